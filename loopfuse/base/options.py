@@ -1,0 +1,91 @@
+"""What a compile may be asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from loopfuse.base.diagnostics import Diagnostic, UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a kernel runs: the CPU, or an NVIDIA GPU of a compute capability.
+
+    `name` is `cpu` or `sm_NN`. For the CPU, `cpu_name` and `cpu_features` are LLVM's words for
+    the machine (empty: the host's own).
+    """
+
+    name: str
+    cpu_name: str = ""
+    cpu_features: str = ""
+
+    @property
+    def is_gpu(self) -> bool:
+        """True for `sm_NN`."""
+        return self.name.startswith("sm_")
+
+    @property
+    def capability(self) -> int:
+        """Compute capability times ten, 90 for sm_90; 0 for the CPU."""
+        return int(self.name[3:].rstrip("af")) if self.is_gpu else 0
+
+
+CPU = Target("cpu")
+
+
+def parse_target(text: str) -> Target:
+    """`cpu` or `sm_NN` (80 or later) as a Target; UserError[unknown-target] otherwise."""
+    if text == "cpu":
+        return CPU
+    digits = text[3:]
+    if text.startswith("sm_") and digits.isdecimal() and 80 <= int(digits) <= 121:
+        return Target(text)
+    raise UserError(
+        Diagnostic(
+            "unknown-target",
+            f"`{text}` is not a target",
+            fix="use `cpu`, or a GPU from `sm_80` on, such as `sm_90`",
+        )
+    )
+
+
+def fuel_from_environment() -> int | None:
+    """`LOOPFUSE_FUEL`: how many fusions may be made (None: no limit)."""
+    text = os.environ.get("LOOPFUSE_FUEL", "")
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise UserError(
+            Diagnostic(
+                "bad-fuel",
+                f"LOOPFUSE_FUEL is `{text}`",
+                fix="set it to a whole number: the number of fusions to allow",
+            )
+        )
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything that, with the program, decides the code: part of every cache key.
+
+    `fp` is `fast` (FMAs formed) or `strict`; `reassociate` allows reductions to change order;
+    `sizes` are the sizes and integer parameters known at compile time (planning only, unless a
+    decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
+    where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
+    number of fusions (0: none).
+    """
+
+    target: Target = CPU
+    fp: str = "fast"
+    reassociate: bool = True
+    sizes: tuple[tuple[str, int], ...] = ()
+    index_bits: int = 64
+    fuel: int | None = field(default=None)
+    check: str = "lazy"
+
+    @property
+    def size_map(self) -> dict[str, int]:
+        """`sizes` as a dict."""
+        return dict(self.sizes)

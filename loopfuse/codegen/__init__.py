@@ -1,0 +1,1 @@
+"""Lowers a LoopTree to MLIR, LLVM IR, and PTX or an object file."""

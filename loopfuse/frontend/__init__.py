@@ -1,0 +1,1 @@
+"""The doors: each turns one kind of input into a surface Module."""

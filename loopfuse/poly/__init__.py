@@ -1,0 +1,1 @@
+"""Exact integer facts about a kernel: domains, accesses, dependences, footprints."""

@@ -1,0 +1,1 @@
+"""What runs kernels: arrays, the CUDA driver, CPU threads, the cache."""

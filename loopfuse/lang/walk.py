@@ -1,0 +1,259 @@
+"""Walking and rewriting the core: children, maps, loads, substitution.
+
+Every pass over `lang.nodes` uses these, so that no pass lists the node kinds again. All functions
+are pure; an unchanged subtree is returned as the very same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from loopfuse.lang.nodes import (
+    Assume,
+    Binary,
+    Block,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Define,
+    Expr,
+    Fma,
+    For,
+    If,
+    Iter,
+    Load,
+    Range,
+    Reduce,
+    Select,
+    Stmt,
+    Store,
+    Swapped,
+    Symbol,
+    Temp,
+    Unary,
+)
+
+# ------------------------------------------------------------------------------- expressions
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of `expr`, left to right; a Load's are its index, then its parity."""
+    match expr:
+        case Const() | Iter() | Symbol():
+            return ()
+        case Load(index=index, swapped=swapped):
+            return index if swapped is None else (*index, swapped.parity)
+        case Unary(operand=operand) | Cast(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right) | Compare(left=left, right=right):
+            return (left, right)
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Call(arguments=arguments):
+            return arguments
+        case Fma(a=a, b=b, c=c):
+            return (a, b, c)
+        case _:
+            assert_never(expr)
+
+
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """`expr` with its `children` replaced by `new`, which has the same length."""
+    if all(before is after for before, after in zip(children(expr), new, strict=True)):
+        return expr
+    match expr:
+        case Const() | Iter() | Symbol():
+            return expr
+        case Load(swapped=None):
+            return replace(expr, index=new)
+        case Load(swapped=Swapped(array=array)):
+            return replace(expr, index=new[:-1], swapped=Swapped(array, new[-1]))
+        case Load():
+            raise AssertionError("a Load's `swapped` is None or a Swapped")
+        case Unary() | Cast():
+            return replace(expr, operand=new[0])
+        case Binary() | Compare():
+            return replace(expr, left=new[0], right=new[1])
+        case Select():
+            return replace(expr, condition=new[0], then=new[1], otherwise=new[2])
+        case Call():
+            return replace(expr, arguments=new)
+        case Fma():
+            return replace(expr, a=new[0], b=new[1], c=new[2])
+        case _:
+            assert_never(expr)
+
+
+def walk_expr(expr: Expr) -> Iterator[Expr]:
+    """`expr` and everything inside it, a parent before its children, left to right."""
+    stack = [expr]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(children(top)))
+
+
+def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
+    """`expr` with `function` applied to every node, bottom-up (children are mapped first)."""
+    below = children(expr)
+    if below:
+        expr = with_children(expr, tuple(map_expr(function, child) for child in below))
+    return function(expr)
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every Load in `expr` in evaluation order: operands left to right, and a subscript's own
+    loads before the access they subscript. A load written twice is listed twice."""
+    found: list[Load] = []
+
+    def visit(node: Expr) -> None:
+        for child in children(node):
+            visit(child)
+        if isinstance(node, Load):
+            found.append(node)
+
+    visit(expr)
+    return tuple(found)
+
+
+def iterators(expr: Expr) -> frozenset[str]:
+    """The names of the iterators that occur in `expr`."""
+    return frozenset(node.name for node in walk_expr(expr) if isinstance(node, Iter))
+
+
+def symbols(expr: Expr) -> frozenset[str]:
+    """The names of the sizes and scalar parameters that occur in `expr`."""
+    return frozenset(node.name for node in walk_expr(expr) if isinstance(node, Symbol))
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """`expr` with each `Iter` whose name is in `values` replaced by that expression."""
+    if not values:
+        return expr
+
+    def replace_iterator(node: Expr) -> Expr:
+        return values.get(node.name, node) if isinstance(node, Iter) else node
+
+    return map_expr(replace_iterator, expr)
+
+
+# -------------------------------------------------------------------------------- statements
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists directly inside `stmt`, in text order."""
+    match stmt:
+        case For(body=body) | Reduce(body=body) | Block(body=body):
+            return (body,)
+        case If(then=then, otherwise=otherwise):
+            return (then, otherwise)
+        case Store() | Define() | Temp() | Assume():
+            return ()
+        case _:
+            assert_never(stmt)
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions that `stmt` itself holds (not those of statements inside it), in the order
+    they are evaluated; a Store's target comes last, as a Load."""
+    match stmt:
+        case For(lower=lower, upper=upper):
+            return (lower, upper)
+        case If(condition=condition) | Assume(condition=condition):
+            return (condition,)
+        case Store(target=target, value=value):
+            return (value, target)
+        case Define(value=value):
+            return (value,)
+        case Reduce(ranges=ranges, value=value):
+            bounds = [bound for each in ranges for bound in (each.lower, each.upper)]
+            return (*bounds, value)
+        case Temp(extents=extents):
+            return extents
+        case Block():
+            return ()
+        case _:
+            assert_never(stmt)
+
+
+def walk_stmts(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of `stmts` and inside them, in text order, a parent before its body."""
+    for stmt in stmts:
+        yield stmt
+        for body in bodies(stmt):
+            yield from walk_stmts(body)
+
+
+def map_stmt_expressions(function: Callable[[Expr], Expr], stmt: Stmt) -> Stmt:
+    """`stmt` with `function` applied to each whole expression in it and in its bodies.
+
+    A Store's target is passed as a Load, and `function` must give a Load back.
+    """
+
+    def below(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map_stmt_expressions(function, inner) for inner in body)
+
+    match stmt:
+        case For():
+            return replace(
+                stmt, lower=function(stmt.lower), upper=function(stmt.upper), body=below(stmt.body)
+            )
+        case If():
+            return replace(
+                stmt,
+                condition=function(stmt.condition),
+                then=below(stmt.then),
+                otherwise=below(stmt.otherwise),
+            )
+        case Store():
+            target = function(stmt.target)
+            if not isinstance(target, Load):
+                raise TypeError("the target of a Store must stay a Load")
+            return replace(stmt, target=target, value=function(stmt.value))
+        case Define():
+            return replace(stmt, value=function(stmt.value))
+        case Reduce():
+            ranges = tuple(
+                Range(
+                    each.iterator,
+                    function(each.lower),
+                    function(each.upper),
+                    each.step,
+                    span=each.span,
+                )
+                for each in stmt.ranges
+            )
+            return replace(stmt, ranges=ranges, body=below(stmt.body), value=function(stmt.value))
+        case Temp():
+            return replace(stmt, extents=tuple(function(extent) for extent in stmt.extents))
+        case Assume():
+            return replace(stmt, condition=function(stmt.condition))
+        case Block():
+            return replace(stmt, body=below(stmt.body))
+        case _:
+            assert_never(stmt)
+
+
+def map_stmts(
+    function: Callable[[Stmt], tuple[Stmt, ...]], stmts: tuple[Stmt, ...]
+) -> tuple[Stmt, ...]:
+    """`stmts` with each statement, innermost first, replaced by what `function` gives for it
+    (an empty tuple removes it)."""
+    out: list[Stmt] = []
+    for stmt in stmts:
+        match stmt:
+            case For() | Reduce() | Block():
+                mapped: Stmt = replace(stmt, body=map_stmts(function, stmt.body))
+            case If():
+                mapped = replace(
+                    stmt,
+                    then=map_stmts(function, stmt.then),
+                    otherwise=map_stmts(function, stmt.otherwise),
+                )
+            case _:
+                mapped = stmt
+        out.extend(function(mapped))
+    return tuple(out)

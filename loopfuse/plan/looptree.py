@@ -1,0 +1,316 @@
+"""LoopTree: mapped loops, the last IR before MLIR.
+
+A tree says exactly what runs where and where every value lives; nothing below it decides
+anything. Expressions are the core's (`lang.nodes`), with these differences: an `Iter` names a
+tree loop's variable, a `Load` names a *buffer* and has no edge mode and no swap.
+
+Grammar::
+
+    tree    = buffers, host*
+    host    = HostLoop var lower upper step host* | Launch name body
+    node    = Loop var lower upper step mapping node* | Guard condition node* node*
+            | Compute statement iteration target value | Copy target value
+            | Fold op target value | Combine op buffer over | Barrier scope
+            | Raise flag | Await flag | Ticket counter node*
+
+A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
+the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
+those. GRID and THREAD loops have any affine bounds; their product is linearised into one launch
+dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too.
+
+Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
+read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Expr, Load, Symbol
+
+ALIGNED = Symbol("aligned", DType.BOOL)
+"""True when every array argument of the call starts on a 16-byte boundary (set by the caller)."""
+
+
+class Mapping(enum.Enum):
+    """Who runs the iterations of a loop."""
+
+    GRID = "grid"  # one block each
+    CLUSTER = "cluster"  # one block of the cluster each
+    BLOCK = "block"  # one thread (or warp, if a LANE loop is inside) of the block each
+    WARP = "warp"  # one warp of the block each
+    LANE = "lane"  # one lane of the warp each, 0..32
+    THREAD = "thread"  # a CPU worker takes a run of consecutive iterations
+    SERIAL = "serial"  # in order, by one thread
+    UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
+    VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
+
+    @property
+    def is_parallel(self) -> bool:
+        """Iterations run in no given order, by different threads."""
+        return self not in (Mapping.SERIAL, Mapping.UNROLLED, Mapping.VECTOR)
+
+
+# ------------------------------------------------------------------------------------ homes
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Each thread has its own copy, in registers. Every index must be constant once UNROLLED and
+    VECTOR loops are expanded; a 0-d buffer is one register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A strip of 32 * `columns` elements held by a warp, `columns` a lane: element x lives in lane
+    x // columns. A lane writes only its own; reading another lane's element is a shuffle, in
+    which the whole warp takes part."""
+
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`rows` rows of Lanes (`columns` > 0) or of registers (`columns` == 0): the first index is
+    taken modulo `rows`, in an unrolled loop so that it is constant."""
+
+    rows: int
+    columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One copy a block, in shared memory; constant extents."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedShared:
+    """One copy a cluster, cut along the first dimension over its blocks' shared memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuffer:
+    """One copy a CPU worker, `rows` rows (first index modulo `rows`); small enough for a cache."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """Device (or main) memory: an argument's array, or a workspace the runtime provides."""
+
+
+Home = Register | Lanes | Window | Shared | DistributedShared | LineBuffer | Global
+
+
+def print_home(home: Home) -> str:
+    """The home as reports print it: `register`, `window(5)`, `shared`, ..."""
+    match home:
+        case Register():
+            return "register"
+        case Lanes():
+            return "lanes"
+        case Window(rows=rows):
+            return f"window({rows})"
+        case Shared():
+            return "shared"
+        case DistributedShared():
+            return "distributed"
+        case LineBuffer(rows=rows):
+            return f"line({rows})"
+        case Global():
+            return "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Storage in a tree. `array` is the program array whose values it holds ("" for partial
+    results and flags). `extents` are in sizes (Global) or constants (every other home).
+    `argument`: it is the caller's array `array` itself, not a workspace. `zeroed`: the runtime
+    (Global) or the owner (others) sets it to zero before the launch sequence starts."""
+
+    name: str
+    array: str
+    dtype: DType
+    extents: tuple[Expr, ...]
+    home: Home
+    argument: bool = False
+    zeroed: bool = False
+
+
+# ------------------------------------------------------------------------------------ nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`var` = lower, lower + step, ... before upper (step > 0, half open), run as `mapping` says."""
+
+    var: str
+    lower: Expr
+    upper: Expr
+    step: int
+    mapping: Mapping
+    body: tuple[TreeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Runs `then` where `condition` (affine in loop variables and symbols, or ALIGNED) holds,
+    `otherwise` elsewhere."""
+
+    condition: Expr
+    then: tuple[TreeNode, ...]
+    otherwise: tuple[TreeNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Runs one instance of a program statement: `iteration` gives its iterators (outermost first)
+    in terms of loop variables and symbols; `value` is the statement's value with each iterator
+    replaced by that and each Load redirected to a buffer (the k-th Load of value, in order, is
+    the k-th read of the statement); the result goes to `target`. With a `predicate` (redirected
+    likewise; its Loads come first) the target is written only where it holds. An instance may
+    run several times (recomputation), into different buffers."""
+
+    statement: str
+    iteration: tuple[Expr, ...]
+    target: Load
+    value: Expr
+    predicate: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """`target = value`: moves a value between buffers (`value` a Load), or sets an accumulator to
+    its neutral element (`value` a Const)."""
+
+    target: Load
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`target = op(target, value)`: adds a partial result (`value` a Load) of a reduction. `op`:
+    sum prod min max and or."""
+
+    op: str
+    target: Load
+    value: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """A collective: the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n
+    threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
+    reduced into the copy of the first; the other copies are undefined afterwards.
+
+    The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
+    neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for
+    t < d; then the groups' results, padded to 32, are reduced the same way (n <= 1024). Contains
+    the barriers it needs."""
+
+    op: str
+    buffer: str
+    over: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Threads of `scope` (warp, block, cluster) wait for each other; writes before it are seen
+    after it. Every thread of the scope reaches it."""
+
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Release-stores `value` to the grid flag `flag` (a Load of a zeroed Global i32 buffer), after
+    the block's writes."""
+
+    flag: Load
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Waits until the grid flag is at least `value`; the raiser's writes are then visible. Only a
+    block with a smaller ticket or GRID index may be waited for."""
+
+    flag: Load
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The block takes a number from the zeroed Global i32 `counter`; the one that takes the last
+    (`count` - 1) runs `body` and sets the counter back to zero. All other blocks' writes are
+    visible in `body`."""
+
+    counter: Load
+    count: Expr
+    body: tuple[TreeNode, ...]
+
+
+TreeNode = (
+    Loop | Guard | Compute | Copy | Fold | Combine | Barrier | Raise | Await | Ticket
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel. `loops` are the source loops (labels) it runs; `strategy` names who planned it.
+    `specialised` lists size-dependent choices, in words."""
+
+    name: str
+    strategy: str
+    loops: tuple[str, ...]
+    body: tuple[TreeNode, ...]
+    specialised: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoop:
+    """A loop around launches, run by the host; launches inside see `var` as an i64 argument."""
+
+    var: str
+    lower: Expr
+    upper: Expr
+    step: int
+    body: tuple[HostNode, ...]
+
+
+HostNode = HostLoop | Launch
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTree:
+    """A planned kernel for one kind of target (`cpu` or `gpu`)."""
+
+    kernel: str
+    device: str
+    buffers: tuple[Buffer, ...]
+    body: tuple[HostNode, ...]
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer called `name`; KeyError if there is none."""
+        for buffer in self.buffers:
+            if buffer.name == name:
+                return buffer
+        raise KeyError(name)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch, in text order."""
+        found: list[Launch] = []
+
+        def visit(nodes: tuple[HostNode, ...]) -> None:
+            for node in nodes:
+                if isinstance(node, Launch):
+                    found.append(node)
+                else:
+                    visit(node.body)
+
+        visit(self.body)
+        return tuple(found)

@@ -1,0 +1,203 @@
+"""The polyhedral model of a kernel: what runs, in which order, touching which elements.
+
+`PolyProgram` is a flat list of statements. A Reduce becomes two of them: `S1.init` (sets the
+accumulator to the neutral element; hidden from reports) and `S1` (one update per point). Private
+scalars and arrays (`let`, `var`, `temp` inside a loop) are expanded: their access relations carry
+the iterators of the loops they stand in as leading dimensions, so an iteration never conflicts
+with another over storage that is its own.
+
+isl spaces: a statement's tuple is named by its id and its dimensions by its iterators, outermost
+first; an array's tuple is named by the array; parameters are sizes and integer scalars by name.
+Iterators keep their source values (a loop with a step has a strided domain).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from loopfuse.base.diagnostics import Span
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Expr, Kernel, Load
+
+IslSet = Any  # islpy.Set; the class itself is known only to poly.isl
+IslMap = Any  # islpy.Map
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop around statements: iterator (unique), bounds, step, label (`L1`, `L1.2`), place."""
+
+    iterator: str
+    lower: Expr
+    upper: Expr
+    step: int
+    label: str
+    line: int
+    parallel: bool = False
+    reduction: bool = False  # an iterator of a Reduce
+    fence: tuple[str, ...] = ()  # ids of the fuse/nofuse blocks around it, e.g. ("nofuse.1",)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Storage as the program names it.
+
+    `kind`: in, out, inout (arguments), temp (an array), scalar (let, var, Reduce accumulator).
+    `extents` are index expressions; a scalar has none. `private_to` are the iterators of the
+    loops it stands in: leading dimensions of every access relation, absent from `extents`.
+    """
+
+    name: str
+    dtype: DType
+    kind: str
+    extents: tuple[Expr, ...]
+    private_to: tuple[str, ...] = ()
+
+    @property
+    def is_argument(self) -> bool:
+        """The caller sees it."""
+        return self.kind in ("in", "out", "inout")
+
+    @property
+    def is_live_out(self) -> bool:
+        """The caller sees what the kernel wrote to it."""
+        return self.kind in ("out", "inout")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read or write of a statement.
+
+    `relation`: { S[i, j] -> A[private iterators..., subscripts...] }, edge modes applied, exact
+    unless `exact` is False (then it over-approximates). A `.zero` access outside its array, and
+    an access in a Select's untaken arm, relate to nothing. `load` is the core node with the edge
+    mode lowered to plain index expressions. A swapped access relates to two arrays; `relation`
+    is then a list with one map per array in `parts`.
+    """
+
+    load: Load
+    parts: tuple[tuple[str, IslMap], ...]
+    exact: bool = True
+
+    @property
+    def array(self) -> str:
+        """The array it names (the first of two when swapped)."""
+        return self.load.array
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and the set of its instances.
+
+    `loops` are the loops around it, outermost first; `domain` is { id[iterators] }, affine guards
+    included; `positions` has len(loops) + 1 entries: textual order, so that instances run in the
+    lexicographic order of (positions[0], ±i0, positions[1], ±i1, ..., positions[-1]), with -i
+    for a loop that counts down. `predicate` is a data-dependent condition (None: always runs); a
+    predicated write leaves the old value where the condition is false, and then `reads` ends
+    with a read of the target. `reads[k]` is the k-th Load in evaluation order of (predicate,
+    value). `kind`: store, define, init, update. `reduction` is the operation for init/update
+    and for `op=` stores, else "".
+    """
+
+    id: str
+    label: str
+    kind: str
+    loops: tuple[Loop, ...]
+    positions: tuple[int, ...]
+    domain: IslSet
+    target: Load
+    write: Access
+    value: Expr
+    reads: tuple[Access, ...]
+    predicate: Expr | None = None
+    reduction: str = ""
+    span: Span = Span(0, 0, 0, 0)
+
+    @property
+    def line(self) -> int:
+        """The source line."""
+        return self.span.line
+
+    @property
+    def iterators(self) -> tuple[str, ...]:
+        """Names of the domain's dimensions."""
+        return tuple(loop.iterator for loop in self.loops)
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """Something every call must satisfy, checked before anything runs.
+
+    `text` is a Python expression in the sizes and integer parameters that is true when the call
+    is fine; `message` and `span` say what is wrong where when it is not.
+    """
+
+    text: str
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PolyProgram:
+    """A kernel, exactly: arrays, statements in text order, what is known of the parameters.
+
+    `context` is the set of parameter values a call can have (sizes >= 0, `assume`s, the
+    preconditions). `symbols` are the isl parameters, in order.
+    """
+
+    kernel: Kernel
+    arrays: dict[str, Array]
+    statements: tuple[Statement, ...]
+    symbols: tuple[str, ...]
+    context: IslSet
+    preconditions: tuple[Precondition, ...] = ()
+
+    def statement(self, id: str) -> Statement:
+        """The statement called `id`; KeyError if there is none."""
+        for statement in self.statements:
+            if statement.id == id:
+                return statement
+        raise KeyError(id)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """All instance pairs of one kind between two statements over one array.
+
+    `relation`: { source[...] -> sink[...] }. `by_element` (flow only): { source[...] ->
+    [sink[...] -> array[...]] }, so that the part that feeds one read can be cut out.
+    `reduction`: both ends are updates of the same reduction, whose order may be relaxed.
+    `exact` False: the relation over-approximates (may-accesses, predicates).
+    """
+
+    kind: str
+    array: str
+    source: str
+    sink: str
+    relation: IslMap
+    by_element: IslMap | None = None
+    reduction: bool = False
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dependences:
+    """What `find_dependences` returns. `flow` is value-based; `anti` and `output` are to the next
+    write. `uninitialised`: per (statement id, read index), the instances whose read no statement
+    feeds: { S[...] } (they see the caller's array, or the zero of a temp). `live_out`: per array,
+    the last writer of each element the caller sees: { S[...] -> A[...] } by statement id.
+    `complete` False: isl gave up on some question (`why`), and nothing may be fused on it.
+    """
+
+    flow: tuple[Dependence, ...]
+    anti: tuple[Dependence, ...]
+    output: tuple[Dependence, ...]
+    live_out: dict[str, dict[str, IslMap]]
+    complete: bool = True
+    why: str = ""
+
+    @property
+    def all(self) -> tuple[Dependence, ...]:
+        """Flow, then anti, then output."""
+        return self.flow + self.anti + self.output

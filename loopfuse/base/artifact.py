@@ -1,0 +1,54 @@
+"""The product of a compile: code, and a manifest that says how to run it.
+
+The manifest is plain JSON (dicts, lists, strings, numbers), so that a cache hit needs nothing
+but `json` to launch. Expressions in it are Python expressions over the sizes, the integer
+parameters and enclosing host loop variables, with `//`, `%`, `min` and `max` only.
+
+    {"schema": 1, "kernel": str, "target": str, "index_bits": 32|64,
+     "parameters": [{"name", "kind": "array", "dtype", "mode", "extents": [expr]}
+                    | {"name", "kind": "scalar", "dtype"}],
+     "sizes": [str],
+     "preconditions": [{"text": expr, "message": str, "line": int, "column": int}],
+     "buffers": [{"name", "dtype", "extents": [expr], "zeroed": bool}],      # workspaces
+     "steps": [step]}
+    step = {"loop": {"var", "lower", "upper", "step", "body": [step]}}
+         | {"launch": {"name": entry point, "arguments": [argument],
+                       "grid": expr (blocks, or CPU iterations), "threads": int, "shared_bytes": int,
+                       "cluster": int}}
+    argument = {"kind": "pointer", "name": parameter or workspace}
+             | {"kind": "value", "name": size, scalar parameter or loop variable, "dtype"}
+             | {"kind": "aligned", "dtype": "bool"}
+
+GPU entry points take the arguments in order (a bool or narrow integer as its own width). A grid
+of 0 is not launched. CPU entry points take `(arguments..., i64 begin, i64 end)` and run the
+iterations begin..end of the linearised THREAD loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What `kernel.compile` gives. Only what was asked for is filled in; text is ASCII.
+
+    `mlir` is the module that was compiled, `affine_mlir` the program as written and `fused_mlir`
+    after fusion; `llvm` LLVM IR as text; `ptx` PTX text; `object` the native object file;
+    `cubin` machine code for one GPU; `registers` per entry point, from ptxas (GPU only).
+    """
+
+    kernel: str
+    target: str
+    manifest: dict[str, Any]
+    report: dict[str, Any]
+    mlir: str = ""
+    affine_mlir: str = ""
+    fused_mlir: str = ""
+    llvm: str = ""
+    ptx: str = ""
+    object: bytes = b""
+    cubin: bytes = b""
+    cubin_maker: str = ""
+    registers: dict[str, int] = field(default_factory=dict[str, int])

@@ -1,0 +1,173 @@
+"""What the planner decides, as data: groups, decisions with witnesses and remedies, prices.
+
+`Report` is all of it for a user, ready to be printed by `explain` (its `to_dict` is the JSON of
+section 6 of the design).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A count as a Python expression in the sizes, and its value where they are known."""
+
+    text: str
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One end of a witness: the loop's label, its line, and the iteration (iterator -> value)."""
+
+    loop: str
+    line: int
+    iteration: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A dependence instance that forbids a fusion: the element both ends touch, at some sizes."""
+
+    array: str
+    element: tuple[int, ...]
+    source: Place
+    sink: Place
+    sizes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why two loops run together or apart.
+
+    `between` are loop labels; `shift` has one entry per fused dimension (how many iterations the
+    second runs behind the first), None where not fused; `reason` is one sentence; `remedy` is the
+    smallest source change that would allow the fusion, tried by the planner before it is said.
+    """
+
+    between: tuple[str, str]
+    fused: bool
+    shift: tuple[int, ...] | None
+    reason: str
+    witness: Witness | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopInfo:
+    """A source loop as reports name it. `reads` are the arrays it reads (not its own scalars)."""
+
+    id: str
+    line: int
+    writes: tuple[str, ...]
+    reads: tuple[str, ...]
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """One launched kernel: strategy, source loops, home per temporary, cost in registers and
+    shared memory (None where unknown), and the sizes it specialised on, in words."""
+
+    name: str
+    strategy: str
+    loops: tuple[str, ...]
+    homes: tuple[tuple[str, str], ...]
+    registers: int | None = None
+    shared_bytes: int = 0
+    specialised: tuple[str, ...] = ()
+    detail: str = ""  # e.g. "sliding down y", for the text form
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything `explain` shows of one kernel. Bytes are formulas; `passes` counts traversals of
+    arrays (before, after) for the text form; `temporary_bytes` is what each temporary would have
+    cost in memory; `checked` says what the checker answered and how long it took;
+    `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
+    functions used that are not correctly rounded."""
+
+    kernel: str
+    target: str
+    source_name: str
+    line: int
+    sizes: tuple[tuple[str, int], ...]
+    loops: tuple[LoopInfo, ...]
+    launches_before: int | str
+    launches_after: int | str
+    traffic_before: Formula
+    traffic_after: Formula
+    passes: tuple[int, int]
+    kernels: tuple[KernelInfo, ...]
+    decisions: tuple[Decision, ...]
+    preconditions: tuple[str, ...]
+    temporary_bytes: tuple[tuple[str, Formula], ...] = ()
+    reassociated: tuple[str, ...] = ()
+    math_bounds: tuple[str, ...] = ()
+    checked: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, schema 1 (section 6 of the design)."""
+
+        def place(at: Place) -> dict[str, Any]:
+            return {"loop": at.loop, "line": at.line, "iteration": dict(at.iteration)}
+
+        def witness(found: Witness | None) -> dict[str, Any] | None:
+            if found is None:
+                return None
+            return {
+                "array": found.array,
+                "element": list(found.element),
+                "source": place(found.source),
+                "sink": place(found.sink),
+                "sizes": dict(found.sizes),
+            }
+
+        def formula(count: Formula) -> dict[str, Any]:
+            return {"bytes": count.text, "value": count.value}
+
+        return {
+            "schema": 1,
+            "kernel": self.kernel,
+            "target": self.target,
+            "loops": [
+                {
+                    "id": loop.id,
+                    "line": loop.line,
+                    "writes": list(loop.writes),
+                    "statements": list(loop.statements),
+                }
+                for loop in self.loops
+            ],
+            "launches": {"before": self.launches_before, "after": self.launches_after},
+            "traffic": {
+                "before": formula(self.traffic_before),
+                "after": formula(self.traffic_after),
+            },
+            "kernels": [
+                {
+                    "name": kernel.name,
+                    "strategy": kernel.strategy,
+                    "loops": list(kernel.loops),
+                    "homes": dict(kernel.homes),
+                    "registers": kernel.registers,
+                    "shared_bytes": kernel.shared_bytes,
+                    "specialised": list(kernel.specialised),
+                }
+                for kernel in self.kernels
+            ],
+            "decisions": [
+                {
+                    "between": list(decision.between),
+                    "fused": decision.fused,
+                    "shift": None if decision.shift is None else list(decision.shift),
+                    "reason": decision.reason,
+                    "witness": witness(decision.witness),
+                    "remedy": decision.remedy,
+                }
+                for decision in self.decisions
+            ],
+            "preconditions": list(self.preconditions),
+        }

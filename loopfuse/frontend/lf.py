@@ -1,0 +1,67 @@
+"""The `.lf` door: text to surface tree.
+
+`parse` is the whole interface. The syntax is in `grammar/loopfuse.lark`; around it stand
+`lf_layout` (indentation), `lf_transform` (the tree) and `lf_errors` (what went wrong, in words).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+
+from lark import Lark, UnexpectedInput
+
+from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.frontend.grammar_file import find_grammar
+from loopfuse.frontend.lf_depth import check_depth
+from loopfuse.frontend.lf_errors import explain_error
+from loopfuse.frontend.lf_layout import Layout
+from loopfuse.frontend.lf_transform import BuildSyntax
+from loopfuse.lang.syntax import Module
+
+
+def parse(source: Source) -> Module:
+    """The surface tree of a `.lf` text; UserError with one diagnostic where it is not `.lf`.
+
+    A byte order mark is dropped: `Module.source` is the text that spans count in.
+    """
+    source = replace(source, text=source.text.removeprefix("\ufeff"))
+    try:
+        # The layout pass needs the text to end in a line end and nothing after it.
+        items = parser().parse(source.text.rstrip(" \t\r\n\f") + "\n")
+        module = Module(items, source, find_comments(source.text))
+        check_depth(module)
+        return module
+    except UnexpectedInput as error:
+        raise UserError(replace(explain_error(error, source.text), source=source)) from None
+    except UserError as error:
+        placed = (replace(diagnostic, source=source) for diagnostic in error.diagnostics)
+        raise UserError(*placed) from None
+
+
+@functools.cache
+def parser() -> Lark:
+    """The one parser object. It keeps no state between or during parses."""
+    return Lark(find_grammar().read_text(encoding="utf-8"), **lark_options())
+
+
+def lark_options() -> dict[str, object]:
+    """How the grammar is to be used: shared with the test that looks for conflicts."""
+    return {
+        "parser": "lalr",
+        "lexer": "contextual",
+        "postlex": Layout(),
+        "transformer": BuildSyntax(),
+        "maybe_placeholders": True,
+    }
+
+
+def find_comments(text: str) -> tuple[tuple[int, str], ...]:
+    """The comments as (1-based line, text from `#` on). The language has no strings, so every `#`
+    starts a comment."""
+    return tuple(
+        (number, match.group().rstrip())
+        for number, line in enumerate(text.split("\n"), 1)
+        if (match := re.search("#.*", line))
+    )

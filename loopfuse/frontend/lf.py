@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import replace
+from typing import cast
 
 from lark import Lark, UnexpectedInput
 
@@ -18,7 +19,9 @@ from loopfuse.frontend.lf_depth import check_depth
 from loopfuse.frontend.lf_errors import explain_error
 from loopfuse.frontend.lf_layout import Layout
 from loopfuse.frontend.lf_transform import BuildSyntax
-from loopfuse.lang.syntax import Module
+from loopfuse.lang.syntax import Const, Func, Kernel, Module
+
+Items = tuple[Func | Const | Kernel, ...]
 
 
 def parse(source: Source) -> Module:
@@ -29,8 +32,8 @@ def parse(source: Source) -> Module:
     source = replace(source, text=source.text.removeprefix("\ufeff"))
     try:
         # The layout pass needs the text to end in a line end and nothing after it.
-        items = parser().parse(source.text.rstrip(" \t\r\n\f") + "\n")
-        module = Module(items, source, find_comments(source.text))
+        result: object = parser().parse(source.text.rstrip(" \t\r\n\f") + "\n")
+        module = Module(cast(Items, result), source, find_comments(source.text))
         check_depth(module)
         return module
     except UnexpectedInput as error:

@@ -232,7 +232,7 @@ class BuildSyntax:
     def name(self, children: Children) -> syntax.Name:
         """NAME"""
         (name,) = children
-        if name in ("True", "False"):
+        if str(name) in ("True", "False"):
             raise UserError(
                 Diagnostic(
                     "python-bool",
@@ -251,7 +251,7 @@ class BuildSyntax:
     def subscript(self, children: Children) -> syntax.Subscript:
         """NAME [NAME] exprs RSQB"""
         array, mode, index, last = children
-        if mode is not None and mode not in EDGE_MODES:
+        if mode is not None and str(mode) not in EDGE_MODES:
             raise UserError(_unknown_mode(mode))
         return syntax.Subscript(
             str(array),
@@ -269,7 +269,7 @@ class BuildSyntax:
     def reduction(self, children: Children) -> syntax.Reduction:
         """NAME ranges expr RPAR"""
         operator, ranges, body, last = children
-        if operator not in REDUCTIONS:
+        if str(operator) not in REDUCTIONS:
             raise UserError(_unknown_reduction(operator))
         return syntax.Reduction(str(operator), ranges, body, span=_span(operator, last))
 

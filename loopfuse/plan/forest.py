@@ -1,0 +1,233 @@
+"""Loop forests: statements put back into the loops they share, and the units that may fuse.
+
+A `Unit` is what fusion moves as a whole: a loop nest (or a lone statement) of the source, or a
+part of one after loop distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from loopfuse.poly.isl_relations import equate, is_equal_along
+from loopfuse.poly.model import Dependence, Loop, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A loop and what stands directly inside it, in text order."""
+
+    loop: Loop
+    children: tuple[Item, ...]
+
+
+Item = Nest | Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What fusion moves as a whole.
+
+    `items` are consecutive trees (an accumulator's initialisation and its loop stay together);
+    `common` are the loops, below the scope's host loops, around every statement but such
+    initialisations; `parallel` names those of them along which no dependence inside the unit
+    moves; `relaxed` the same if reductions may change their order.
+    """
+
+    label: str
+    items: tuple[Item, ...]
+    statements: tuple[Statement, ...]
+    common: tuple[Loop, ...]
+    parallel: tuple[str, ...]
+    relaxed: tuple[str, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of its statements."""
+        return frozenset(statement.id for statement in self.statements)
+
+    @property
+    def line(self) -> int:
+        """The line of its outermost loop or first statement."""
+        first = self.items[-1]
+        return first.loop.line if isinstance(first, Nest) else first.line
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where in the program planning stands: the host loops around, and the dependences between
+    instances that share an iteration of those loops."""
+
+    host: tuple[Loop, ...]
+    dependences: tuple[Dependence, ...]
+    reassociate: bool
+
+    def enter(self, loop: Loop, statements: dict[str, Statement]) -> Scope:
+        """The scope of one iteration of host loop `loop`."""
+        kept: list[Dependence] = []
+        for dependence in self.dependences:
+            source, sink = statements[dependence.source], statements[dependence.sink]
+            if loop.iterator not in source.iterators or loop.iterator not in sink.iterators:
+                continue
+            pair = (
+                source.iterators.index(loop.iterator),
+                sink.iterators.index(loop.iterator),
+            )
+            relation = equate(dependence.relation, [pair])
+            if not relation.is_empty():
+                kept.append(
+                    Dependence(
+                        dependence.kind,
+                        dependence.array,
+                        dependence.source,
+                        dependence.sink,
+                        relation,
+                        dependence.by_element,
+                        dependence.reduction,
+                        dependence.exact,
+                    )
+                )
+        return Scope((*self.host, loop), tuple(kept), self.reassociate)
+
+
+def build_forest(statements: Sequence[Statement], depth: int = 0) -> tuple[Item, ...]:
+    """The trees of `statements` (text order) below their first `depth` loops."""
+    items: list[Item] = []
+    index = 0
+    while index < len(statements):
+        first = statements[index]
+        if len(first.loops) == depth:
+            items.append(first)
+            index += 1
+            continue
+        iterator = first.loops[depth].iterator
+        end = index
+        while (
+            end < len(statements)
+            and len(statements[end].loops) > depth
+            and statements[end].loops[depth].iterator == iterator
+        ):
+            end += 1
+        items.append(Nest(first.loops[depth], build_forest(statements[index:end], depth + 1)))
+        index = end
+    return tuple(items)
+
+
+def statements_of(items: Iterable[Item]) -> tuple[Statement, ...]:
+    """The statements of `items`, in text order."""
+    out: list[Statement] = []
+    for item in items:
+        out += statements_of(item.children) if isinstance(item, Nest) else [item]
+    return tuple(out)
+
+
+def cells(items: Sequence[Item]) -> list[tuple[Item, ...]]:
+    """`items` cut where they may be separated: an `init` stays with everything up to the loop that
+    holds its updates."""
+    out: list[tuple[Item, ...]] = []
+    current: list[Item] = []
+    open_labels: set[str] = set()
+    for item in items:
+        current.append(item)
+        inside = statements_of([item])
+        if isinstance(item, Statement) and item.kind == "init":
+            open_labels.add(item.label)
+        open_labels -= {s.label for s in inside if s.kind == "update"}
+        if not open_labels:
+            out.append(tuple(current))
+            current = []
+    if current:
+        out.append(tuple(current))
+    return out
+
+
+def order_is_free(dependence: Dependence, statement: Statement, reassociate: bool) -> bool:
+    """The dependence is a reduction's own, and its order may change: always where the operation
+    is exactly associative (integers, min, max, any, all), else only if reassociation is on."""
+    if not dependence.reduction:
+        return False
+    exact = statement.reduction in ("min", "max", "any", "all", "and", "or", "xor")
+    return reassociate or exact or not statement.target.dtype.is_float
+
+
+def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
+    """The unit of `items`, with its parallel loops found."""
+    statements = statements_of(items)
+    by_id = {statement.id: statement for statement in statements}
+    main = [s for s in statements if s.kind != "init"] or list(statements)
+    skip = len(scope.host)
+    common: list[Loop] = []
+    for depth in range(skip, min(len(s.loops) for s in main)):
+        if len({s.loops[depth].iterator for s in main}) != 1:
+            break
+        common.append(main[0].loops[depth])
+    inside = [d for d in scope.dependences if d.source in by_id and d.sink in by_id]
+    parallel = tuple(
+        loop.iterator for loop in common if _moves_nothing(loop.iterator, inside, by_id)
+    )
+    free = [
+        d
+        for d in inside
+        if not order_is_free(d, by_id[d.source], scope.reassociate)
+        and by_id[d.source].kind != "init"
+        and by_id[d.sink].kind != "init"
+    ]
+    relaxed = tuple(loop.iterator for loop in common if _moves_nothing(loop.iterator, free, by_id))
+    return Unit(label, items, statements, tuple(common), parallel, relaxed)
+
+
+def _moves_nothing(
+    iterator: str, dependences: Sequence[Dependence], by_id: dict[str, Statement]
+) -> bool:
+    for dependence in dependences:
+        source, sink = by_id[dependence.source], by_id[dependence.sink]
+        if iterator not in source.iterators or iterator not in sink.iterators:
+            return False
+        p, q = source.iterators.index(iterator), sink.iterators.index(iterator)
+        if not is_equal_along(dependence.relation, p, q):
+            return False
+    return True
+
+
+def carries_nothing(unit: Unit, scope: Scope) -> bool:
+    """No dependence inside the unit moves along any loop: each iteration stands alone."""
+    return set(unit.parallel) == {loop.iterator for loop in unit.common} and all(
+        len(s.loops) == len(unit.common) + len(scope.host) for s in unit.statements
+    )
+
+
+def components(
+    parts: Sequence[tuple[Item, ...]], scope: Scope
+) -> list[list[tuple[Item, ...]]]:
+    """Loop distribution: `parts` of one loop body grouped into strongly connected components of
+    their dependences (`scope` is the loop's own, before entering it), in an order that respects
+    the dependences between them and otherwise the text."""
+    index = {
+        statement.id: k for k, part in enumerate(parts) for statement in statements_of(part)
+    }
+    n = len(parts)
+    reach = [[False] * n for _ in range(n)]
+    for dependence in scope.dependences:
+        if dependence.source in index and dependence.sink in index:
+            reach[index[dependence.source]][index[dependence.sink]] = True
+    direct = [row[:] for row in reach]
+    for k in range(n):
+        for i in range(n):
+            if reach[i][k]:
+                reach[i] = [a or b for a, b in zip(reach[i], reach[k])]
+    component = [min([j for j in range(n) if j == i or (reach[i][j] and reach[j][i])]) for i in range(n)]
+    order: list[int] = []
+    waiting = sorted(set(component))
+    while waiting:
+        ready = next(
+            c
+            for c in waiting
+            if not any(
+                direct[i][j] and component[i] != c and component[j] == c and component[i] in waiting
+                for i in range(n)
+                for j in range(n)
+            )
+        )
+        order.append(ready)
+        waiting.remove(ready)
+    return [[parts[k] for k in range(n) if component[k] == c] for c in order]

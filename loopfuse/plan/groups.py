@@ -1,0 +1,399 @@
+"""Fusion groups: units that become one kernel, and whether they legally can.
+
+`form_group` is the legality question in one place: it aligns the units, lets consumers recompute
+a cheap producer whose distance is not constant, and answers with a `Group` or a `Refusal` that
+holds the dependence instances in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loopfuse.lang.nodes import Iter
+from loopfuse.plan.align import (
+    Coordinate,
+    Placed,
+    find_offsets,
+    find_violation,
+    with_dims,
+)
+from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
+from loopfuse.poly.model import Dependence, Loop, PolyProgram, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Units that run as one kernel.
+
+    `kind` is map (iterations of `dims` are independent), combine (they are but for reductions,
+    whose partial results are combined) or serial (one thread, no dims). `members` are in order;
+    `recomputed` are ids of statements whose values consumers compute anew where they need them;
+    a recomputed unit that nothing else needs is in `absorbed`, not in `members`.
+    """
+
+    kind: str
+    dims: tuple[str, ...]
+    members: tuple[Placed, ...]
+    recomputed: frozenset[str] = frozenset()
+    absorbed: tuple[Unit, ...] = ()
+    scope: Scope | None = None
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """All units, absorbed ones included, in text order of their first statement."""
+        every = (*self.absorbed, *(placed.unit for placed in self.members))
+        return tuple(sorted(every, key=lambda unit: unit.statements[0].positions))
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all statements."""
+        return frozenset(id for unit in self.units for id in unit.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroup:
+    """A loop the host runs around launches, and the plan of its body."""
+
+    loop: Loop
+    body: tuple[PlanItem, ...]
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all statements inside."""
+        return frozenset(id for item in self.body for id in item.ids)
+
+
+PlanItem = Group | HostGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why units cannot share a kernel: the dependence and the instances of it in the way
+    (`offending` is None where the reason is not an instance), and what would not work about
+    recomputing the producer."""
+
+    reason: str
+    dependence: Dependence | None = None
+    offending: Any | None = None
+    why_not_recompute: str = ""
+
+
+def single_group(unit: Unit, scope: Scope) -> Group:
+    """The group of one unit: map where a loop is parallel, else combine where reductions may
+    change order, else serial."""
+    if unit.parallel:
+        kind, names = "map", unit.parallel
+    elif unit.relaxed and any(s.kind == "update" or s.reduction for s in unit.statements):
+        kind, names = "combine", unit.relaxed
+    else:
+        return Group("serial", (), (Placed(unit, ()),), scope=scope)
+    order = [loop.iterator for loop in unit.common if loop.iterator in names]
+    dims = tuple(f"g{k}" for k in range(len(order)))
+    coordinates = tuple(Coordinate(d, i, 1) for d, i in zip(dims, order))
+    return Group(kind, dims, (Placed(unit, coordinates),), scope=scope)
+
+
+def form_group(
+    units: Sequence[Unit], scope: Scope, program: PolyProgram, keep: frozenset[str]
+) -> Group | Refusal:
+    """`units` (program order) as one group, or why not.
+
+    `keep`: arrays whose values are needed after these units (arguments, and temporaries read by
+    others), so that a recomputed producer of one still stores it.
+    """
+    recompute: set[str] = set()
+    while True:
+        attempt = _align_all(units, scope, frozenset(recompute), keep)
+        if isinstance(attempt, Group):
+            return attempt
+        dependence = attempt.dependence
+        if dependence is None or dependence.kind != "flow":
+            return attempt
+        producer = next(u for u in units if dependence.source in u.ids)
+        why = why_not_recomputable(producer, dependence, units, scope, program)
+        if why or producer.ids <= recompute:
+            return Refusal(attempt.reason, dependence, attempt.offending, why)
+        recompute |= producer.ids
+
+
+def why_not_recomputable(
+    producer: Unit,
+    dependence: Dependence,
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+) -> str:
+    """Why consumers cannot compute the producer's values anew; "" if they can."""
+    if any(s.kind in ("init", "update") or s.reduction for s in producer.statements):
+        return "it is a reduction"
+    if any(s.predicate is not None for s in producer.statements):
+        return "it is conditional on data"
+    if any(len(access.parts) > 1 for s in producer.statements for access in (*s.reads, s.write)):
+        return "it accesses a swapped array"
+    if not carries_nothing(producer, scope):
+        return "its own iterations depend on each other"
+    source = program.statement(dependence.source)
+    if solve_target(source) is None:
+        return "its subscripts cannot be turned back into its iteration"
+    group_ids = {s.id for unit in units for s in unit.statements}
+    writers = [
+        s.id
+        for s in program.statements
+        if any(name == dependence.array for name, _ in s.write.parts)
+    ]
+    if len(writers) > 1 and program.arrays[dependence.array].kind != "scalar":
+        return f"`{dependence.array}` is written in several places"
+    read = {name for s in producer.statements for a in s.reads for name, _ in a.parts}
+    written_here = {
+        name
+        for unit in units
+        if unit is not producer
+        for s in unit.statements
+        for name, _ in s.write.parts
+    }
+    fed = {
+        d.array for d in scope.dependences if d.kind == "flow" and d.sink in producer.ids
+    }
+    overwritten = sorted((read & written_here) - fed)
+    if overwritten:
+        return f"`{overwritten[0]}`, which it reads, is overwritten"
+    for array in sorted(read & written_here):
+        into = {
+            d.source
+            for d in scope.dependences
+            if d.kind == "flow" and d.sink in producer.ids and d.array == array
+        }
+        others = {
+            s.id
+            for unit in units
+            for s in unit.statements
+            if s.id not in into and any(name == array for name, _ in s.write.parts)
+        }
+        if others - producer.ids & group_ids:
+            return f"`{array}`, which it reads, is overwritten"
+    return ""
+
+
+def solve_target(statement: Statement) -> dict[str, tuple[int, Any]] | None:
+    """How to get the statement's iterators back from its target's subscripts: iterator ->
+    (subscript position, offset expression) with iterator = subscript - offset; None where some
+    iterator is not a subscript plus a constant. A private scalar needs none (its iterators are
+    the reader's own)."""
+    from loopfuse.plan.expressions import split_iterator
+
+    found: dict[str, tuple[int, Any]] = {}
+    for position, subscript in enumerate(statement.target.index):
+        split = split_iterator(subscript)
+        if split is None:
+            return None
+        iterator, offset = split
+        if iterator is not None and iterator not in found:
+            found[iterator] = (position, offset)
+    return found
+
+
+def _align_all(
+    units: Sequence[Unit], scope: Scope, recompute: frozenset[str], keep: frozenset[str]
+) -> Group | Refusal:
+    """One attempt: align every unit that still runs its own iterations."""
+    absorbed = [
+        u
+        for u in units
+        if u.ids <= recompute
+        and not any(name in keep for s in u.statements for name, _ in s.write.parts)
+    ]
+    staying = [u for u in units if u not in absorbed]
+    covered = frozenset(
+        ("flow", d.source, d.sink)
+        for d in scope.dependences
+        if d.source in recompute and d.kind == "flow"
+    )
+    if len(staying) == 1:
+        group = single_group(staying[0], scope)
+        return Group(group.kind, group.dims, group.members, recompute, tuple(absorbed), scope)
+    relaxed_only = [u for u in staying if not u.parallel]
+    if any(u.common for u in staying) and all(not u.common for u in staying[-1:]):
+        return _append_scalars(staying, scope, recompute, tuple(absorbed))
+    if relaxed_only:
+        if any(not u.relaxed for u in staying):
+            blocked = next(u for u in staying if not u.relaxed)
+            return Refusal(f"{blocked.label} has no parallel loop")
+        kind = "combine"
+    else:
+        kind = "map"
+    placed = _place(staying, scope, covered, kind)
+    if isinstance(placed, Refusal):
+        return placed
+    dims = tuple(c.dim for c in placed[0].coordinates)
+    violation = find_violation(
+        placed, dims, scope.dependences, scope, covered, relax=kind == "combine"
+    )
+    while violation is not None and len(dims) > 1 and kind == "map":
+        # Keep the dimensions along which nothing moves; the rest stays serial inside.
+        dims = tuple(dim for dim in dims if dim != violation.dim)
+        placed = tuple(with_dims(p, dims) for p in placed)
+        dependence = violation.dependence
+        if dependence.kind == "flow" and not _worth_losing_dim(dependence, placed):
+            return Refusal("", dependence, violation.offending)
+        violation = find_violation(placed, dims, scope.dependences, scope, covered)
+    if violation is not None:
+        return Refusal("", violation.dependence, violation.offending)
+    if kind == "combine" and (bad := _early_use(placed, scope)):
+        return bad
+    return Group(kind, dims, placed, recompute, tuple(absorbed), scope)
+
+
+def _worth_losing_dim(dependence: Dependence, placed: Sequence[Placed]) -> bool:
+    """A flow whose producer could be recomputed is better met by that than by a serial loop."""
+    unit = next(p.unit for p in placed if dependence.source in p.unit.ids)
+    return any(s.kind in ("init", "update") for s in unit.statements) or any(
+        set(s.iterators) - {loop.iterator for loop in unit.common} for s in unit.statements
+    )
+
+
+def _append_scalars(
+    staying: Sequence[Unit], scope: Scope, recompute: frozenset[str], absorbed: tuple[Unit, ...]
+) -> Group | Refusal:
+    """Lone statements after a combining group run in its last step."""
+    body = [u for u in staying if u.common]
+    tail = [u for u in staying if not u.common]
+    first_tail = staying.index(tail[0])
+    if any(u.common for u in staying[first_tail:]):
+        return Refusal("a scalar statement stands between the loops")
+    inner = _align_all(body, scope, recompute, frozenset()) if len(body) > 1 else single_group(
+        body[0], scope
+    )
+    if isinstance(inner, Refusal):
+        return inner
+    if inner.kind == "map":
+        return Refusal(f"{tail[0].label} needs all of {body[-1].label} to be finished")
+    members = (*inner.members, *(Placed(unit, ()) for unit in tail))
+    return Group(inner.kind, inner.dims, members, recompute, absorbed, scope)
+
+
+def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
+    """In a combining group, a reduction's result is complete only after the last iteration."""
+    where = {s.id: (k, s) for k, p in enumerate(placed) for s in p.unit.statements}
+    for dependence in scope.dependences:
+        if dependence.kind != "flow" or dependence.reduction:
+            continue
+        if dependence.source in where and dependence.sink in where:
+            (k, source), (m, sink) = where[dependence.source], where[dependence.sink]
+            if source.reduction and sink.kind != "init" and k != m:
+                return Refusal(
+                    f"{placed[m].unit.label} needs the whole `{dependence.array}` first",
+                    dependence,
+                    dependence.relation,
+                )
+            if source.reduction and k == m and sink.label != source.label:
+                return Refusal("a reduction's partial result is used", dependence)
+    return None
+
+
+def _place(
+    units: Sequence[Unit], scope: Scope, covered: frozenset[tuple[str, str, str]], kind: str
+) -> tuple[Placed, ...] | Refusal:
+    """Coordinates for every unit on common dimensions; dimensions not all share are dropped."""
+    placed: list[Placed] = []
+    first = single_group(units[0], scope)
+    names = units[0].relaxed if kind == "combine" else units[0].parallel
+    order = [loop.iterator for loop in units[0].common if loop.iterator in names]
+    del first
+    dims = tuple(f"g{k}" for k in range(len(order)))
+    placed.append(Placed(units[0], tuple(Coordinate(d, i, 1) for d, i in zip(dims, order))))
+    for unit in units[1:]:
+        found = _find_coordinates(placed, unit, scope, covered, kind)
+        if isinstance(found, Refusal):
+            return found
+        kept = [dim for dim in dims if dim in found]
+        if not kept:
+            return Refusal(f"{unit.label} shares no parallel loop with the loops before it")
+        dims = tuple(kept)
+        placed = [with_dims(p, dims) for p in placed]
+        placed.append(Placed(unit, tuple(found[dim] for dim in dims)))
+    return tuple(placed)
+
+
+def _find_coordinates(
+    placed: Sequence[Placed],
+    unit: Unit,
+    scope: Scope,
+    covered: frozenset[tuple[str, str, str]],
+    kind: str,
+) -> dict[str, Coordinate] | Refusal:
+    allowed = set(unit.relaxed if kind == "combine" else unit.parallel)
+    statements = {s.id: s for s in unit.statements}
+    found: dict[str, Coordinate] = {}
+    related = False
+    for p in placed:
+        others = {s.id: s for s in p.unit.statements}
+        for d in scope.dependences:
+            if (d.kind, d.source, d.sink) in covered:
+                continue
+            if d.source in others and d.sink in statements:
+                source, sink, forward = others[d.source], statements[d.sink], True
+            elif d.source in statements and d.sink in others:
+                source, sink, forward = statements[d.source], others[d.sink], False
+            else:
+                continue
+            if kind == "combine" and order_is_free(d, source, scope.reassociate):
+                continue
+            related = True
+            offsets = find_offsets(p, source, sink, d.relation, forward)
+            for dim, coordinate in offsets.items():
+                if coordinate.iterator in allowed and dim not in found and coordinate.iterator not in {
+                    c.iterator for c in found.values()
+                }:
+                    found[dim] = coordinate
+            if not any(c.iterator in allowed for c in offsets.values()):
+                return Refusal("", d, d.relation)
+    if related:
+        return found
+    return _match_operands(placed, unit, allowed) or _match_bounds(placed, unit, allowed)
+
+
+def _match_operands(
+    placed: Sequence[Placed], unit: Unit, allowed: set[str]
+) -> dict[str, Coordinate]:
+    """No dependence: align so that both read the same element of a shared array together."""
+    best: dict[str, Coordinate] = {}
+    for p in placed:
+        for mine in p.unit.statements:
+            for theirs in unit.statements:
+                for a in (*mine.reads, mine.write):
+                    for b in (*theirs.reads, theirs.write):
+                        if a.array != b.array or not a.load.index or len(a.parts) != 1:
+                            continue
+                        if len(b.parts) != 1:
+                            continue
+                        relation = a.parts[0][1].apply_range(b.parts[0][1].reverse())
+                        offsets = find_offsets(p, mine, theirs, relation, True)
+                        good = {d: c for d, c in offsets.items() if c.iterator in allowed}
+                        if len(good) > len(best):
+                            best = good
+                        if len(best) == len(p.coordinates):
+                            return best
+    return best
+
+
+def _match_bounds(
+    placed: Sequence[Placed], unit: Unit, allowed: set[str]
+) -> dict[str, Coordinate]:
+    """No dependence and no shared operand: pair loops of equal bounds, in order."""
+    found: dict[str, Coordinate] = {}
+    first = placed[0]
+    loops = {loop.iterator: loop for loop in first.unit.common}
+    used: set[str] = set()
+    for c in first.coordinates:
+        loop = loops[c.iterator]
+        for other in unit.common:
+            if other.iterator in used or other.iterator not in allowed:
+                continue
+            same = (loop.lower, loop.upper, loop.step) == (other.lower, other.upper, other.step)
+            if same and not isinstance(loop.lower, Iter) and c.sign == 1 and not c.parameters:
+                found[c.dim] = Coordinate(c.dim, other.iterator, 1, (), c.constant)
+                used.add(other.iterator)
+                break
+    return found

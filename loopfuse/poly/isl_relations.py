@@ -1,0 +1,168 @@
+"""Questions about dependence relations that planning asks, by dimension position.
+
+Part of the isl room (the only place besides `poly.isl` that names islpy): everything here takes
+and gives isl objects, so that the planner never touches islpy itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import islpy
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Const, Expr
+from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, relation_of
+from loopfuse.poly.isl import _build, _expr  # pyright: ignore[reportPrivateUsage] - same room
+
+
+
+def equate(relation: Any, pairs: Iterable[tuple[int, int]]) -> Any:
+    """The part of `relation` where input dimension p equals output dimension q, for each pair."""
+    for p, q in pairs:
+        relation = relation.equate(IN, p, OUT, q)
+    return relation
+
+
+def is_equal_along(relation: Any, p: int, q: int) -> bool:
+    """Every pair of `relation` has input dimension p equal to output dimension q."""
+    return bool(relation.is_subset(relation.equate(IN, p, OUT, q)))
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """input[source] = sign * output[sink] + sum(parameters) + constant, on a whole relation."""
+
+    source: int
+    sink: int
+    sign: int
+    parameters: tuple[tuple[str, int], ...]
+    constant: int
+
+
+def find_equalities(relation: Any) -> tuple[Equality, ...]:
+    """Pairs of one input and one output dimension that differ by a constant over `relation`.
+
+    A constant may hold parameters. At most one equality per pair; found in the affine hull, then,
+    for pairs the hull mixes, in the hull of the relation projected onto the pair.
+    """
+    n, m = relation.dim(IN), relation.dim(OUT)
+    found = {(e.source, e.sink): e for e in _hull_equalities(relation, range(n), range(m))}
+    taken_in, taken_out = {e[0] for e in found}, {e[1] for e in found}
+    for p in range(n):
+        if p in taken_in:
+            continue
+        for q in range(m):
+            if q in taken_out:
+                continue
+            pair = relation.project_out(IN, p + 1, n - p - 1).project_out(IN, 0, p)
+            pair = pair.project_out(OUT, q + 1, m - q - 1).project_out(OUT, 0, q)
+            for e in _hull_equalities(pair, [p], [q]):
+                found[(e.source, e.sink)] = e
+                taken_out.add(q)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _hull_equalities(
+    relation: Any, sources: Sequence[int], sinks: Sequence[int]
+) -> list[Equality]:
+    hull = relation.affine_hull()
+    out: list[Equality] = []
+    for constraint in hull.get_constraints():
+        if not constraint.is_equality():
+            continue
+        ins = _coefficients(constraint, IN, hull.dim(IN))
+        outs = _coefficients(constraint, OUT, hull.dim(OUT))
+        if any(_coefficients(constraint, islpy.dim_type.div, hull.dim(islpy.dim_type.div))):
+            continue
+        used_in = [k for k, c in enumerate(ins) if c]
+        used_out = [k for k, c in enumerate(outs) if c]
+        if len(used_in) != 1 or len(used_out) != 1:
+            continue
+        p, q = used_in[0], used_out[0]
+        a, b = ins[p], outs[q]
+        if abs(a) != 1 or abs(b) != 1:
+            continue
+        # a*i + b*j + rest = 0  ->  i = -(b*j + rest)/a = -a*b*j - a*rest
+        parameters = tuple(
+            (hull.get_dim_name(PARAM, k), -a * c)
+            for k, c in enumerate(_coefficients(constraint, PARAM, hull.dim(PARAM)))
+            if c
+        )
+        constant = -a * int(constraint.get_constant_val().to_python())
+        out.append(Equality(sources[p], sinks[q], -a * b, parameters, constant))
+    return out
+
+
+def _coefficients(constraint: Any, kind: Any, count: int) -> list[int]:
+    return [int(constraint.get_coefficient_val(kind, k).to_python()) for k in range(count)]
+
+
+def sample_pair(relation: Any) -> tuple[dict[str, int], list[int], list[int]] | None:
+    """One element of `relation`, small where it can be: (parameters, input point, output point)."""
+    if relation.is_empty():
+        return None
+    wrapped = relation
+    # Prefer small parameters: the least value of each in turn, where there is one.
+    for k in range(wrapped.dim(PARAM)):
+        values = wrapped.params()
+        values = values.project_out(PARAM, k + 1, values.dim(PARAM) - k - 1)
+        values = values.project_out(PARAM, 0, k)
+        as_set = values.move_dims(SET, 0, PARAM, 0, 1) if values.dim(PARAM) else values
+        try:
+            least = as_set.dim_min_val(0)
+        except islpy.Error:
+            continue
+        if least.is_int():
+            wrapped = wrapped.fix_val(PARAM, k, least)
+    point = wrapped.sample()
+    n_in, n_out = point.dim(IN), point.dim(OUT)
+    names = {
+        point.get_dim_name(PARAM, k): _fixed(point, PARAM, k) for k in range(point.dim(PARAM))
+    }
+    return (
+        names,
+        [_fixed(point, IN, k) for k in range(n_in)],
+        [_fixed(point, OUT, k) for k in range(n_out)],
+    )
+
+
+def _fixed(point: Any, kind: Any, position: int) -> int:
+    value = point.plain_get_val_if_fixed(kind, position)
+    return int(value.to_python()) if value.is_int() else 0
+
+
+def affine_map(domain: Any, values: Sequence[dict[str, int]]) -> Any:
+    """{ point of `domain`'s space -> [values] }: each value maps names (iterators, parameters, ""
+    for the constant) to coefficients. Parameters the space lacks are added."""
+    for value in values:
+        for name in value:
+            if (
+                name
+                and domain.find_dim_by_name(PARAM, name) < 0
+                and domain.find_dim_by_name(SET, name) < 0
+            ):
+                domain = domain.add_dims(PARAM, 1).set_dim_name(PARAM, domain.dim(PARAM), name)
+    space = domain.get_space()
+    reader = Reader(space)
+    affs = [reader.affine(value) for value in values]
+    return relation_of(space, affs, "").reset_tuple_id(OUT)
+
+
+def condition_expr(domain: Any, symbols: Sequence[str]) -> Expr:
+    """A set as a core condition; its dimensions, by name, become iterators."""
+    if domain.plain_is_universe():
+        return Const(True, DType.BOOL)
+    if domain.is_empty():
+        return Const(False, DType.BOOL)
+    count = domain.dim(SET)
+    names = [domain.get_dim_name(SET, k) for k in range(count)]
+    at = domain.dim(PARAM)
+    if count:
+        domain = domain.move_dims(PARAM, at, SET, 0, count)
+        for offset, name in enumerate(names):
+            domain = domain.set_dim_name(PARAM, at + offset, name)
+    domain = domain.params().coalesce()
+    return _expr(_build(domain).expr_from_set(domain), frozenset(symbols))

@@ -37,7 +37,8 @@ def parse(source: Source) -> Module:
         check_depth(module)
         return module
     except UnexpectedInput as error:
-        raise UserError(replace(explain_error(error, source.text), source=source)) from None
+        diagnostic = explain_error(error, source.text, keywords())
+        raise UserError(replace(diagnostic, source=source)) from None
     except UserError as error:
         placed = (replace(diagnostic, source=source) for diagnostic in error.diagnostics)
         raise UserError(*placed) from None
@@ -47,6 +48,13 @@ def parse(source: Source) -> Module:
 def parser() -> Lark:
     """The one parser object. It keeps no state between or during parses."""
     return Lark(find_grammar().read_text(encoding="utf-8"), **lark_options())
+
+
+@functools.cache
+def keywords() -> frozenset[str]:
+    """The reserved words, read off the grammar."""
+    patterns = (terminal.pattern.value for terminal in parser().terminals)
+    return frozenset(value[:-2] for value in patterns if re.fullmatch(r"[a-z]+\\b", value))
 
 
 def lark_options() -> dict[str, object]:

@@ -97,11 +97,12 @@ def _line_end(newline: Token, levels: list[int], first: bool) -> Iterator[Token]
             raise UserError(_too_deep(here, "blocks"))
         yield Token.new_borrow_pos("_INDENT", "", place)
         return
+    open_levels = tuple(levels)
     while width < levels[-1]:
         levels.pop()
         yield Token.new_borrow_pos("_DEDENT", "", place)
     if width != levels[-1]:
-        raise UserError(_bad_indentation(here, width, levels))
+        raise UserError(_bad_indentation(here, width, open_levels))
 
 
 def _unexpected_indent(span: Span) -> Diagnostic:
@@ -113,13 +114,13 @@ def _unexpected_indent(span: Span) -> Diagnostic:
     )
 
 
-def _bad_indentation(span: Span, width: int, levels: list[int]) -> Diagnostic:
+def _bad_indentation(span: Span, width: int, levels: tuple[int, ...]) -> Diagnostic:
     near = ", ".join(str(level) for level in levels)
     return Diagnostic(
         "bad-indentation",
         f"this line is indented by {width} spaces, which matches no block around it",
         span,
-        notes=(f"the blocks open here are indented by {near}",),
+        notes=(f"the blocks open above it are indented by {near}",),
         fix="give it the indentation of the block it belongs to",
     )
 

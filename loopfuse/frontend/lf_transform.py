@@ -142,9 +142,7 @@ class BuildSyntax:
         for elif_word, elif_condition, elif_then in reversed(parts):
             end = body[-1] if body else elif_then[-1]
             body = (syntax.If(elif_condition, elif_then, body, span=_span(elif_word, end)),)
-        return syntax.If(
-            condition, then, body, span=_span(word, body[-1] if body else then[-1])
-        )
+        return syntax.If(condition, then, body, span=_span(word, body[-1] if body else then[-1]))
 
     def elif_part(self, children: Children) -> tuple[Token, syntax.Expr, tuple[syntax.Stmt, ...]]:
         """ELIF expr suite"""

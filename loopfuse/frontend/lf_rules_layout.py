@@ -1,0 +1,362 @@
+"""Error rules about statements: headers, ranges, assignments, blocks, items.
+
+Each rule looks at a `Place` and answers with a diagnostic if it recognises the mistake.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from loopfuse.base.diagnostics import Diagnostic, Label, Span
+from loopfuse.base.dtypes import DType
+from loopfuse.frontend.lf_place import Place, Word
+from loopfuse.frontend.lf_rules_words import Rule
+
+_DTYPES = frozenset(dtype.value for dtype in DType)
+_HEADERS = frozenset({"kernel", "func", "for", "if", "elif", "else", "parallel", "fuse", "nofuse"})
+
+_ONLY_INDENT = frozenset({"_INDENT"})
+_ONLY_DEDENT = frozenset({"_DEDENT"})
+_ONLY_BRACKET = frozenset({"LSQB"})
+
+
+def python_range(place: Place) -> Diagnostic | None:
+    """`for i in range(n):`"""
+    if "RANGE" not in place.accepts:
+        return None
+    words = place.words
+    start = place.index - 1
+    while start > 0 and words[start].text != "in":
+        start -= 1
+    if words[start + 1].text != "range" or words[start + 2].text != "(":
+        return None
+    call, end = words[start + 1], place.before
+    arguments = _arguments(place, start + 3)
+    lower, upper = ("0", arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
+    step = f" step {arguments[2]}" if len(arguments) > 2 else ""
+    return Diagnostic(
+        "python-range",
+        "a range is written `a..b`, not `range(a, b)`",
+        call.span.to(end.span),
+        fix=f"write `{lower}..{upper}{step}`",
+    )
+
+
+def _arguments(place: Place, start: int) -> list[str]:
+    """The arguments of the call whose first argument is word `start`, as they were written."""
+    parts: list[str] = []
+    depth, first = 0, place.words[start].offset
+    for word in place.words[start:]:
+        if depth == 0 and word.text in (",", ")"):
+            parts.append(place.text[first : word.offset].strip())
+            first = word.offset + 1
+            if word.text == ")":
+                break
+        depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
+    return parts
+
+
+def ranges(place: Place) -> Diagnostic | None:
+    """Other ways to write a loop's range."""
+    found, before = place.found, place.before
+    if place.is_layout:
+        if "RANGE" in place.accepts:
+            return _no_end(place)
+        return None
+    if found.text == "..." or (found.text == ".." and before.text == "."):
+        return Diagnostic("range-dots", "a range has two dots", found.span, fix="write `a..b`")
+    if found.text == "..=" or (found.text == "=" and before.text == ".."):
+        fix = "write `a..b+1`: the end is not part of the range"
+        return Diagnostic("inclusive-range", "there is no inclusive range", found.span, fix=fix)
+    if found.text == "..=":
+        return None
+    if "IN" in place.accepts and before.is_name and "RPAR" not in place.accepts:
+        message = f"`{before.text}` needs a range of its own"
+        fix = f"write `{before.text} in a..b`"
+        if place.opening:
+            fix = "end the ranges in `:`, as in `sum(i in a..b: x[i])`"
+        return Diagnostic("missing-range", message, before.span, fix=fix)
+    if before.text == "for" and found.text == "(":
+        fix = "write `for i in a..b:`"
+        return Diagnostic(
+            "bracketed-header", "a loop's header has no brackets", found.span, fix=fix
+        )
+    if "RANGE" in place.accepts and found.text in (":", ","):
+        return _no_end(place)
+    return None
+
+
+def _no_end(place: Place) -> Diagnostic:
+    found, before = place.found, place.before
+    start = place.index - 1
+    while start > 0 and place.words[start].text != "in":
+        start -= 1
+    lower = place.text[place.words[start + 1].offset : before.offset + len(before.text)]
+    following = place.word_at(1)
+    if not place.is_layout and found.text == ":" and following.line == found.line:
+        message, fix = "a range is written with two dots", f"write `{lower}..{following.text}`"
+        return Diagnostic("range-dots", message, found.span, fix=fix)
+    return Diagnostic(
+        "range-end",
+        "a loop runs over a range, and this one has no end",
+        before.after,
+        fix=f"write `0..{lower}` to count up to `{lower}`",
+    )
+
+
+def equals(place: Place) -> Diagnostic | None:
+    """`=` where it cannot assign."""
+    found = place.found
+    if place.is_layout or found.text != "=":
+        return None
+    words = place.line_words
+    if place.opening and place.opening[-1].text == "(":
+        return Diagnostic(
+            "keyword-argument",
+            "arguments are given by position, and `=` compares nothing",
+            found.span,
+            fix="write `==` to compare, or the value alone as an argument",
+        )
+    if words and words[0] in ("if", "elif", "assume"):
+        message = "`=` assigns; a condition compares with `==`"
+        return Diagnostic("assignment-in-condition", message, found.span, fix="write `==`")
+    if "=" in words:
+        message = "a statement assigns once"
+        fix = "write one assignment a line, or `==` to compare"
+        return Diagnostic("chained-assignment", message, found.span, fix=fix)
+    return None
+
+
+_FOREIGN_STATEMENTS = {
+    "while": ("there is no `while`", "loop over a range: `for i in a..b:`"),
+    "def": ("there is no `def`", "write `kernel name(...):`, or `func name(...) -> f32:`"),
+    "fn": ("there is no `fn`", "write `kernel name(...):`, or `func name(...) -> f32:`"),
+    "void": ("there is no `void`", "write `kernel name(...):`"),
+    "function": ("there is no `function`", "write `func name(...) -> f32:`"),
+    "print": ("there is no `print`", "store what you want to see in an `out` array"),
+    "break": ("there is no `break`", "guard the rest of the loop with an `if`"),
+    "continue": ("there is no `continue`", "guard the rest of the loop with an `if`"),
+    "pass": ("there is no `pass`", "leave the block out"),
+    "import": ("there is no `import`", "one file is one program"),
+    "from": ("there is no `import`", "one file is one program"),
+    "assert": ("there is no `assert`", "write `assume condition`"),
+    "return": ("a kernel returns nothing", "store the result in an `out` array"),
+    "foreach": ("there is no `foreach`", "write `for i in a..b:`"),
+    "switch": ("there is no `switch`", "write `if`, `elif` and `else`"),
+    "match": ("there is no `match`", "write `if`, `elif` and `else`"),
+}
+
+
+def statements(place: Place) -> Diagnostic | None:
+    """A statement of another language, or one that is misspelt."""
+    first, found = place.first, place.found
+    offset_in_line = place.index - place.line_start
+    if place.opening or offset_in_line > 2:
+        return None
+    if not place.is_layout and found.text == "return" and place.wants_statement:
+        message, fix = _FOREIGN_STATEMENTS["return"]
+        return Diagnostic("return-in-kernel", message, found.span, fix=fix)
+    if first.text in _FOREIGN_STATEMENTS and first.text != "return":
+        message, fix = _FOREIGN_STATEMENTS[first.text]
+        return Diagnostic("unknown-statement", message, first.span, fix=fix)
+    if place.is_layout or offset_in_line == 0:
+        return None
+    if offset_in_line == 1 and first.text in _DTYPES and found.is_name:
+        message = "a variable is declared with `let` or `var`"
+        fix = f"write `let {found.text}: {first.text} = ...`, or `var` if it changes"
+        return Diagnostic("type-first", message, first.span, fix=fix)
+    if offset_in_line == 1 and found.text == ":" and "ASSIGN" in place.accepts:
+        message = "a variable is declared with `let` or `var`"
+        fix = f"write `let {first.text}: ...`, or `var` if it changes"
+        return Diagnostic("missing-let", message, first.span, fix=fix)
+    if offset_in_line == 1 and found.text == "(" and "ASSIGN" in place.accepts:
+        message = "a call alone does nothing: functions only return values"
+        fix = "assign the result"
+        return Diagnostic("call-statement", message, first.span, fix=fix)
+    if offset_in_line == 1 and first.is_name and found.is_name and "ASSIGN" in place.accepts:
+        guess = difflib.get_close_matches(first.text, sorted(place.keywords), 1, 0.6)
+        if guess:
+            message = f"`{first.text}` starts no statement"
+            fix = f"did you mean `{guess[0]}`?"
+            return Diagnostic("unknown-statement", message, first.span, fix=fix)
+    return None
+
+
+def tuple_assignment(place: Place) -> Diagnostic | None:
+    """`a, b = b, a`"""
+    if place.is_layout or place.found.text != "," or "ASSIGN" not in place.accepts:
+        return None
+    return Diagnostic(
+        "tuple-assignment",
+        "a statement assigns to one place",
+        place.found.span,
+        fix="write one assignment a line; two arrays are exchanged by `swap a, b`",
+    )
+
+
+def items(place: Place) -> Diagnostic | None:
+    """Something at the first column that is no item."""
+    found = place.found
+    if place.is_layout or not place.wants_item:
+        return None
+    if found.text in ("else", "elif"):
+        return None
+    if found.text in place.keywords:
+        return Diagnostic(
+            "statement-outside",
+            f"`{found.text}` stands outside of any kernel",
+            found.span,
+            fix="indent it under a `kernel name(...):`, or declare a `const`",
+        )
+    guess = difflib.get_close_matches(found.text, ("kernel", "func", "const"), 1, 0.6)
+    return Diagnostic(
+        "unknown-item",
+        f"`{found.text}` starts neither a `kernel`, a `func` nor a `const`",
+        found.span,
+        fix=f"did you mean `{guess[0]}`?" if guess else "indent it under a `kernel name(...):`",
+    )
+
+
+def headers(place: Place) -> Diagnostic | None:
+    """Headers of kernels, functions, loops and conditions."""
+    found, before, first = place.found, place.before, place.first
+    accepts = place.accepts
+    if not place.is_layout:
+        if found.text == "->" and "COLON" in accepts:
+            message, fix = _FOREIGN_STATEMENTS["return"]
+            return Diagnostic("kernel-result", message, found.span, fix=fix)
+        if found.text == ":" and "ARROW" in accepts:
+            message = "a `func` says what type it returns"
+            fix = "write `) -> f32:`"
+            return Diagnostic("missing-result-type", message, found.span, fix=fix)
+        if before.text == "else" and found.text == "if":
+            message = "`else if` is one word"
+            whole = before.span.to(found.span)
+            return Diagnostic("else-if", message, whole, fix="write `elif`")
+        if found.text in ("else", "elif") and (place.wants_statement or place.wants_item):
+            message = f"this `{found.text}` belongs to no `if`"
+            fix = "give it the indentation of its `if`, and put nothing between"
+            return Diagnostic("else-without-if", message, found.span, fix=fix)
+        if first.text in ("kernel", "func") and "COLON" in accepts and place.opening:
+            return _parameter(found, before)
+    wants_block = "COLON" in accepts and first.text in _HEADERS and not place.opening
+    if place.is_layout and wants_block:
+        message = f"the header of this `{first.text}` does not end in `:`"
+        return Diagnostic("missing-colon", message, before.after, fix="write `:` here")
+    return None
+
+
+def _parameter(found: Word, before: Word) -> Diagnostic | None:
+    """A parameter without a type, or with the type in front."""
+    if before.text in _DTYPES and found.is_name:
+        message = "a parameter's type stands behind its name"
+        fix = f"write `{found.text}: {before.text}`"
+        return Diagnostic("type-first", message, before.span.to(found.span), fix=fix)
+    if found.is_name and found.text not in _DTYPES:
+        return None
+    message = f"`{before.text}` needs a type"
+    fix = f"write `{before.text}: f32`, or `{before.text}: f32[N]` for an array"
+    return Diagnostic("missing-type", message, before.span, fix=fix)
+
+
+def blocks(place: Place) -> Diagnostic | None:
+    """Indentation without a header, headers without a block, functions without a return."""
+    accepts, found, before = place.accepts, place.found, place.before
+    if accepts == _ONLY_INDENT:
+        header = place.words[place.line_start] if place.is_layout else _header(place)
+        return Diagnostic(
+            "missing-block",
+            f"nothing is indented under this `{header.text}`",
+            before.span,
+            fix="indent what belongs to it by 4 spaces",
+        )
+    if place.kind == "_INDENT":
+        return Diagnostic(
+            "unexpected-indent",
+            "this line is indented, but no block starts here",
+            Span(found.line, 1, found.line, found.column),
+            fix="give it the indentation of the line above, or end that line in `:`",
+        )
+    if "RETURN" in accepts:
+        if place.is_layout:
+            message = "this `func` ends without a `return`"
+            return Diagnostic("missing-return", message, before.after, fix="end it in `return x`")
+        message = f"a `func` holds `let`s and one `return`, no `{found.text}`"
+        fix = "compute the value in one expression, or move the statements into a kernel"
+        return Diagnostic("statement-in-func", message, found.span, fix=fix)
+    if accepts == _ONLY_DEDENT and not place.is_layout:
+        message = "nothing may follow the `return` of a `func`"
+        return Diagnostic("after-return", message, found.span, fix="remove it")
+    return None
+
+
+def _header(place: Place) -> Word:
+    """The first word of the line above the place."""
+    index = place.index - 1
+    while index > 0 and not place.words[index].starts_line:
+        index -= 1
+    return place.words[index]
+
+
+def subscripts(place: Place) -> Diagnostic | None:
+    """`a[i][j]`, `a.shape`, `a[1:2]`, `f32[N] x`."""
+    found, before = place.found, place.before
+    if place.word_at(-2).text == "." and place.accepts == _ONLY_BRACKET:
+        whole = place.word_at(-3).span.to(before.span)
+        name = f"{place.word_at(-3).text}.{before.text}"
+        return Diagnostic(
+            "attribute",
+            f"`{name}` is not a value",
+            whole,
+            notes=("a dot puts an edge mode before a subscript: `a.clamp[i-1]`",),
+            fix="name the extents instead: `a: f32[H, W]` declares the sizes `H` and `W`",
+        )
+    if place.is_layout:
+        return None
+    if found.text == "[" and before.text == "]" and place.word_at(1).text != "]":
+        fix = "put all subscripts in one bracket: `a[i, j]`"
+        return Diagnostic(
+            "double-subscript", "subscripts stand in one bracket", found.span, fix=fix
+        )
+    if found.text == ":" and place.opening and place.opening[-1].text == "[":
+        fix = "loop over the elements: `for i in a..b:`"
+        return Diagnostic("slice", "slices are not part of this language", found.span, fix=fix)
+    return None
+
+
+def incomplete(place: Place) -> Diagnostic | None:
+    """An operator without its right side; a conditional without `else`."""
+    before = place.before
+    if "ELSE" in place.accepts and "IF" not in place.accepts and not place.wants_statement:
+        index = place.index - 1
+        while index > 0 and place.words[index].text != "if":
+            index -= 1
+        return Diagnostic(
+            "missing-else",
+            "a conditional expression needs an `else`",
+            before.after,
+            labels=(Label(place.words[index].span, "for this `if`"),),
+            fix="write `a if condition else b`",
+        )
+    ends = place.is_layout or place.found.text in (")", "]", ",", ":")
+    if place.wants_expression and not place.wants_statement and ends:
+        return Diagnostic(
+            "missing-expression",
+            f"an expression is missing after `{before.text}`",
+            before.after,
+        )
+    return None
+
+
+LAYOUT_RULES: tuple[Rule, ...] = (
+    python_range,
+    ranges,
+    equals,
+    statements,
+    tuple_assignment,
+    headers,
+    items,
+    blocks,
+    subscripts,
+    incomplete,
+)

@@ -1,0 +1,382 @@
+"""Exact dependences: which instance needs which other, and why.
+
+Flow is value-based (the last write before the read; Feautrier 1991, as isl computes it). Anti
+dependences lead from a read to the next write of its element, output dependences from a write to
+the next write; no instance depends on itself. Every question is about one array, with all its
+accesses merged, under isl's operation limit.
+
+A predicated statement is taken as one that always writes: it reads its target, and where its
+predicate is false writes the old value back. So every read has one source. `may=True` gives the
+reader's view instead, in which such a write may or may not happen and therefore ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from loopfuse.poly import isl
+from loopfuse.poly.model import (
+    Access,
+    Dependence,
+    Dependences,
+    IslMap,
+    IslSet,
+    PolyProgram,
+    Statement,
+)
+
+
+def find_dependences(program: PolyProgram, may: bool = False) -> Dependences:
+    """All dependences of `program`, for every parameter value at once.
+
+    When isl gives up on an array, the others are still answered, `complete` is False and `why`
+    says which; nothing may then be fused on the answer.
+    """
+    finder = _Finder(program, may)
+    flow: list[Dependence] = []
+    anti: list[Dependence] = []
+    output: list[Dependence] = []
+    live_out: dict[str, dict[str, IslMap]] = {}
+    gave_up: list[str] = []
+    for name in program.arrays:
+        uses = finder.uses.get(name)
+        if uses is None:
+            continue
+        try:
+            found = finder.context.ask(lambda uses=uses: finder.of_array(uses))
+        except isl.Unknown:
+            gave_up.append(name)
+            continue
+        flow += found[0]
+        anti += found[1]
+        output += found[2]
+        if program.arrays[name].is_live_out:
+            live_out[name] = found[3]
+    why = ""
+    if gave_up:
+        names = ", ".join(f"`{name}`" for name in gave_up)
+        why = f"the dependences over {names} are too complex to be computed exactly"
+    order = {statement.id: k for k, statement in enumerate(program.statements)}
+
+    def key(dependence: Dependence) -> tuple[int, int]:
+        return order[dependence.source], order[dependence.sink]
+
+    return Dependences(
+        tuple(sorted(flow, key=key)),
+        tuple(sorted(anti, key=key)),
+        tuple(sorted(output, key=key)),
+        live_out,
+        not gave_up,
+        why,
+    )
+
+
+def flow_of_read(
+    program: PolyProgram, deps: Dependences, statement: str, read: int
+) -> tuple[dict[str, IslMap], IslSet]:
+    """What feeds read number `read` of `statement`.
+
+    Returns ({ source id: { source[...] -> statement[...] } }, the instances of the statement for
+    which nothing wrote the element: they see the caller's array, or the zero of a temporary).
+    """
+    sink = program.statement(statement)
+    access = sink.reads[read]
+    sources: dict[str, IslMap] = {}
+    rest: IslSet | None = None
+    for name, relation in access.parts:
+        fed: IslMap | None = None
+        wanted = relation.wrap()
+        for dependence in deps.flow:
+            if dependence.sink != statement or dependence.array != name:
+                continue
+            assert dependence.by_element is not None
+            part = dependence.by_element.intersect_range(wanted)
+            if part.is_empty():
+                continue
+            pairs = part.range_factor_domain()
+            known = sources.get(dependence.source)
+            sources[dependence.source] = pairs if known is None else known.union(pairs)
+            elements = part.range()
+            fed = elements if fed is None else fed.union(elements)
+        missing = wanted if fed is None else wanted.subtract(fed)
+        instances = missing.unwrap().domain()
+        rest = instances if rest is None else rest.union(instances)
+    assert rest is not None
+    return sources, rest
+
+
+# --------------------------------------------------------------------------------- one array
+
+
+@dataclass(slots=True)
+class _Use:
+    """What one statement does with one array: merged reads, its write, whether they are exact."""
+
+    statement: Statement
+    place: int
+    read: IslMap | None = None
+    write: IslMap | None = None
+    read_exact: bool = True
+    write_exact: bool = True
+
+
+class _Finder:
+    def __init__(self, program: PolyProgram, may: bool) -> None:
+        self.program = program
+        self.may = may
+        self.context = isl.context_of(program.context)
+        self.uses: dict[str, list[_Use]] = {}
+        self.schedules: dict[tuple[str, int], IslMap] = {}
+        self.depth = max((len(each.loops) for each in program.statements), default=0)
+        for place, statement in enumerate(program.statements):
+            self._note(place, statement)
+
+    def _note(self, place: int, statement: Statement) -> None:
+        found: dict[str, _Use] = {}
+
+        def use(name: str) -> _Use:
+            return found.setdefault(name, _Use(statement, place))
+
+        predicated = statement.predicate is not None
+        reads = statement.reads
+        if predicated and self.may:
+            reads = reads[:-1]  # the old value is not read, the write just may not happen
+        for access in reads:
+            for name, relation in access.parts:
+                each = use(name)
+                each.read = relation if each.read is None else each.read.union(relation)
+                each.read_exact &= access.exact and not predicated
+        for name, relation in statement.write.parts:
+            each = use(name)
+            each.write = relation
+            each.write_exact &= statement.write.exact and not predicated
+        for name, each in found.items():
+            if each.read is not None and len(reads) > 1:
+                each.read = each.read.coalesce()
+            self.uses.setdefault(name, []).append(each)
+
+    def _kills(self, use: _Use) -> bool:
+        """The write certainly happens, to the elements its relation names."""
+        if not use.statement.write.exact:
+            return False
+        return not self.may or use.statement.predicate is None
+
+    def of_array(
+        self, uses: list[_Use]
+    ) -> tuple[list[Dependence], list[Dependence], list[Dependence], dict[str, IslMap]]:
+        """(flow, anti, output, last writers) over the array of `uses`."""
+        readers = [use for use in uses if use.read is not None]
+        writers = [use for use in uses if use.write is not None]
+        if not writers:
+            return [], [], [], {}
+        flow = self._flow(readers, writers)
+        anti = self._anti(readers, writers)
+        overwritten, output = self._output(writers)
+        live: dict[str, IslMap] = {}
+        name = writers[0].write.get_tuple_name(isl.OUT)
+        if self.program.arrays[name].is_live_out:
+            for use in writers:
+                relation = use.write
+                for gone in overwritten.get(use.statement.id, []):
+                    relation = relation.subtract(gone)
+                if not relation.is_empty():
+                    live[use.statement.id] = relation
+        return flow, anti, output, live
+
+    # ------------------------------------------------------------------------- order
+
+    def _level(self, first: _Use, second: _Use) -> int:
+        """How many loops two statements share."""
+        level = 0
+        for one, other in zip(first.statement.loops, second.statement.loops, strict=False):
+            if one.iterator != other.iterator:
+                break
+            level += 1
+        return level
+
+    def _may_precede(self, first: _Use, second: _Use) -> bool:
+        """Some instance of `first` may run before some instance of `second`."""
+        return self._level(first, second) > 0 or first.place < second.place
+
+    def _schedule(self, uses: Iterable[_Use], sign: int) -> IslMap:
+        """{ statement[...] -> time[...] } of the statements, backwards if `sign` is -1."""
+        unique = {use.statement.id: use.statement for use in uses}
+        maps: list[IslMap] = []
+        for statement in unique.values():
+            key = (statement.id, sign)
+            if key not in self.schedules:
+                times: list[int | tuple[str, int]] = []
+                for loop, position in zip(
+                    statement.loops, statement.positions[:-1], strict=True
+                ):
+                    times.append(sign * position)
+                    times.append((loop.iterator, sign if loop.step > 0 else -sign))
+                times.append(sign * statement.positions[-1])
+                times += [0] * (2 * self.depth + 1 - len(times))
+                self.schedules[key] = isl.schedule_of(
+                    statement.domain.get_space(), times, statement.domain
+                )
+            maps.append(self.schedules[key])
+        return isl.union_of(maps)
+
+    def _ask(
+        self, sinks: list[tuple[_Use, IslMap]], sources: list[_Use], sign: int
+    ) -> list[IslMap]:
+        """{ source -> [sink -> element] }: for each sink access the last source before it (the
+        next one after it, if `sign` is -1)."""
+        must = [use.write for use in sources if self._kills(use)]
+        may = [use.write for use in sources if not self._kills(use)]
+        certain, possible = isl.compute_flow(
+            isl.union_of([relation for _, relation in sinks]),
+            isl.union_of(must) if must else None,
+            isl.union_of(may) if may else None,
+            self._schedule([*(use for use, _ in sinks), *sources], sign),
+        )
+        # The "full may" dependences contain the must ones.
+        found = isl.maps_of(possible if may else certain)
+        return [each.intersect_params(self.program.context) for each in found]
+
+    # ------------------------------------------------------------------------- kinds
+
+    def _flow(self, readers: list[_Use], writers: list[_Use]) -> list[Dependence]:
+        found: list[Dependence] = []
+        sinks: list[tuple[_Use, IslMap]] = []
+        for reader in readers:
+            before = [writer for writer in writers if self._may_precede(writer, reader)]
+            if not before:
+                continue
+            alone = len(before) == 1 and self._level(before[0], reader) == 0
+            if alone and self._writes_once(before[0]):
+                found += self._direct_flow(before[0], reader)
+            else:
+                sinks.append((reader, reader.read))
+        if sinks:
+            needed = [
+                writer
+                for writer in writers
+                if any(self._may_precede(writer, reader) for reader, _ in sinks)
+            ]
+            by_reader = {use.statement.id: use for use in readers}
+            by_writer = {use.statement.id: use for use in writers}
+            for relation in self._ask(sinks, needed, 1):
+                if relation.is_empty():
+                    continue
+                pairs = relation.range_factor_domain()
+                source = by_writer[isl.domain_name(pairs)]
+                sink = by_reader[isl.range_name(pairs)]
+                found.append(self._dependence("flow", source, sink, pairs, relation))
+        return found
+
+    def _writes_once(self, use: _Use) -> bool:
+        """No two instances write one element, so that no order is needed to find the last."""
+        return self._kills(use) and bool(use.write.is_injective())
+
+    def _direct_flow(self, writer: _Use, reader: _Use) -> list[Dependence]:
+        """before: W writes each element once, R only runs after all of W
+        after: the flow is { W -> [R -> element] } over the elements both touch."""
+        # { R -> e } . { e -> W } reversed, with the element kept beside R.
+        by_element = reader.read.range_map().apply_range(writer.write.reverse()).reverse()
+        by_element = by_element.intersect_params(self.program.context)
+        if by_element.is_empty():
+            return []
+        pairs = by_element.range_factor_domain()
+        return [self._dependence("flow", writer, reader, pairs, by_element)]
+
+    def _anti(self, readers: list[_Use], writers: list[_Use]) -> list[Dependence]:
+        sinks: list[tuple[_Use, IslMap]] = []
+        for reader in readers:
+            if not any(self._may_precede(reader, writer) for writer in writers):
+                continue
+            relation = reader.read
+            if reader.write is not None and self._kills(reader):
+                # The next write is the reading instance's own.
+                relation = relation.subtract(reader.write)
+                if relation.is_empty():
+                    continue
+            sinks.append((reader, relation))
+        later = [
+            writer
+            for writer in writers
+            if any(self._may_precede(reader, writer) for reader, _ in sinks)
+        ]
+        if not sinks or not later:
+            return []
+        by_reader = {use.statement.id: use for use, _ in sinks}
+        by_writer = {use.statement.id: use for use in later}
+        found: list[Dependence] = []
+        for relation in self._ask(sinks, later, -1):
+            if relation.is_empty():
+                continue
+            pairs = relation.range_factor_domain()
+            sink, source = isl.domain_name(pairs), isl.range_name(pairs)
+            found.append(
+                self._dependence("anti", by_reader[source], by_writer[sink], pairs.reverse())
+            )
+        return found
+
+    def _output(
+        self, writers: list[_Use]
+    ) -> tuple[dict[str, list[IslMap]], list[Dependence]]:
+        """({ writer: the parts of its write that are certainly overwritten }, dependences)."""
+        if len(writers) == 1 and (
+            not writers[0].statement.loops or self._writes_once(writers[0])
+        ):
+            return {}, []
+        by_name = {use.statement.id: use for use in writers}
+        gone: dict[str, list[IslMap]] = {}
+        found: list[Dependence] = []
+        for relation in self._ask([(use, use.write) for use in writers], writers, 1):
+            if relation.is_empty():
+                continue
+            pairs = relation.range_factor_domain()
+            source, sink = by_name[isl.domain_name(pairs)], by_name[isl.range_name(pairs)]
+            if self._kills(sink):
+                gone.setdefault(source.statement.id, []).append(relation.range_factor_range())
+            found.append(self._dependence("output", source, sink, pairs))
+        return gone, found
+
+    def _dependence(
+        self,
+        kind: str,
+        source: _Use,
+        sink: _Use,
+        pairs: IslMap,
+        by_element: IslMap | None = None,
+    ) -> Dependence:
+        ends = {
+            "flow": (source.write_exact, sink.read_exact),
+            "anti": (source.read_exact, sink.write_exact),
+            "output": (source.write_exact, sink.write_exact),
+        }[kind]
+        write = sink.write if kind != "flow" else source.write
+        return Dependence(
+            kind,
+            isl.range_name(write),
+            source.statement.id,
+            sink.statement.id,
+            pairs,
+            by_element,
+            _same_reduction(source.statement, sink.statement),
+            all(ends),
+        )
+
+
+def _same_reduction(source: Statement, sink: Statement) -> bool:
+    """Both are updates of one accumulator by one operation, and read it nowhere else."""
+    if not source.reduction or source.reduction != sink.reduction:
+        return False
+    if "init" in (source.kind, sink.kind) or source.target.array != sink.target.array:
+        return False
+    return all(_accumulates(each) for each in (source, sink))
+
+
+def _accumulates(statement: Statement) -> bool:
+    def touches(access: Access) -> bool:
+        return any(name == statement.target.array for name, _ in access.parts)
+
+    reads = statement.reads
+    if statement.predicate is not None:
+        reads = reads[:-1]
+    mine = [access for access in reads if touches(access)]
+    return len(mine) == 1 and mine[0].load.index == statement.target.index

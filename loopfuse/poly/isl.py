@@ -1,0 +1,541 @@
+"""The one room that knows islpy: contexts with a limit, named dimensions, conversions.
+
+Everything here is a thin layer: sets and maps stay islpy's own objects (typed `Any`), whose
+methods the other files of this room call; construction from the core and translation back to it
+live here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import islpy
+
+from loopfuse.base.diagnostics import Diagnostic, InternalError
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Call, Cast, Compare, Const, Expr, Iter, Select, Symbol, Unary
+
+PARAM: Any = islpy.dim_type.param
+SET: Any = islpy.dim_type.set
+IN: Any = islpy.dim_type.in_
+OUT: Any = islpy.dim_type.out
+
+T = TypeVar("T")
+
+OPERATIONS = 3_000_000
+"""isl operations one question may take (about a second)."""
+
+DIVISION_PIECES = 4
+"""How many periods on each side of zero `% size` is unrolled into before giving up."""
+
+
+class Unknown(Exception):
+    """isl reached its operation limit: the question has no answer."""
+
+
+class Context:
+    """An isl context of one compile, whose operation counter is reset for each question.
+
+    Exceeding the limit poisons an isl context until it is reset, so every question goes through
+    `ask`, which resets first and turns whatever isl then raises into `Unknown`.
+    """
+
+    def __init__(self, operations: int = OPERATIONS) -> None:
+        self.raw = islpy.Context()
+        self.operations = operations
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The answer to `question`, or Unknown when it takes more than the limit."""
+        self.raw.reset_operations()
+        self.raw.set_max_operations(self.operations)
+        try:
+            return question()
+        except islpy.Error as error:
+            raise Unknown(str(error)) from error
+        finally:
+            self.raw.reset_operations()
+            self.raw.set_max_operations(0)
+
+
+def context_of(thing: Any) -> Context:
+    """A Context around the isl context that `thing` (a set or map) lives in."""
+    context = Context.__new__(Context)
+    context.raw = thing.get_ctx()
+    context.operations = OPERATIONS
+    return context
+
+
+# ---------------------------------------------------------------------------- spaces and sets
+
+
+def set_space(context: Context, symbols: Sequence[str], dims: Sequence[str], name: str = "") -> Any:
+    """The space { name[dims] } with parameters `symbols`."""
+    space = islpy.Space.set_alloc(context.raw, len(symbols), len(dims))
+    for position, symbol in enumerate(symbols):
+        space = space.set_dim_name(PARAM, position, symbol)
+    for position, dim in enumerate(dims):
+        space = space.set_dim_name(SET, position, dim)
+    return space.set_tuple_name(SET, name) if name else space
+
+
+def universe(space: Any) -> Any:
+    """All points of `space`."""
+    return islpy.Set.universe(space)
+
+
+def empty(space: Any) -> Any:
+    """No point of `space`."""
+    return islpy.Set.empty(space)
+
+
+def universe_map(space: Any) -> Any:
+    """All pairs of a map space."""
+    return islpy.Map.universe(space)
+
+
+def empty_map(space: Any) -> Any:
+    """No pair of a map space."""
+    return islpy.Map.empty(space)
+
+
+def union_of(maps: Sequence[Any]) -> Any:
+    """The union_map of `maps` (at least one)."""
+    union = islpy.UnionMap.from_map(maps[0])
+    for each in maps[1:]:
+        union = union.add_map(each)
+    return union
+
+
+def maps_of(union: Any) -> list[Any]:
+    """The maps in a union_map, one per space."""
+    listing = union.get_map_list()
+    return [listing.get_at(k) for k in range(listing.n_map())]
+
+
+def domain_name(relation: Any) -> str:
+    """The tuple name of a map's domain."""
+    return relation.get_tuple_name(IN) or ""
+
+
+def range_name(relation: Any) -> str:
+    """The tuple name of a map's range."""
+    return relation.get_tuple_name(OUT) or ""
+
+
+def compute_flow(sinks: Any, must: Any | None, may: Any | None, schedule: Any) -> tuple[Any, Any]:
+    """Value-based flow: ({ source -> [sink -> element] } from must and may sources).
+
+    Dependence analysis after Feautrier (1991), as isl does it: the last must-source before the
+    sink, and every may-source after that one.
+    """
+    info = islpy.UnionAccessInfo.from_sink(sinks)
+    if must is not None:
+        info = info.set_must_source(must)
+    if may is not None:
+        info = info.set_may_source(may)
+    flow = info.set_schedule_map(schedule).compute_flow()
+    return flow.get_full_must_dependence(), flow.get_full_may_dependence()
+
+
+# --------------------------------------------------------------------------- core to isl
+
+
+def linear(expr: Expr) -> dict[str, int] | None:
+    """`expr` as coefficients by name ("" for the constant), or None if it is not linear."""
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return {"": int(value)} if dtype.is_integer else None
+        case Iter(name=name):
+            return {name: 1}
+        case Symbol(name=name, dtype=dtype):
+            return {name: 1} if dtype.is_integer else None
+        case Unary(op="neg", operand=operand):
+            inner = linear(operand)
+            return None if inner is None else {name: -c for name, c in inner.items()}
+        case Cast(operand=operand, dtype=dtype) if dtype.is_integer and operand.dtype.is_integer:
+            return linear(operand)
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            first, second = linear(left), linear(right)
+            if first is None or second is None:
+                return None
+            sign = 1 if op == "add" else -1
+            out = dict(first)
+            for name, coefficient in second.items():
+                out[name] = out.get(name, 0) + sign * coefficient
+            return out
+        case Binary(op="mul", left=left, right=right):
+            first, second = linear(left), linear(right)
+            if first is None or second is None:
+                return None
+            if not any(c for name, c in first.items() if name):
+                first, second = second, first
+            elif any(c for name, c in second.items() if name):
+                return None
+            factor = second.get("", 0)
+            return {name: c * factor for name, c in first.items()}
+        case _:
+            return None
+
+
+class Reader:
+    """Reads core index expressions and conditions over one set space.
+
+    `names` maps iterators and symbols to dimensions. `piecewise` gives a pw_aff, or None for
+    what isl cannot express; such a reader never raises on a foreign expression.
+    """
+
+    def __init__(self, space: Any) -> None:
+        self.space = space
+        self.local = islpy.LocalSpace.from_space(space)
+        self.zero = islpy.Aff.zero_on_domain(self.local)
+        self.places: dict[str, tuple[Any, int]] = {}
+        for position in range(space.dim(PARAM)):
+            self.places[space.get_dim_name(PARAM, position)] = (PARAM, position)
+        for position in range(space.dim(SET)):
+            self.places[space.get_dim_name(SET, position)] = (IN, position)
+
+    def affine(self, coefficients: Mapping[str, int]) -> Any | None:
+        """The pw_aff with these coefficients; None if a name is unknown here."""
+        aff = self.zero
+        for name, coefficient in coefficients.items():
+            if not coefficient:
+                continue
+            if not name:
+                aff = aff.set_constant_val(coefficient)
+                continue
+            place = self.places.get(name)
+            if place is None:
+                return None
+            aff = aff.set_coefficient_val(place[0], place[1], coefficient)
+        return islpy.PwAff.from_aff(aff)
+
+    def constant(self, value: int) -> Any:
+        """The pw_aff `value`."""
+        return islpy.PwAff.from_aff(self.zero.set_constant_val(value))
+
+    def piecewise(self, expr: Expr, where: Any | None = None) -> Any | None:
+        """`expr` as a pw_aff on this space, or None.
+
+        `where`: the points that matter; `%` and `//` by a size are expressed piece by piece
+        when finitely many periods cover them.
+        """
+        coefficients = linear(expr)
+        if coefficients is not None:
+            return self.affine(coefficients)
+        match expr:
+            case Unary(op="neg", operand=operand):
+                inner = self.piecewise(operand, where)
+                return None if inner is None else inner.neg()
+            case Cast(operand=operand, dtype=dtype) if (
+                dtype.is_integer and operand.dtype.is_integer
+            ):
+                return self.piecewise(operand, where)
+            case Call(function="abs", arguments=(operand,)):
+                inner = self.piecewise(operand, where)
+                return None if inner is None else inner.max(inner.neg())
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                chosen = self.condition(condition, where)
+                first, second = self.piecewise(then, where), self.piecewise(otherwise, where)
+                if chosen is None or first is None or second is None:
+                    return None
+                return first.intersect_domain(chosen).union_add(
+                    second.intersect_domain(chosen.complement())
+                )
+            case Binary(op="floordiv" | "mod" as op, left=left, right=right):
+                return self._division(op, left, right, where)
+            case Binary(op=op, left=left, right=right) if op in ("add", "sub", "min", "max", "mul"):
+                first, second = self.piecewise(left, where), self.piecewise(right, where)
+                if first is None or second is None:
+                    return None
+                if op == "mul":
+                    return first.mul(second) if first.is_cst() or second.is_cst() else None
+                return getattr(first, op)(second)
+            case _:
+                return None
+
+    def _division(self, op: str, left: Expr, right: Expr, where: Any | None) -> Any | None:
+        dividend = self.piecewise(left, where)
+        if dividend is None:
+            return None
+        divisor = linear(right)
+        if divisor is not None and not any(c for name, c in divisor.items() if name):
+            value = divisor.get("", 0)
+            if value == 0:
+                return self.constant(0)  # x // 0 = x % 0 = 0
+            if value < 0:
+                dividend = dividend.neg()  # x // -d = -x // d; x % -d = -(-x % d)
+            if op == "mod":
+                rest = dividend.mod_val(abs(value))
+                return rest.neg() if value < 0 else rest
+            return dividend.scale_down_val(abs(value)).floor()
+        period = self.piecewise(right, where)
+        if period is None or where is None:
+            return None
+        return self._periods(op, dividend, period, where)
+
+    def _periods(self, op: str, dividend: Any, period: Any, where: Any) -> Any | None:
+        """before: `e % n`, n symbolic
+        after: `e - q*n` where `q*n <= e < (q+1)*n`, for the few q that cover `where`; 0 where n
+        is 0. None when they do not cover it (a negative n among them)."""
+        zero = self.constant(0)
+        positive = period.gt_set(zero)
+        rest = where.intersect(positive)
+        no_period = where.intersect(period.eq_set(zero))
+        if not where.subtract(positive).is_subset(no_period):
+            return None
+        result = None if no_period.is_empty() else zero.intersect_domain(no_period)
+        for distance in range(DIVISION_PIECES + 1):
+            for quotient in {distance, -distance}:
+                start = period.scale_val(quotient)
+                piece = rest.intersect(dividend.ge_set(start)).intersect(
+                    dividend.lt_set(start.add(period))
+                )
+                if piece.is_empty():
+                    continue
+                value = dividend.sub(start) if op == "mod" else self.constant(quotient)
+                value = value.intersect_domain(piece)
+                result = value if result is None else result.union_add(value)
+                rest = rest.subtract(piece)
+            if rest.is_empty():
+                return result if result is not None else zero
+        return None
+
+    def condition(self, expr: Expr, where: Any | None = None) -> Any | None:
+        """The set of points where the bool `expr` holds, or None if it is not affine."""
+        match expr:
+            case Const(value=value):
+                return universe(self.space) if value else empty(self.space)
+            case Unary(op="not" | "invert", operand=operand):
+                inner = self.condition(operand, where)
+                return None if inner is None else inner.complement()
+            case Binary(op="and" | "or" | "xor" as op, left=left, right=right) if (
+                expr.dtype is DType.BOOL
+            ):
+                first, second = self.condition(left, where), self.condition(right, where)
+                if first is None or second is None:
+                    return None
+                if op == "xor":
+                    return first.union(second).subtract(first.intersect(second))
+                return first.intersect(second) if op == "and" else first.union(second)
+            case Compare(op=op, left=left, right=right):
+                if left.dtype is DType.BOOL:
+                    first, second = self.condition(left, where), self.condition(right, where)
+                    if first is None or second is None or op not in ("eq", "ne"):
+                        return None
+                    same = first.intersect(second).union(first.union(second).complement())
+                    return same if op == "eq" else same.complement()
+                first, second = self.piecewise(left, where), self.piecewise(right, where)
+                if first is None or second is None:
+                    return None
+                return getattr(first, f"{op}_set")(second)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                chosen = self.condition(condition, where)
+                first, second = self.condition(then, where), self.condition(otherwise, where)
+                if chosen is None or first is None or second is None:
+                    return None
+                return chosen.intersect(first).union(second.subtract(chosen))
+            case _:
+                return None
+
+
+def relation_of(space: Any, values: Sequence[Any], name: str) -> Any:
+    """The map { point of `space` -> name[values] } from pw_affs on `space`."""
+    target = space.from_domain().add_dims(OUT, len(values)).set_tuple_name(OUT, name)
+    if not values:
+        return islpy.Map.universe(target)
+    listing = islpy.PwAffList.alloc(space.get_ctx(), len(values))
+    for value in values:
+        listing = listing.add(value)
+    return islpy.MultiPwAff.from_pw_aff_list(target, listing).as_map()
+
+
+def schedule_of(space: Any, times: Sequence[int | tuple[str, int]], domain: Any) -> Any:
+    """The schedule { space -> [times] }: a time is a number, or (iterator, sign)."""
+    reader = Reader(space)
+    values = [
+        reader.constant(time) if isinstance(time, int) else reader.affine({time[0]: time[1]})
+        for time in times
+    ]
+    return relation_of(space, values, "time").intersect_domain(domain)
+
+
+# --------------------------------------------------------------------------- isl to core
+
+_PYTHON = {
+    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("//", 6), "fdiv_q": ("//", 6),
+    "pdiv_q": ("//", 6), "pdiv_r": ("%", 6), "zdiv_r": ("%", 6), "eq": ("==", 4), "le": ("<=", 4),
+    "lt": ("<", 4), "ge": (">=", 4), "gt": (">", 4), "and_": ("and", 2), "and_then": ("and", 2),
+    "or_": ("or", 1), "or_else": ("or", 1),
+}  # fmt: skip
+
+_CORE = {
+    "add": "add", "sub": "sub", "mul": "mul", "div": "floordiv", "fdiv_q": "floordiv",
+    "pdiv_q": "floordiv", "pdiv_r": "mod", "zdiv_r": "mod", "min": "min", "max": "max",
+    "and_": "and", "and_then": "and", "or_": "or", "or_else": "or",
+}  # fmt: skip
+
+
+def _operation(ast: Any) -> tuple[str, list[Any]]:
+    kind = islpy.ast_expr_op_type(ast.get_op_type()).name
+    return kind, [ast.get_op_arg(k) for k in range(ast.get_op_n_arg())]
+
+
+def _ast_kind(ast: Any) -> str:
+    return islpy.ast_expr_type(ast.get_type()).name
+
+
+def _python(ast: Any, above: int = 0) -> str:
+    match _ast_kind(ast):
+        case "id":
+            return ast.get_id().get_name()
+        case "int":
+            return str(ast.get_val().to_python())
+        case _:
+            kind, arguments = _operation(ast)
+    if kind in ("min", "max"):
+        return f"{kind}({', '.join(_python(each) for each in arguments)})"
+    if kind == "minus":
+        return f"-{_python(arguments[0], 7)}"
+    if kind in ("cond", "select"):
+        test, then, otherwise = (_python(each, 1) for each in arguments)
+        return f"({then} if {test} else {otherwise})"
+    sign, level = _PYTHON[kind]
+    right_level = level if kind in ("add", "and_", "or_", "and_then", "or_else") else level + 1
+    tight = sign in ("*", "//")
+    glue = sign if tight else f" {sign} "
+    text = _python(arguments[0], level if level != 4 else 5) + glue
+    text += glue.join(_python(each, right_level) for each in arguments[1:])
+    return f"({text})" if level < above else text
+
+
+def _expr(ast: Any, symbols: frozenset[str]) -> Expr:
+    match _ast_kind(ast):
+        case "id":
+            name = ast.get_id().get_name()
+            return Symbol(name, DType.I64) if name in symbols else Iter(name)
+        case "int":
+            return Const(ast.get_val().to_python(), DType.I64)
+        case _:
+            kind, arguments = _operation(ast)
+    parts = [_expr(each, symbols) for each in arguments]
+    if kind == "minus":
+        return Unary("neg", parts[0], DType.I64)
+    if kind in ("cond", "select"):
+        return Select(parts[0], parts[1], parts[2], DType.I64)
+    if kind in ("eq", "le", "lt", "ge", "gt"):
+        return Compare(kind, parts[0], parts[1])
+    op = _CORE.get(kind)
+    if op is None:
+        raise InternalError(Diagnostic("isl-expression", f"isl gave an operation `{kind}`"))
+    dtype = DType.BOOL if op in ("and", "or") else DType.I64
+    out = parts[0]
+    for part in parts[1:]:
+        out = Binary(op, out, part, dtype)
+    return out
+
+
+def _build(thing: Any) -> Any:
+    space = islpy.Space.params_alloc(thing.get_ctx(), 0)
+    return islpy.AstBuild.from_context(islpy.Set.universe(space))
+
+
+def params_text(params: Any) -> str:
+    """A set of parameter values as a Python expression: `W >= 4 or H <= 0`.
+
+    before: `[H, W] -> { : W >= 4 or H <= 0 }`
+    """
+    if params.is_empty():
+        return "False"
+    return _python(_build(params).expr_from_set(params))
+
+
+def params_expr(params: Any, symbols: Sequence[str]) -> Expr:
+    """A set of parameter values as a core bool expression."""
+    if params.is_empty():
+        return Const(False, DType.BOOL)
+    if params.plain_is_universe():
+        return Const(True, DType.BOOL)
+    return _expr(_build(params).expr_from_set(params), frozenset(symbols))
+
+
+def _over_named_dims(value: Any) -> Any:
+    """`value` with its domain's dimensions turned into parameters of the same names."""
+    count = value.dim(IN)
+    if not count:
+        return value
+    names = [value.get_dim_name(IN, k) for k in range(count)]
+    at = value.dim(PARAM)
+    value = value.move_dims(PARAM, at, IN, 0, count)
+    for offset, name in enumerate(names):
+        value = value.set_dim_name(PARAM, at + offset, name)
+    return value
+
+
+def value_text(value: Any) -> str:
+    """A pw_aff as a Python expression in its parameters and dimensions."""
+    return _python(_build(value).expr_from_pw_aff(_over_named_dims(value)))
+
+
+def value_expr(value: Any, symbols: Sequence[str]) -> Expr:
+    """A pw_aff as a core index expression; names outside `symbols` are iterators."""
+    return _expr(_build(value).expr_from_pw_aff(_over_named_dims(value)), frozenset(symbols))
+
+
+# ------------------------------------------------------------------------------- numbers
+
+
+def fix_parameters(thing: Any, values: Mapping[str, int]) -> Any:
+    """`thing` with the parameters in `values` fixed to those numbers."""
+    for name, value in values.items():
+        position = thing.find_dim_by_name(PARAM, name)
+        if position >= 0:
+            thing = thing.fix_val(PARAM, position, value)
+    return thing
+
+
+def points_of(finite: Any) -> list[tuple[int, ...]]:
+    """All points of a bounded set without free parameters, sorted."""
+    dims = finite.dim(SET)
+    found: list[tuple[int, ...]] = []
+
+    def note(point: Any) -> None:
+        found.append(
+            tuple(int(point.get_coordinate_val(SET, k).to_python()) for k in range(dims))
+        )
+
+    finite.foreach_point(note)
+    return sorted(found)
+
+
+def sample(thing: Any) -> tuple[dict[str, int], tuple[int, ...]] | None:
+    """A point of a set: its parameters by name and its coordinates; None if it is empty."""
+    point = thing.sample_point()
+    if point.is_void():
+        return None
+    space = point.get_space()
+    params = {
+        space.get_dim_name(PARAM, k): int(point.get_coordinate_val(PARAM, k).to_python())
+        for k in range(space.dim(PARAM))
+    }
+    coordinates = tuple(
+        int(point.get_coordinate_val(SET, k).to_python()) for k in range(space.dim(SET))
+    )
+    return params, coordinates
+
+
+def constant_of(value: Any) -> int | None:
+    """The number a pw_aff always is, or None."""
+    result: int | None = None
+    pieces: list[tuple[Any, Any]] = []
+    value.foreach_piece(lambda domain, aff: pieces.append((domain, aff)))
+    for domain, aff in pieces:
+        if domain.is_empty():
+            continue
+        if not aff.is_cst():
+            return None
+        number = aff.get_constant_val()
+        if not number.is_int() or (result is not None and number.to_python() != result):
+            return None
+        result = int(number.to_python())
+    return result

@@ -1,1 +1,1 @@
-"""What runs kernels: arrays, the CUDA driver, CPU threads, the cache."""
+"""What runs a compiled kernel: arrays in, launches out. Knows manifests, nothing of the compiler."""

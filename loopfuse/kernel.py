@@ -1,0 +1,489 @@
+"""Kernels as Python objects: load a file, call a kernel on arrays, ask what was done.
+
+A call binds its arguments, picks the target from where they live, compiles once per target and
+index width (in memory, and on disk through `runtime.cache`), and runs. The compiler itself is
+imported only when something has to be compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loopfuse.base.artifact import Artifact
+from loopfuse.base.diagnostics import Diagnostic, Source, UserError
+from loopfuse.base.options import Options, Target, fuel_from_environment, parse_target
+from loopfuse.runtime import arrays, cache
+from loopfuse.runtime.arrays import Binding, Match, Signature, read_signature
+from loopfuse.runtime.steps import buffer_bytes
+from loopfuse.signatures import describe_kernel
+
+if TYPE_CHECKING:
+    from loopfuse.explain import Explanation
+    from loopfuse.lang.nodes import Program
+
+INDEX_LIMIT = 1 << 31
+
+
+# ------------------------------------------------------------------------------------ sources
+
+
+def read_source(path: str | os.PathLike[str]) -> Source:
+    """The text of a file, as UTF-8.
+
+    UserError[cannot-read] or [not-utf8], naming the file; a byte-order mark is dropped.
+    """
+    name = os.fspath(path)
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(
+            Diagnostic("cannot-read", f"cannot read `{name}`: {error.strerror or error}")
+        ) from error
+    except ValueError as error:  # a NUL in the name
+        raise UserError(Diagnostic("cannot-read", f"cannot read `{name!r}`: {error}")) from error
+    try:
+        return Source(name, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(
+            Diagnostic(
+                "not-utf8",
+                f"`{name}` is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}",
+                fix="save the file as UTF-8",
+            )
+        ) from error
+
+
+def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
+    """The `kernel`, `parameters` and `sizes` of each kernel in `source`, in text order; from the
+    disk cache where this text was checked before, else by reading it (every user error)."""
+    key = cache.key_of("signatures", source.text, fp)
+    hit = cache.get(key)
+    if hit is not None:
+        return list(hit[0]["kernels"])
+    program = read_program(source, fp)
+    described = [describe_kernel(kernel) for kernel in program.kernels]
+    if not described:
+        raise UserError(
+            Diagnostic("no-kernel", f"`{source.name}` holds no kernel", source=source)
+        )
+    cache.put(key, {"kernels": described})
+    return described
+
+
+def read_program(
+    source: Source, fp: str = "fast", constants: Mapping[str, int] | None = None
+) -> Program:
+    """`source` parsed and checked by the compiler."""
+    from loopfuse import pipeline
+
+    return pipeline.read_program(source, fp, dict(constants) if constants else None)
+
+
+# ------------------------------------------------------------------------------------ kernels
+
+
+class Kernel:
+    """One kernel of a source. Call it on arrays: NumPy runs on the CPU, CuPy and PyTorch arrays
+    on their GPU, on the caller's current stream. Omitted `out` arrays are allocated and returned.
+
+    Every instance may be used from several threads at once.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        description: Mapping[str, Any],
+        *,
+        fp: str = "fast",
+        reassociate: bool = True,
+        target: str | None = None,
+        fuel: int | None = None,
+    ) -> None:
+        self.source = source
+        self.signature: Signature = read_signature(description)
+        self._constants = tuple(one["name"] for one in description["parameters"] if one.get("const"))
+        self._fp = fp
+        self._reassociate = reassociate
+        self._target = parse_target(target) if target else None
+        self._fuel = fuel if fuel is not None else fuel_from_environment()
+        self._lock = threading.RLock()
+        self._programs: dict[tuple[tuple[str, int], ...], Any] = {}
+        self._loaded: dict[tuple[object, ...], Callable[[Binding], None]] = {}
+        self._manifests: dict[tuple[object, ...], dict[str, Any]] = {}
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.signature.kernel
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(
+            f"{'' if p.mode == 'in' else p.mode + ' '}{p.name}: {p}"
+            for p in self.signature.parameters
+        )
+        return f"<loopfuse kernel {self.name}({parameters}) from {self.source.name}>"
+
+    def with_options(
+        self,
+        *,
+        fp: str | None = None,
+        reassociate: bool | None = None,
+        target: str | None = None,
+        fuel: int | None = None,
+    ) -> Kernel:
+        """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
+        fp = fp or self._fp
+        description = next(
+            one for one in describe_source(self.source, fp) if one["kernel"] == self.name
+        )
+        return Kernel(
+            self.source,
+            description,
+            fp=fp,
+            reassociate=self._reassociate if reassociate is None else reassociate,
+            target=target or (self._target.name if self._target else None),
+            fuel=self._fuel if fuel is None else fuel,
+        )
+
+    # ---- compiling
+
+    def program(self, constants: Mapping[str, int] | None = None) -> Program:
+        """The checked program this kernel stands in (with the constants it is specialised to)."""
+        key = tuple(sorted((constants or {}).items()))
+        with self._lock:
+            if key not in self._programs:
+                self._programs[key] = read_program(self.source, self._fp, constants)
+            return self._programs[key]
+
+    def options(
+        self, target: Target, index_bits: int = 64, sizes: Mapping[str, int] | None = None
+    ) -> Options:
+        """The options of a compile for `target`."""
+        return Options(
+            target=target,
+            fp=self._fp,
+            reassociate=self._reassociate,
+            sizes=tuple(sorted((sizes or {}).items())),
+            index_bits=index_bits,
+            fuel=self._fuel,
+        )
+
+    def _compile(
+        self, options: Options, emit: frozenset[str], constants: Mapping[str, int] | None = None
+    ) -> Artifact:
+        """Compile, or take the artifact from the disk cache."""
+        host = _host_cpu() if not options.target.is_gpu else ""
+        key = cache.key_of(
+            "artifact", self.source.text, self.source.name, self.name, options, sorted(emit),
+            sorted((constants or {}).items()), host,
+        )  # fmt: skip
+        hit = cache.get(key)
+        if hit is not None:
+            return Artifact(**{**hit[0], **hit[1]})
+        from loopfuse import pipeline
+
+        artifact = pipeline.compile_kernel(self.program(constants), self.name, options, emit=emit)
+        stored = {one.name: getattr(artifact, one.name) for one in fields(artifact)}
+        cache.put(
+            key,
+            {name: value for name, value in stored.items() if not isinstance(value, bytes)},
+            {name: value for name, value in stored.items() if isinstance(value, bytes)},
+        )
+        return artifact
+
+    def compile(
+        self,
+        target: str | None = None,
+        *,
+        emit: frozenset[str] | set[str] | tuple[str, ...] | None = None,
+        index_bits: int = 64,
+        **given: Any,
+    ) -> Artifact:
+        """Compile for `target` (the local GPU's, else `sm_80`) without running.
+
+        `emit` names the texts wanted (`ptx object mlir llvm affine cubin`; all but cubin if
+        not given). Keywords may give sizes to plan for and values of `const` parameters.
+        """
+        wanted = parse_target(target) if target else default_target(for_running=False)
+        texts = frozenset(emit) if emit else _everything(wanted)
+        constants, sizes = self._split(given)
+        return self._compile(self.options(wanted, index_bits, sizes), texts, constants)
+
+    def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
+        """Keywords as (constants, sizes and integer parameters); UserError for anything else."""
+        integers = {
+            p.name: p.dtype for p in self.signature.parameters if not p.is_array and p.dtype.is_integer
+        }
+        constants: dict[str, int] = {}
+        sizes: dict[str, int] = {}
+        for name, value in given.items():
+            if name in self._constants:
+                constants[name] = int(arrays.check_scalar(self.name, name, integers[name], value))
+            elif name in self.signature.sizes or name in integers:
+                dtype = integers.get(name, arrays.DType.I64)
+                sizes[name] = int(arrays.check_scalar(self.name, name, dtype, value))
+            else:
+                known = ", ".join([*self.signature.sizes, *integers])
+                raise UserError(
+                    Diagnostic(
+                        "unknown-argument",
+                        f"`{self.name}` has no size or integer parameter `{name}`",
+                        fix=f"it has {known}" if known else "",
+                    )
+                )
+        return constants, sizes
+
+    # ---- running
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on `args`, in parameter order or by name; a size no array fixes is passed by name.
+
+        Omitted `out` arrays are allocated and returned (one: itself; several: a tuple). One
+        UserError for whatever is wrong, before anything runs. GPU kernels are enqueued, not
+        waited for.
+        """
+        matched = arrays.match(self.signature, args, kwargs)
+        return self.run_matched(matched)
+
+    def run_matched(self, matched: Match) -> Any:
+        """Compile for a matched call, check its preconditions, allocate, run."""
+        target = self._target_for(matched)
+        constants = {name: int(matched.values[name]) for name in self._constants}
+        bits = index_bits_for(self.signature, matched)
+        manifest, launch = self._ready(target, matched, bits, constants)
+        if bits == 32 and any(
+            buffer_bytes(buffer, matched.values) >= INDEX_LIMIT for buffer in manifest["buffers"]
+        ):
+            manifest, launch = self._ready(target, matched, 64, constants)
+        arrays.check_preconditions(manifest, matched.values, self.source)
+        binding = arrays.allocate_outputs(matched)
+        launch(binding)
+        return binding.result
+
+    def _target_for(self, matched: Match) -> Target:
+        """Where the call runs: where its arrays are."""
+        if matched.device.kind == "cpu":
+            if self._target is not None and self._target.is_gpu:
+                raise UserError(
+                    Diagnostic(
+                        "mixed-devices",
+                        f"`{self.name}` is compiled for {self._target.name}, but its arrays are "
+                        "in main memory",
+                        fix="pass CuPy or PyTorch CUDA arrays",
+                    )
+                )
+            return self._target or Target("cpu")
+        from loopfuse.runtime import cuda
+
+        info = cuda.need_gpu(matched.device.index)
+        if self._target is None:
+            return parse_target(info.target)
+        if not self._target.is_gpu:
+            raise UserError(
+                Diagnostic(
+                    "mixed-devices",
+                    f"`{self.name}` is compiled for the CPU, but its arrays are on "
+                    f"{matched.device}",
+                    fix="pass NumPy arrays",
+                )
+            )
+        return self._target
+
+    def _ready(
+        self, target: Target, matched: Match, bits: int, constants: dict[str, int]
+    ) -> tuple[dict[str, Any], Callable[[Binding], None]]:
+        """The manifest and the launcher for a target, compiled and loaded on first use."""
+        key = (target, matched.device, bits, tuple(sorted(constants.items())))
+        launch = self._loaded.get(key)
+        if launch is None:
+            with self._lock:
+                if key not in self._loaded:
+                    options = self.options(target, bits)
+                    self._manifests[key], self._loaded[key] = self._load(
+                        options, matched.device.index, constants
+                    )
+                launch = self._loaded[key]
+        return self._manifests[key], launch
+
+    def _load(
+        self, options: Options, index: int, constants: dict[str, int]
+    ) -> tuple[dict[str, Any], Callable[[Binding], None]]:
+        if options.target.is_gpu:
+            from loopfuse.runtime import cuda
+
+            artifact = self._compile(options, frozenset({"ptx"}), constants)
+            module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
+            return artifact.manifest, lambda binding: cuda.run(module, binding)
+        from loopfuse.runtime import cpu
+
+        artifact = self._compile(options, frozenset({"object"}), constants)
+        loaded = cpu.load(artifact.manifest, artifact.object)
+        return artifact.manifest, lambda binding: cpu.run(loaded, binding)
+
+    # ---- asking
+
+    def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Explanation:
+        """What was fused and what was not, and why. With arrays: for that call; with sizes by
+        name (`explain(H=4096, W=4096)`): for those; with nothing: as formulas."""
+        from loopfuse import pipeline
+        from loopfuse.explain import Explanation
+
+        wanted = parse_target(target) if target else self._target
+        constants: dict[str, int] = {}
+        if args or any(p.is_array and p.name in kwargs for p in self.signature.parameters):
+            matched = arrays.match(self.signature, args, kwargs)
+            wanted = wanted or self._target_for(matched)
+            integers = {n: v for n, v in matched.values.items() if type(v) is int}
+            constants = {name: integers.pop(name) for name in self._constants}
+            sizes = integers
+        else:
+            constants, sizes = self._split(kwargs)
+        options = self.options(wanted or default_target(for_running=True), sizes=sizes)
+        report = pipeline.explain_kernel(self.program(constants), self.name, options)
+        return Explanation(report)
+
+    def dependences(
+        self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
+    ) -> dict[str, Any]:
+        """Every dependence, as the `deps` JSON; `instances` (needs `sizes`) lists the pairs."""
+        from loopfuse import pipeline
+
+        known = dict(sizes) if sizes else None
+        return pipeline.describe_dependences(self.program(), self.name, known, instances)
+
+    def verify(self) -> Any:
+        """Check the schedule and compare fused, unfused and interpreted on random data of many
+        sizes; a `Verification`, true when all agree."""
+        from loopfuse.commands.verify import verify_kernel
+
+        return verify_kernel(self)
+
+    @property
+    def reference(self) -> Callable[..., Any]:
+        """The plain function: the same program, interpreted slowly on NumPy arrays."""
+        from loopfuse.commands.reference import reference_of
+
+        return reference_of(self)
+
+
+def index_bits_for(signature: Signature, matched: Match) -> int:
+    """32 when every array of the call has fewer than 2**31 bytes and every size and integer
+    argument fits 31 bits, else 64."""
+    from loopfuse.runtime.formulas import evaluate
+
+    for found in matched.views.values():
+        if found.size_bytes >= INDEX_LIMIT:
+            return 64
+    for parameter in matched.omitted:
+        count = parameter.dtype.bytes
+        for extent in parameter.extents or ():
+            count *= int(evaluate(extent, matched.values))
+        if count >= INDEX_LIMIT:
+            return 64
+    for value in matched.values.values():
+        if isinstance(value, int) and abs(value) >= INDEX_LIMIT:
+            return 64
+    return 32
+
+
+def default_target(for_running: bool) -> Target:
+    """The local GPU's target; without one `cpu` for running, `sm_80` for compiling."""
+    from loopfuse.runtime import cuda
+
+    info = cuda.gpu()
+    if info is not None:
+        return parse_target(info.target)
+    return Target("cpu") if for_running else Target("sm_80")
+
+
+def _everything(target: Target) -> frozenset[str]:
+    code = "ptx" if target.is_gpu else "object"
+    return frozenset({code, "mlir", "affine", "llvm"})
+
+
+def _host_cpu() -> str:
+    """The host CPU's name and features, as LLVM has them: part of a native object's key."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+class Kernels(Mapping[str, Kernel]):
+    """The kernels of a file, as attributes and as a mapping in text order."""
+
+    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+        self._kernels = dict(kernels)
+
+    def __getitem__(self, name: str) -> Kernel:
+        return self._kernels[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __getattr__(self, name: str) -> Kernel:
+        try:
+            return self.__dict__["_kernels"][name]
+        except KeyError:
+            known = ", ".join(self.__dict__.get("_kernels", ()))
+            raise AttributeError(f"no kernel `{name}`; there are {known}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._kernels]
+
+    def __repr__(self) -> str:
+        return f"<loopfuse kernels {', '.join(self._kernels)}>"
+
+
+# ---------------------------------------------------------------------------------- the doors
+
+
+def load_all(source: Source, **options: Any) -> Kernels:
+    """Every kernel of `source`, in text order, also where there is only one."""
+    described = describe_source(source, options.get("fp", "fast"))
+    return Kernels({one["kernel"]: Kernel(source, one, **options) for one in described})
+
+
+def _one_or_all(kernels: Kernels) -> Any:
+    return next(iter(kernels.values())) if len(kernels) == 1 else kernels
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    fp: str = "fast",
+    reassociate: bool = True,
+    target: str | None = None,
+) -> Any:
+    """The kernel in the file at `path`; a file of several gives an object with one attribute
+    each, which is also a mapping. UserError for whatever is wrong with the file."""
+    source = read_source(path)
+    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target))
+
+
+def loads(
+    text: str,
+    *,
+    name: str = "<string>",
+    fp: str = "fast",
+    reassociate: bool = True,
+    target: str | None = None,
+) -> Any:
+    """As `load`, from a string; `name` is what messages call it."""
+    source = Source(name, text)
+    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target))
+
+
+def synchronize() -> None:
+    """Wait for every kernel launched so far; raises what went wrong in them."""
+    cuda = sys.modules.get("loopfuse.runtime.cuda")
+    if cuda is not None:
+        cuda.synchronize()

@@ -172,7 +172,7 @@ def _loops(report: Report) -> list[str]:
     """The table of loops, with a bar around those that run together."""
     if not report.loops:
         return []
-    names = [f"{loop.id} line {loop.line}" for loop in report.loops]
+    name_width = max(11, *(len(f"{loop.id} line {loop.line}") for loop in report.loops))
     tail = max((len(_mark(kernel)) for kernel in report.kernels), default=0)
     room = max(16, WIDTH - name_width - tail - 13)  # for what is written and what is read
     writes = {loop.id: _clip(loop.writes, min(20, room // 2)) for loop in report.loops}

@@ -202,7 +202,8 @@ class Builder:
                 call = self.pick(["abs({})", "sqrt(abs({}))", "(-{})", "floor({})", "tanh({})", "exp({})"])
             else:
                 call = self.pick(["(-{})", "(~{})", "({} << 3)", "({} >> 2)", "({} >> 40)"])
-            return call.format(left)
+            # A bare literal is weak: shifted far, it would not fit its type.
+            return call.format(f"{dtype}({left})" if self.literal_only(left) else left)
         right = self.expression(dtype, depth - 1)
         operators = ["+", "-", "*", "min", "max"]
         operators += ["/"] if dtype in FLOATS else ["//", "%", "&", "|", "^"]
@@ -247,14 +248,10 @@ class Builder:
             return ""
         name = "pqr"[sum(it.name in "pqr" for it in self.scope)]
         size = self.pick(["N", "M"])
-        known = size in self.sizes_in_scope()
         it, header = self.range(name, size)
         self.enter(it)
         if dtype == "bool":
             op, inner = self.pick(["any", "all"]), "bool"
-        elif dtype == "i64" and known and self.chance(3):
-            op, inner, header = self.pick(["argmin", "argmax"]), "f32", f"{name} in 0..{size}"
-            self.scope[-1] = Iterator(name, size)
         else:
             op, inner = self.pick(["sum", "min", "max", "prod"]), dtype
         body = self.expression(inner, 1)

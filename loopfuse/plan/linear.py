@@ -1,0 +1,93 @@
+"""Index expressions as linear forms: what structural checks compare and take apart."""
+
+from __future__ import annotations
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Cast, Const, Expr, Iter, Symbol, Unary
+from loopfuse.lang.walk import children, with_children
+
+Linear = tuple[int, tuple[tuple[Expr, int], ...]]
+"""A constant, and a coefficient for each atom, atoms in a fixed order. An atom is an Iter, a
+Symbol, or a `//`, `%`, `min`, `max` or the like whose operands are themselves normalised."""
+
+
+def linear_form(expr: Expr) -> Linear:
+    """`expr` (an integer) as a linear form; equal forms mean equal values.
+
+    Integers are unbounded here, as index arithmetic is proved never to wrap.
+    """
+    constant, terms = _linear(expr)
+    kept = tuple(sorted(((a, c) for a, c in terms.items() if c), key=lambda term: repr(term[0])))
+    return constant, kept
+
+
+def same_index(left: Expr, right: Expr) -> bool:
+    """Are the two index expressions equal for all values of their iterators and symbols?
+    (False only means: not seen to be.)"""
+    return left == right or linear_form(left) == linear_form(right)
+
+
+def constant_value(expr: Expr) -> int | None:
+    """The value of an index expression without atoms, else None."""
+    constant, terms = linear_form(expr)
+    return None if terms else constant
+
+
+def coefficients(expr: Expr) -> tuple[int, dict[str, int], bool]:
+    """The constant, the coefficient of each Iter and Symbol by name, and whether that is all."""
+    constant, terms = linear_form(expr)
+    named = {atom.name: c for atom, c in terms if isinstance(atom, Iter | Symbol)}
+    return constant, named, len(named) == len(terms)
+
+
+def _linear(expr: Expr) -> tuple[int, dict[Expr, int]]:
+    match expr:
+        case Const(value=value) if not isinstance(value, float):
+            return int(value), {}
+        case Cast(operand=operand, dtype=DType.I64) if operand.dtype.is_integer:
+            return _linear(operand)
+        case Unary(op="neg", operand=operand):
+            return _scaled(_linear(operand), -1)
+        case Binary(op="add", left=left, right=right):
+            return _sum(_linear(left), _linear(right))
+        case Binary(op="sub", left=left, right=right):
+            return _sum(_linear(left), _scaled(_linear(right), -1))
+        case Binary(op="mul", left=left, right=right):
+            first, second = _linear(left), _linear(right)
+            if not first[1]:
+                return _scaled(second, first[0])
+            if not second[1]:
+                return _scaled(first, second[0])
+            return 0, {_normalised(expr): 1}
+        case _:
+            return 0, {_normalised(expr): 1}
+
+
+def _normalised(expr: Expr) -> Expr:
+    """`expr` with each integer operand rebuilt from its linear form."""
+    below = children(expr)
+    if not below:
+        return expr
+    return with_children(
+        expr, tuple(_rebuilt(child) if child.dtype.is_integer else child for child in below)
+    )
+
+
+def _rebuilt(expr: Expr) -> Expr:
+    constant, terms = linear_form(expr)
+    out: Expr = Const(constant, DType.I64)
+    for atom, coefficient in terms:
+        scaled = Binary("mul", Const(coefficient, DType.I64), atom, DType.I64)
+        out = Binary("add", out, scaled, DType.I64)
+    return out
+
+
+def _sum(left: tuple[int, dict[Expr, int]], right: tuple[int, dict[Expr, int]]):
+    terms = dict(left[1])
+    for atom, coefficient in right[1].items():
+        terms[atom] = terms.get(atom, 0) + coefficient
+    return left[0] + right[0], terms
+
+
+def _scaled(form: tuple[int, dict[Expr, int]], factor: int) -> tuple[int, dict[Expr, int]]:
+    return form[0] * factor, {atom: c * factor for atom, c in form[1].items()}

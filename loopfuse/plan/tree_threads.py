@@ -1,0 +1,202 @@
+"""Running the threads of a launch as generators, stopped and released at barriers and the like.
+
+A thread yields a `Wait` where it needs others. Threads of one block (or warp, or cluster) that
+all wait at the same node go on together; a thread that ends, or waits elsewhere, while others of
+its scope wait is an error, as it would hang on a GPU.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from loopfuse.base.diagnostics import Diagnostic, InternalError
+
+Cell = tuple[list[Any], int]
+"""A place in a buffer: its list of elements, and an offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a thread waits for: `kind` barrier, combine, ticket, raise or await at node `node`."""
+
+    scope: str
+    node: int
+    kind: str = "barrier"
+    # combine: (group, position, count, operation, neutral, value); ticket: (cell, count);
+    # raise and await: (cell, value)
+    detail: Any = None
+
+
+@dataclass(slots=True)
+class Thread:
+    """One running thread; `warp` and `block` say which others it may wait for."""
+
+    run: Generator[Wait, Any, None]
+    warp: Any
+    block: Any
+    wait: Wait | None = None
+    send: Any = None
+    done: bool = False
+
+
+def _fail(message: str) -> InternalError:
+    return InternalError(Diagnostic("tree-run", message))
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Blocks that may wait for each other: threads in the order they take turns."""
+
+    threads: list[Thread]
+    reorder: Callable[[list[Thread]], list[Thread]]
+    groups: dict[str, list[list[Thread]]] = field(default_factory=dict[str, list[list[Thread]]])
+
+    def __post_init__(self) -> None:
+        for scope, key in (("warp", "warp"), ("block", "block"), ("cluster", "")):
+            found: dict[Any, list[Thread]] = {}
+            for thread in self.threads:
+                found.setdefault(getattr(thread, key) if key else 0, []).append(thread)
+            self.groups[scope] = list(found.values())
+
+    def advance(self) -> bool:
+        """Run until every thread is done or awaits a flag; was anything run at all?"""
+        moved = False
+        while True:
+            for thread in self.reorder(self.threads):
+                if not thread.done and thread.wait is None:
+                    moved = True
+                    try:
+                        thread.wait = thread.run.send(thread.send)
+                    except StopIteration:
+                        thread.done = True
+                    thread.send = None
+            if not self._release():
+                self._check_stuck()
+                return moved
+
+    @property
+    def done(self) -> bool:
+        """Have all threads ended?"""
+        return all(thread.done for thread in self.threads)
+
+    def _release(self) -> bool:
+        released = False
+        for scope in ("warp", "block", "cluster"):
+            for group in self.groups[scope]:
+                waits = [thread.wait for thread in group]
+                first = waits[0]
+                if first is None or first.scope != scope:
+                    continue
+                if any(wait is None or wait.node != first.node for wait in waits):
+                    continue
+                if _meet(first, group):
+                    released = True
+                    for thread in group:
+                        thread.wait = None
+        return released
+
+    def _check_stuck(self) -> None:
+        for thread in self.threads:
+            wait = thread.wait
+            if wait is None or wait.kind == "await":
+                continue
+            raise _fail(f"a {wait.scope} never meets at the {wait.kind} of node {wait.node}")
+
+
+def _meet(first: Wait, group: list[Thread]) -> bool:
+    """Do what the group came together for; False if it has to wait longer (await)."""
+    match first.kind:
+        case "combine":
+            _combine(group)
+        case "ticket":
+            (cells, offset), count = first.detail
+            number = cells[offset]
+            last = number == count - 1
+            cells[offset] = 0 if last else number + 1
+            for thread in group:
+                thread.send = last
+        case "raise":
+            (cells, offset), value = first.detail
+            cells[offset] = value
+        case "await":
+            (cells, offset), value = first.detail
+            return bool(cells[offset] >= value)
+        case _:
+            pass
+    return True
+
+
+def _combine(group: list[Thread]) -> None:
+    """Combine's order, see `looptree.Combine`."""
+    parts: dict[Any, list[Thread]] = {}
+    for thread in group:
+        assert thread.wait is not None
+        parts.setdefault(thread.wait.detail[0], []).append(thread)
+    for threads in parts.values():
+        details = sorted(
+            ((t.wait.detail, t) for t in threads if t.wait is not None), key=lambda d: d[0][1]
+        )
+        _, _, count, operation, neutral, _ = details[0][0]
+        if len(details) != count:
+            raise _fail(f"{len(details)} of {count} threads come to a combine")
+        values = [detail[5] for detail, _ in details]
+        details[0][1].send = (reduce_in_warps(values, operation, neutral),)
+
+
+def reduce_in_warps(
+    values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any
+) -> Any:
+    """The reduction of at most 1024 values in the order that Combine defines."""
+
+    def warp(part: Sequence[Any]) -> Any:
+        x = [*part, *([neutral] * (32 - len(part)))]
+        distance = 16
+        while distance:
+            for t in range(distance):
+                x[t] = operation(x[t], x[t + distance])
+            distance //= 2
+        return x[0]
+
+    return warp([warp(values[k : k + 32]) for k in range(0, len(values), 32)])
+
+
+def run_clusters(clusters: Iterable[Cluster], together: bool) -> None:
+    """Run the clusters in the order given; all of them alive at once where blocks await flags."""
+    if not together:
+        for cluster in clusters:
+            cluster.advance()
+            if not cluster.done:
+                raise _fail("a block waits for a flag that nothing raises")
+        return
+    pending = list(clusters)
+    while pending:
+        moved = [cluster.advance() for cluster in pending]
+        pending = [cluster for cluster in pending if not cluster.done]
+        if pending and not any(moved):
+            raise _fail("a block waits for a flag that nothing raises")
+
+
+Order = Callable[[list[Any]], list[Any]]
+
+
+def ordering(order: str, seed: int = 0) -> Order:
+    """The function that puts parallel iterations into the order called `order`."""
+    generator = random.Random(seed)
+
+    def shuffled(items: list[Any]) -> list[Any]:
+        items = list(items)
+        generator.shuffle(items)
+        return items
+
+    match order:
+        case "forward":
+            return list
+        case "reverse":
+            return lambda items: items[::-1]
+        case "shuffled":
+            return shuffled
+        case _:
+            raise ValueError(f"an order is forward, reverse or shuffled, not {order!r}")

@@ -1,0 +1,130 @@
+"""Walking LoopTrees: bodies, expressions, the parallel chain of a launch, ALIGNED resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from loopfuse.lang.nodes import Const, Expr, Load, Symbol
+from loopfuse.lang.walk import map_expr
+from loopfuse.plan.looptree import (
+    ALIGNED,
+    Await,
+    Barrier,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Guard,
+    HostLoop,
+    HostNode,
+    Launch,
+    Loop,
+    LoopTree,
+    Raise,
+    Ticket,
+    TreeNode,
+)
+
+
+def bodies(node: TreeNode) -> tuple[tuple[TreeNode, ...], ...]:
+    """The node lists directly inside `node`, in text order."""
+    match node:
+        case Loop(body=body) | Ticket(body=body):
+            return (body,)
+        case Guard(then=then, otherwise=otherwise):
+            return (then, otherwise)
+        case _:
+            return ()
+
+
+def walk_nodes(nodes: tuple[TreeNode, ...]) -> Iterator[TreeNode]:
+    """Every node of `nodes` and inside them, in text order, a parent before its bodies."""
+    for node in nodes:
+        yield node
+        for body in bodies(node):
+            yield from walk_nodes(body)
+
+
+def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
+    """The expressions `node` itself holds; targets and flags as Loads, targets last."""
+    match node:
+        case Loop(lower=lower, upper=upper):
+            return (lower, upper)
+        case Guard(condition=condition):
+            return (condition,)
+        case Compute(iteration=iteration, target=target, value=value, predicate=predicate):
+            first = () if predicate is None else (predicate,)
+            return (*iteration, *first, value, target)
+        case Copy(target=target, value=value) | Fold(target=target, value=value):
+            return (value, target)
+        case Raise(flag=flag, value=value) | Await(flag=flag, value=value):
+            return (value, flag)
+        case Ticket(counter=counter, count=count):
+            return (count, counter)
+        case Combine() | Barrier():
+            return ()
+
+
+def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]:
+    """The chain of parallel loops a launch starts with, and the body of each of its threads."""
+    chain: list[Loop] = []
+    body = launch.body
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].mapping.is_parallel:
+        chain.append(body[0])
+        body = body[0].body
+    return tuple(chain), body
+
+
+def mentions_aligned(tree: LoopTree) -> bool:
+    """Does any guard of the tree ask for ALIGNED?"""
+    return any(
+        isinstance(node, Guard) and node.condition == ALIGNED
+        for launch in tree.launches
+        for node in walk_nodes(launch.body)
+    )
+
+
+def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
+    """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch."""
+
+    def condition(expr: Expr) -> Expr:
+        def one(node: Expr) -> Expr:
+            is_aligned = isinstance(node, Symbol) and node.name == ALIGNED.name
+            return Const(aligned, ALIGNED.dtype) if is_aligned else node
+
+        return map_expr(one, expr)
+
+    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        out: list[TreeNode] = []
+        for node in body:
+            match node:
+                case Guard():
+                    then, otherwise = nodes(node.then), nodes(node.otherwise)
+                    test = condition(node.condition)
+                    if isinstance(test, Const):
+                        out.extend(then if test.value else otherwise)
+                    else:
+                        out.append(Guard(test, then, otherwise))
+                case Loop() | Ticket():
+                    out.append(replace(node, body=nodes(node.body)))
+                case _:
+                    out.append(node)
+        return tuple(out)
+
+    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        return tuple(
+            replace(node, body=host(node.body))
+            if isinstance(node, HostLoop)
+            else replace(node, body=nodes(node.body))
+            for node in body
+        )
+
+    return replace(tree, body=host(tree.body))
+
+
+def as_load(expr: Expr) -> Load:
+    """`expr`, which the IR's rules say is a Load."""
+    if not isinstance(expr, Load):
+        raise TypeError(f"expected a Load, got {type(expr).__name__}")
+    return expr

@@ -337,3 +337,79 @@ def synchronize() -> None:
     for index in sorted(_used):
         with _on(index):
             _check(_driver().cuCtxSynchronize(), f"waiting for GPU {index}")
+
+
+# ------------------------------------------------------------------------ arrays of our own
+
+
+class DeviceArray:
+    """GPU memory holding a copy of a NumPy array: what the command line uses, which needs
+    neither CuPy nor PyTorch. Freed with the object."""
+
+    def __init__(self, array: Any, index: int = 0) -> None:
+        need_gpu(index)
+        self._index, self.shape, self.dtype = index, array.shape, array.dtype
+        self._size = array.nbytes
+        driver = _driver()
+        with _on(index):
+            self._pointer = int(_check(driver.cuMemAlloc(max(16, self._size)), "allocating"))
+            if self._size:
+                _check(driver.cuMemcpyHtoD(self._pointer, array.ctypes.data, self._size), "copying")
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._pointer, False),
+            "strides": None,
+            "stream": None,
+        }
+
+    def download(self) -> Any:
+        """The contents as a NumPy array, after everything enqueued before."""
+        import numpy as np
+
+        array = np.empty(self.shape, self.dtype)
+        with _on(self._index):
+            _check(_driver().cuCtxSynchronize(), "waiting for the GPU")
+            if self._size:
+                _check(
+                    _driver().cuMemcpyDtoH(array.ctypes.data, self._pointer, self._size), "copying"
+                )
+        return array
+
+    def __del__(self) -> None:
+        pointer = getattr(self, "_pointer", 0)
+        if pointer and not sys.is_finalizing():
+            with _on(self._index):
+                _driver().cuMemFree(pointer)
+
+
+class Timer:
+    """Device time between `start` and `stop`, in seconds, on the default stream."""
+
+    def __init__(self) -> None:
+        driver = _driver()
+        flags = driver.CUevent_flags.CU_EVENT_DEFAULT
+        self._events = [_check(driver.cuEventCreate(flags), "making an event") for _ in range(2)]
+
+    def start(self) -> None:
+        """Mark the beginning."""
+        _check(_driver().cuEventRecord(self._events[0], 0), "recording an event")
+
+    def stop(self) -> float:
+        """Mark the end, wait for it, and give the seconds since `start`."""
+        driver = _driver()
+        _check(driver.cuEventRecord(self._events[1], 0), "recording an event")
+        _check(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
+        return float(_check(driver.cuEventElapsedTime(*self._events), "reading the timer")) / 1e3
+
+
+def copy_device(destination: DeviceArray, source: DeviceArray, size: int) -> None:
+    """Enqueue a plain copy of `size` bytes on the default stream."""
+    target = destination.__cuda_array_interface__["data"][0]
+    origin = source.__cuda_array_interface__["data"][0]
+    with _on(0):
+        _check(_driver().cuMemcpyDtoDAsync(target, origin, size, 0), "copying")

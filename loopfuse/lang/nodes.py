@@ -200,12 +200,14 @@ class If(Node):
 class Store(Node):
     """`target = value`. `reduction` names the operation (`sum prod min max and or xor`) when the
     source was `target op= e`: then `value` is `op(target, e)` (or an Fma whose `c` is target).
-    `label` is the statement's id, `S1`."""
+    `label` is the statement's id, `S1`; `loop` its own loop id where it stands outside all loops
+    (a nest of depth 0)."""
 
     target: Load
     value: Expr
     reduction: str = ""
     label: str = ""
+    loop: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,8 @@ class Reduce(Node):
 
     `op` is sum prod min max any all argmin argmax; `dtype` is the accumulator's. A Reduce that is
     the whole right side of a `let` carries the let's name; any other is hoisted before its
-    statement and named after the target (`y.sum`, `y.sum2`).
+    statement and named after the target (`y.sum`, `y.sum2`). `label` is the statement's id, `S1`;
+    `loop` is its loop's, `L1` where it stands outside all loops, else a part `L1.2`.
     """
 
     name: str
@@ -248,6 +251,7 @@ class Reduce(Node):
     body: tuple[Stmt, ...]
     value: Expr
     label: str = ""
+    loop: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,215 @@
+"""Integer index expressions: building, evaluating and printing them.
+
+An index expression is a core `Expr` of dtype i64 over iterators and symbols with `+ - *`, `//`
+and `%`, `min` and `max`: a bound, a subscript, an extent, a parity or a formula of a report.
+`to_index` (in `lang.indices`) is what makes one from a checked expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Iter, Symbol, Unary
+
+# --------------------------------------------------------------------------------- building
+
+
+def integer(value: int) -> Const:
+    """The i64 constant `value`."""
+    return Const(value, DType.I64)
+
+
+def combine(op: str, left: Expr, right: Expr) -> Expr:
+    """`left op right` as an i64, with constants folded and neutral operands dropped."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return integer(_apply(op, int(left.value), int(right.value)))
+    match op, left, right:
+        case ("add", other, Const(value=0)) | ("add", Const(value=0), other):
+            return other
+        case "add", other, Const(value=value) if value < 0:
+            return Binary("sub", other, integer(-int(value)), DType.I64)
+        case "sub", other, Const(value=0):
+            return other
+        case "sub", other, Const(value=value) if value < 0:
+            return Binary("add", other, integer(-int(value)), DType.I64)
+        case ("mul", other, Const(value=1)) | ("mul", Const(value=1), other):
+            return other
+        case ("mul", _, Const(value=0)) | ("mul", Const(value=0), _):
+            return integer(0)
+        case "floordiv", other, Const(value=1):
+            return other
+        case "mod", _, Const(value=1):
+            return integer(0)
+        case _:
+            return Binary(op, left, right, DType.I64, span=left.span)
+
+
+def trip_count(lower: Expr, upper: Expr, step: int) -> Expr:
+    """How many values `range(lower, upper, step)` has, as an index expression."""
+    distance = combine("sub", upper, lower) if step > 0 else combine("sub", lower, upper)
+    size = abs(step)
+    rounded = combine("floordiv", combine("add", distance, integer(size - 1)), integer(size))
+    return combine("max", integer(0), rounded)
+
+
+# -------------------------------------------------------------------------------- evaluating
+
+
+def _apply(op: str, left: int, right: int) -> int:
+    match op:
+        case "add":
+            return left + right
+        case "sub":
+            return left - right
+        case "mul":
+            return left * right
+        case "floordiv":
+            return left // right if right else 0
+        case "mod":
+            return left % right if right else 0
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+        case _:
+            raise ValueError(f"`{op}` is not an operation of index expressions")
+
+
+def evaluate_index(expr: Expr, values: Mapping[str, int]) -> int:
+    """The value of an index expression; `values` gives its iterators and symbols by name.
+
+    Exact Python integers (no wrap). KeyError for a missing name, ValueError for an expression
+    that is no index expression.
+    """
+    match expr:
+        case Const(value=value):
+            return int(value)
+        case Iter(name=name) | Symbol(name=name):
+            return int(values[name])
+        case Cast(operand=operand):
+            return evaluate_index(operand, values)
+        case Unary(op="neg", operand=operand):
+            return -evaluate_index(operand, values)
+        case Call(function="abs", arguments=(operand,)):
+            return abs(evaluate_index(operand, values))
+        case Binary(op=op, left=left, right=right):
+            return _apply(op, evaluate_index(left, values), evaluate_index(right, values))
+        case _:
+            raise ValueError(f"{type(expr).__name__} is not part of index expressions")
+
+
+# ---------------------------------------------------------------------------------- printing
+
+Polynomial = dict[tuple[str, ...], int]
+"""Coefficients by monomial; a monomial is the sorted tuple of its factors' texts."""
+
+
+def to_python(expr: Expr) -> str:
+    """`expr` as a Python expression, in a normal form: `4*H*W`, `N - 2`, `(N + 1)//2`.
+
+    Products and sums are multiplied out and like terms gathered; names lose the suffix that
+    makes them unique (`i.1` prints `i`). What cannot be a formula raises ValueError.
+    """
+    return _print_polynomial(_polynomial(expr))
+
+
+def _polynomial(expr: Expr) -> Polynomial:
+    match expr:
+        case Const(value=value):
+            return {(): int(value)} if value else {}
+        case Iter(name=name) | Symbol(name=name):
+            return {(name.split(".")[0],): 1}
+        case Cast(operand=operand):
+            return _polynomial(operand)
+        case Unary(op="neg", operand=operand):
+            return _scale(_polynomial(operand), -1)
+        case Call(function="abs", arguments=(operand,)):
+            return {(f"abs({to_python(operand)})",): 1}
+        case Binary(op="add", left=left, right=right):
+            return _sum(_polynomial(left), _polynomial(right))
+        case Binary(op="sub", left=left, right=right):
+            return _sum(_polynomial(left), _scale(_polynomial(right), -1))
+        case Binary(op="mul", left=left, right=right):
+            return _product(_polynomial(left), _polynomial(right))
+        case Binary(op="floordiv" | "mod" as op, left=left, right=right):
+            return _division(op, _polynomial(left), _polynomial(right))
+        case Binary(op="min" | "max" as op):
+            texts = list(dict.fromkeys(to_python(part) for part in _operands(op, expr)))
+            numbers = [int(text) for text in texts if text.lstrip("-").isdecimal()]
+            if len(numbers) > 1:
+                best = str(min(numbers) if op == "min" else max(numbers))
+                texts = [t for t in texts if not t.lstrip("-").isdecimal()] + [best]
+            if len(texts) == 1 and texts[0].lstrip("-").isdecimal():
+                return {(): int(texts[0])}
+            return {(texts[0] if len(texts) == 1 else f"{op}({', '.join(texts)})",): 1}
+        case _:
+            raise ValueError(f"{type(expr).__name__} is not part of index expressions")
+
+
+def _operands(op: str, expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == op:
+        return _operands(op, expr.left) + _operands(op, expr.right)
+    return [expr]
+
+
+def _division(op: str, left: Polynomial, right: Polynomial) -> Polynomial:
+    divisor = right.get((), 0) if set(right) <= {()} else None
+    if divisor and set(left) <= {()}:
+        value = left.get((), 0)
+        return _scale({(): 1}, value // divisor if op == "floordiv" else value % divisor)
+    if divisor and all(coefficient % divisor == 0 for coefficient in left.values()):
+        return {m: c // divisor for m, c in left.items()} if op == "floordiv" else {}
+    sign = "//" if op == "floordiv" else " % "
+    return {(f"{_factor(left)}{sign}{_factor(right)}",): 1}
+
+
+def _factor(terms: Polynomial) -> str:
+    """The text of `terms` as an operand of `//` or `%`."""
+    text = _print_polynomial(terms)
+    plain = text.isidentifier() or text.isdecimal()
+    return text if plain or (text.startswith(("min(", "max(")) and len(terms) == 1) else f"({text})"
+
+
+def _sum(left: Polynomial, right: Polynomial) -> Polynomial:
+    out = dict(left)
+    for monomial, coefficient in right.items():
+        out[monomial] = out.get(monomial, 0) + coefficient
+    return {monomial: coefficient for monomial, coefficient in out.items() if coefficient}
+
+
+def _scale(terms: Polynomial, factor: int) -> Polynomial:
+    return {m: c * factor for m, c in terms.items()} if factor else {}
+
+
+def _product(left: Polynomial, right: Polynomial) -> Polynomial:
+    out: Polynomial = {}
+    for first, a in left.items():
+        for second, b in right.items():
+            out = _sum(out, {tuple(sorted(first + second)): a * b})
+    return out
+
+
+def _print_polynomial(terms: Polynomial) -> str:
+    if not terms:
+        return "0"
+    # Terms in order of appearance, but a positive one first and the constant last.
+    order = sorted(terms, key=lambda monomial: monomial == ())
+    if terms[order[0]] < 0:
+        positive = next((monomial for monomial in order if terms[monomial] > 0), None)
+        if positive is not None:
+            order.remove(positive)
+            order.insert(0, positive)
+    text = ""
+    for monomial in order:
+        coefficient = terms[monomial]
+        factors = [f"({f})" if " % " in f or "//" in f else f for f in monomial]
+        if len(monomial) == 1 and abs(coefficient) == 1:
+            factors = [monomial[0]]
+            if " % " in monomial[0] and len(terms) > 1:
+                factors = [f"({monomial[0]})"]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = ("-" if coefficient < 0 else "") if not text else " - " if coefficient < 0 else " + "
+        text += sign + "*".join(factors)
+    return text

@@ -1,0 +1,208 @@
+"""Elaborates calls: math functions, min and max, casts, and `func`s, which are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from loopfuse.base.diagnostics import Span
+from loopfuse.base.dtypes import DType
+from loopfuse.lang import expressions, syntax
+from loopfuse.lang.context import Context, Poisoned, closest, place
+from loopfuse.lang.fma import form_fmas
+from loopfuse.lang.nodes import Cast, Const, Define
+from loopfuse.lang.operators import apply_binary, apply_call, combine_values, refuse_bool
+from loopfuse.lang.scope import ScalarEntry, Scope, ValueEntry
+from loopfuse.lang.typing import Value, represent_constant
+
+MATH = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "rsqrt",
+    "sqrt", "abs", "floor", "ceil", "round", "trunc",
+)  # fmt: skip
+EXTREMES = ("min", "max", "fmin", "fmax")
+_DTYPES = {dtype.value: dtype for dtype in DType}
+BUILTINS = (*MATH, *EXTREMES, "pow", *_DTYPES)
+
+
+def elaborate_call(context: Context, expr: syntax.Call) -> Value:
+    """`f(x, ...)`. A `func` of the module hides a built-in function of that name."""
+    if expr.function in context.module.functions:
+        return inline(context, expr, context.module.functions[expr.function])
+    match expr.function:
+        case function if function in MATH:
+            (value,) = arguments(context, expr, 1)
+            return apply_call(context, function, value, expr.span)
+        case function if function in EXTREMES:
+            return extreme(context, expr)
+        case "pow":
+            base, exponent = arguments(context, expr, 2)
+            return apply_binary(context, "**", base, exponent, expr.span)
+        case function if function in _DTYPES:
+            (value,) = arguments(context, expr, 1)
+            return cast(context, value, _DTYPES[function], expr)
+        case _:
+            unknown(context, expr)
+
+
+def unknown(context: Context, expr: syntax.Call) -> NoReturn:
+    """Complain of a function nobody knows."""
+    entry = context.scope.find(expr.function)
+    start = expr.span
+    name_span = Span(start.line, start.column, start.line, start.column + len(expr.function))
+    if expr.function in context.module.kernels:
+        context.fail(
+            "kernel-called",
+            f"`{expr.function}` is a kernel; only a `func` can be called",
+            name_span,
+            fix="move what both need into a `func`",
+        )
+    if entry is not None:
+        context.fail(
+            "not-a-function",
+            f"`{expr.function}` is not a function",
+            name_span,
+            fix=f"for an element write `{expr.function}[...]`, for a product `*`",
+        )
+    context.fail(
+        "unknown-function",
+        f"there is no function `{expr.function}`",
+        name_span,
+        fix=_FOREIGN.get(expr.function, "")
+        or closest(expr.function, (*BUILTINS, *context.module.functions)),
+    )
+
+
+_FOREIGN = {
+    "where": "write `a if condition else b`",
+    "select": "write `a if condition else b`",
+    "fabs": "did you mean `abs`?",
+    "sigmoid": "write `1.0 / (1.0 + exp(-x))`",
+    "relu": "write `max(x, 0.0)`",
+    "clip": "write `min(max(x, low), high)`",
+    "clamp": "write `min(max(x, low), high)`",
+    "float": "write `f32(x)` or `f64(x)`",
+    "int": "write `i32(x)` or `i64(x)`",
+    "ln": "did you mean `log`?",
+    "log10": "write `log2(x) * 0.30102999566398120`",
+    "fma": "write `a*b + c`: it becomes one fma",
+    "range": "write `a..b`",
+}
+
+
+def arguments(context: Context, expr: syntax.Call, count: int) -> list[Value]:
+    """The arguments, elaborated; an error unless there are `count`."""
+    if len(expr.arguments) != count:
+        wrong_count(context, expr, str(count))
+    return [expressions.elaborate(context, argument) for argument in expr.arguments]
+
+
+def wrong_count(context: Context, expr: syntax.Call, wanted: str, fix: str = "") -> NoReturn:
+    """Complain of the number of arguments."""
+    given = len(expr.arguments)
+    context.fail(
+        "argument-count",
+        f"`{expr.function}` takes {wanted} argument{'s' * (wanted != '1')}, but {given} "
+        f"{'is' if given == 1 else 'are'} given",
+        expr.span,
+        fix=fix,
+    )
+
+
+def extreme(context: Context, expr: syntax.Call) -> Value:
+    """`min`, `max`, `fmin`, `fmax` of two or more, folded left to right."""
+    if len(expr.arguments) < 2:
+        wrong_count(
+            context,
+            expr,
+            "two or more",
+            f"over a range write `{expr.function}(k in 0..N: x[k])`"
+            if expr.function in ("min", "max")
+            else "",
+        )
+    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    for value in values:
+        refuse_bool(context, value, f"`{expr.function}`")
+    result = values[0]
+    for value in values[1:]:
+        result = combine_values(context, expr.function, result, value, expr.span)
+    return result
+
+
+def cast(context: Context, value: Value, dtype: DType, expr: syntax.Call) -> Value:
+    """`f32(x)`: the explicit conversion, which makes a weak value typed."""
+    context.supported(dtype, expr.span)
+    source = value.expr
+    if isinstance(source, Const):
+        return Value(Const(represent_constant(source, dtype), dtype, span=expr.span))
+    if source.dtype is dtype:
+        return Value(place(source, expr.span))
+    return Value(Cast(source, dtype, span=expr.span))
+
+
+# ------------------------------------------------------------------------------------ func
+
+
+def inline(context: Context, expr: syntax.Call, function: syntax.Func) -> Value:
+    """A call of a `func`: its value with the arguments in place of the parameters.
+
+    before:  func f(a: f32) -> f32: return a * a + 1.0       y = f(x - 1)
+    after:   y = (x - 1) * (x - 1) + 1.0
+
+    Arguments and result are converted to the annotated types. A `let` inside becomes a scalar
+    before the statement, so that it ends FMA contraction.
+    """
+    if len(expr.arguments) != len(function.params):
+        signature = ", ".join(f"{param.name}: {param.dtype.value}" for param in function.params)
+        wrong_count(
+            context, expr, str(len(function.params)), f"it is `{expr.function}({signature})`"
+        )
+    if expr.function in context.inlining:
+        chain = " calls ".join(f"`{name}`" for name in (*context.inlining, expr.function))
+        context.fail(
+            "recursive-func",
+            f"`{expr.function}` calls itself",
+            expr.span,
+            notes=(chain,),
+            fix="write the repetition as a loop in the kernel",
+        )
+    if expr.function in context.module.broken:
+        raise Poisoned
+    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    scope = Scope(context.module.scope)
+    for param, value, argument in zip(function.params, values, expr.arguments, strict=True):
+        converted = context.assign(value, param.dtype, argument.span, param.name)
+        scope.entries[param.name] = ValueEntry(Value(converted), "argument", param.span)
+    with inside(context, function, scope):
+        result = function_value(context, function)
+    context.check_size(result.expr, expr.span)
+    return result
+
+
+@contextmanager
+def inside(context: Context, function: syntax.Func, scope: Scope) -> Iterator[None]:
+    """While the body of `function` is elaborated with its parameters in `scope`."""
+    outer, chain = context.scope, context.inlining
+    context.scope, context.inlining = scope, (*chain, function.name)
+    try:
+        yield
+    finally:
+        context.scope, context.inlining = outer, chain
+
+
+def function_value(context: Context, function: syntax.Func) -> Value:
+    """The result of `function`; its `let`s are hoisted."""
+    for let in function.lets:
+        value = expressions.elaborate(context, let.value)
+        dtype = let.dtype or value.dtype
+        converted = context.assign(
+            value, context.supported(dtype, let.span), let.value.span, let.name
+        )
+        core = context.names.declare(let.name)
+        weak = let.dtype is None and value.weak
+        entry = ScalarEntry(core, dtype, weak, False, let.name_span)
+        context.define(let.name, entry)
+        final = form_fmas(converted) if context.fp == "fast" else converted
+        context.hoists.append(Define(core, dtype, final, span=let.span))
+    value = expressions.elaborate(context, function.value)
+    return Value(context.assign(value, function.result, function.value.span, function.name))

@@ -1,0 +1,91 @@
+"""From the surface tree to the core: names, types, and everything a user can get wrong.
+
+After `check` no user error is possible but those of a call's arguments. The work is done by
+`heads` (parameters), `statements`, `expressions` with `operators`, `calls` and `reductions`, and
+`indices`; this file says in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopfuse.base.diagnostics import Diagnostic, LoopfuseError
+from loopfuse.lang import nodes, syntax
+from loopfuse.lang.context import Context, Poisoned, Report
+from loopfuse.lang.depth import deep_recursion
+from loopfuse.lang.heads import check_function, declare_parameters, new_globals
+from loopfuse.lang.labels import label_statements
+from loopfuse.lang.nodes import ArrayParam
+from loopfuse.lang.scope import Globals, Scope
+from loopfuse.lang.statements import elaborate_block
+
+
+def check(
+    module: syntax.Module, *, fp: str = "fast", constants: Mapping[str, int] | None = None
+) -> nodes.Program:
+    """The typed core of a module.
+
+    `fp` is `fast` (FMAs are formed) or `strict`; `constants` gives values to `const` parameters.
+    Raises UserError (or LimitError, where the program is right but beyond this version) with up
+    to 20 diagnostics.
+    """
+    return check_with_warnings(module, fp=fp, constants=constants)[0]
+
+
+def check_with_warnings(
+    module: syntax.Module, *, fp: str = "fast", constants: Mapping[str, int] | None = None
+) -> tuple[nodes.Program, tuple[Diagnostic, ...]]:
+    """As `check`, and the warnings: promotions to f64, names never used, outputs never written."""
+    report = Report(module.source)
+    with deep_recursion():
+        shared = new_globals(module, report)
+        for function in shared.functions.values():
+            _try_function(report, shared, function, fp)
+        kernels = [
+            _kernel(report, shared, kernel, fp, constants or {}) for kernel in module.kernels
+        ]
+    report.raise_errors()
+    return nodes.Program(tuple(kernels), module.source), tuple(report.warnings)
+
+
+def _try_function(report: Report, shared: Globals, function: syntax.Func, fp: str) -> None:
+    context = Context(report, shared, fp, scope=Scope(shared.scope))
+    try:
+        check_function(context, function)
+    except LoopfuseError as error:
+        report.add(error)
+        shared.broken.add(function.name)
+    except Poisoned:
+        shared.broken.add(function.name)
+
+
+def _kernel(
+    report: Report,
+    shared: Globals,
+    kernel: syntax.Kernel,
+    fp: str,
+    constants: Mapping[str, int],
+) -> nodes.Kernel:
+    context = Context(report, shared, fp, scope=Scope(shared.scope))
+    params, sizes = declare_parameters(context, kernel, constants)
+    body = label_statements(tuple(elaborate_block(context, kernel.body)))
+    if not report.errors:
+        _warn_unused(context, params)
+    return nodes.Kernel(kernel.name, params, sizes, body, span=kernel.name_span)
+
+
+def _warn_unused(context: Context, params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...]) -> None:
+    outputs = {p.name for p in params if isinstance(p, ArrayParam) and p.mode != "in"}
+    for core, name, span in context.declared:
+        if core in outputs:
+            if core not in context.written:
+                context.report.warn(
+                    "never-written",
+                    f"`{name}` is never written",
+                    span,
+                    fix="declare it without `out` or `inout`",
+                )
+        elif core not in context.used:
+            context.report.warn(
+                "never-used", f"`{name}` is never used", span, fix="remove it"
+            )

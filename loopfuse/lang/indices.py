@@ -1,0 +1,158 @@
+"""Turns a checked expression into an index expression, or says why it cannot be one.
+
+before:  i32(i) + K * 2         (an i32 sum of an iterator and a parameter)
+after:   i + K * 2              (the same number as an exact i64)
+
+Subscripts, bounds and extents must be affine: iterators, sizes and integer parameters with
+`+ - *` by constants, `//` and `%` by positive constants, `min` and `max`, and `% size`.
+"""
+
+from __future__ import annotations
+
+from loopfuse.base.diagnostics import LoopfuseError, Span
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.context import Context
+from loopfuse.lang.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Iter,
+    Load,
+    Symbol,
+    Unary,
+)
+from loopfuse.lang.typing import Value
+from loopfuse.lang.walk import iterators, loads, map_expr
+
+
+def to_index(context: Context, value: Value, what: str, span: Span) -> Expr:
+    """`value` as an i64 index expression. `what` is `subscript`, `bound`, `step` or `extent`."""
+    if not value.dtype.is_integer:
+        text = context.text(span)
+        context.fail(
+            "index-type",
+            f"a {what} must be an integer, but `{text}` is {value.dtype.value}",
+            span,
+            fix=f"use `//` instead of `/`, or write `i64({text})`"
+            if value.dtype.is_float
+            else "write it as an integer",
+        )
+    return _Converter(context, what, span).convert(value.expr)
+
+
+def affine_value(context: Context, value: Value) -> Expr | None:
+    """`value` as an index expression if it is one, without complaint."""
+    if not value.dtype.is_integer:
+        return None
+    try:
+        return _Converter(context, "subscript", value.expr.span).convert(value.expr)
+    except LoopfuseError:
+        return None
+
+
+def inline_lets(context: Context, expr: Expr) -> Expr:
+    """`expr` with each affine `let` replaced by its value, so that conditions stay exact."""
+
+    def inline(node: Expr) -> Expr:
+        if isinstance(node, Load) and not node.index and node.array in context.affine:
+            value = context.affine[node.array]
+            return value if node.dtype is DType.I64 else Cast(value, node.dtype, span=node.span)
+        return node
+
+    return map_expr(inline, expr)
+
+
+class _Converter:
+    def __init__(self, context: Context, what: str, span: Span) -> None:
+        self.context, self.what, self.span = context, what, span
+
+    def convert(self, expr: Expr) -> Expr:
+        match expr:
+            case Const(value=value):
+                return Const(int(value), DType.I64, span=expr.span)
+            case Iter():
+                return expr
+            case Symbol(dtype=dtype):
+                return expr if dtype is DType.I64 else Cast(expr, DType.I64, span=expr.span)
+            case Load(array=array, index=()) if array in self.context.affine:
+                self.context.used.add(array)
+                return self.context.affine[array]
+            case Cast(operand=operand) if operand.dtype.is_integer:
+                return self.convert(operand)
+            case Unary(op="neg", operand=operand):
+                return combine("sub", integer(0), self.convert(operand))
+            case Binary(op="add" | "sub" | "min" | "max" as op, left=left, right=right):
+                return combine(op, self.convert(left), self.convert(right))
+            case Binary(op="mul", left=left, right=right):
+                factors = self.convert(left), self.convert(right)
+                if not any(isinstance(factor, Const) for factor in factors):
+                    self.refuse_product(expr)
+                return combine("mul", *factors)
+            case Binary(op="floordiv" | "mod" as op, left=left, right=right):
+                return self.divide(expr, op, self.convert(left), self.convert(right))
+            case Call(function="abs", arguments=(operand,)):
+                inside = self.convert(operand)
+                return combine("max", inside, combine("sub", integer(0), inside))
+            case _:
+                return self.refuse(expr)
+
+    def divide(self, expr: Expr, op: str, left: Expr, right: Expr) -> Expr:
+        if isinstance(right, Const):
+            if int(right.value) > 0:
+                return combine(op, left, right)
+            self.context.fail(
+                "division-in-index",
+                f"a {self.what} may divide only by a positive constant, not by {right.value}",
+                self.place(expr),
+            )
+        if op == "mod" and isinstance(right, Symbol):
+            return combine(op, left, right)
+        return self.refuse_product(expr)
+
+    def place(self, expr: Expr) -> Span:
+        return expr.span if expr.span.line else self.span
+
+    def refuse_product(self, expr: Expr) -> Expr:
+        context = self.context
+        text = context.text(self.place(expr))
+        if self.what == "subscript":
+            fix = "give the array one dimension more: `a[i, j]` instead of `a[i*N + j]`"
+        else:
+            fix = "make the product a size or an integer parameter of its own"
+        context.limit(
+            "not-affine",
+            f"`{text}` makes this {self.what} not affine",
+            self.place(expr),
+            notes=(f"a {self.what} may use + and -, * // % by constants, min and max",),
+            fix=fix,
+        )
+
+    def refuse(self, expr: Expr) -> Expr:
+        if loads(expr):
+            kind = "subscript" if self.what == "subscript" else "bound"
+            self.context.limit(
+                f"data-dependent-{kind}",
+                f"this {self.what} depends on data, which this version cannot do yet",
+                self.place(expr),
+                fix=f"use a {self.what} made of iterators, sizes and integer parameters",
+            )
+        return self.refuse_product(expr)
+
+
+def check_extent(context: Context, expr: Expr, span: Span) -> Expr:
+    """`expr` as an extent: no iterators in it, and not a negative number."""
+    inside = sorted(iterators(expr))
+    if inside:
+        name = inside[0].split(".")[0]
+        context.fail(
+            "extent-iterator",
+            f"the extent of an array cannot depend on the iterator `{name}`",
+            span,
+            fix="use the largest extent it may have",
+        )
+    if isinstance(expr, Const) and int(expr.value) < 0:
+        context.fail("negative-extent", f"an extent cannot be {expr.value}", span)
+    return expr

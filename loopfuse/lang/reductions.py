@@ -1,0 +1,163 @@
+"""Elaborates reductions: each becomes a Reduce statement before the statement that uses it.
+
+before:  y[r] = sum(c in 0..C: x[r, c]) / 2.0
+after:   reduce y.sum = sum over c in 0..C:  y.sum = y.sum + x[r, c]
+         y[r] = y.sum / 2.0
+"""
+
+from __future__ import annotations
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang import expressions, ranges, syntax
+from loopfuse.lang.context import Context
+from loopfuse.lang.fma import form_fmas
+from loopfuse.lang.nodes import (
+    Binary,
+    Const,
+    Define,
+    Expr,
+    For,
+    Iter,
+    Load,
+    Range,
+    Reduce,
+    Stmt,
+    Store,
+)
+from loopfuse.lang.operators import need_bool, refuse_bool
+from loopfuse.lang.scope import ValueEntry
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.typing import Value
+from loopfuse.lang.unroll import unrolled_ranges
+
+OPERATIONS = {
+    "sum": "add",
+    "prod": "mul",
+    "min": "min",
+    "max": "max",
+    "any": "or",
+    "all": "and",
+}
+STORE_NAMES = {"any": "or", "all": "and"}
+
+
+def elaborate_reduction(context: Context, expr: syntax.Reduction, core: str = "") -> Value:
+    """The reduction's value: a Load of its accumulator, called `core` where that is given."""
+    if expr.op not in OPERATIONS:
+        context.limit(
+            "argmin-not-yet",
+            f"this version does not compile `{expr.op}` yet",
+            expr.span,
+            fix=f"reduce with `{expr.op[3:]}`, then look for the index in a loop of your own",
+        )
+    unrolled = unrolled_ranges(context, expr)
+    with context.inner():
+        if unrolled:
+            return _unrolled(context, expr, unrolled, core)
+        return _plain(context, expr, core)
+
+
+def _plain(context: Context, expr: syntax.Reduction, core: str) -> Value:
+    headers: list[Range] = []
+    for each in expr.ranges:
+        limits = ranges.bounds(context, each)
+        iterator = declare_iterator(context, each)
+        headers.append(Range(iterator, limits.lower, limits.upper, limits.step, span=each.span))
+    outer, context.hoists = context.hoists, []
+    try:
+        element = _element(context, expr)
+        body = context.hoists
+    finally:
+        context.hoists = outer
+    dtype = element.dtype
+    name = core or context.names.hoisted(context.target, expr.op)
+    cell = Load(name, (), dtype, span=expr.span)
+    value = step(context, expr.op, cell, element.expr)
+    context.hoists.append(
+        Reduce(name, dtype, expr.op, tuple(headers), tuple(body), value, span=expr.span)
+    )
+    return Value(cell, element.weak)
+
+
+def declare_iterator(context: Context, each: syntax.Range) -> str:
+    """Declares the iterator of a range, and gives its core name."""
+    core = context.names.declare(each.iterator)
+    iterator = Value(Iter(core, span=each.span), weak=True)
+    context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))
+    return core
+
+
+def step(context: Context, op: str, accumulator: Expr, element: Expr) -> Expr:
+    """One step, `accumulator op element`; a sum of products is an Fma."""
+    value = Binary(OPERATIONS[op], accumulator, element, element.dtype, span=element.span)
+    return form_fmas(value) if context.fp == "fast" else value
+
+
+def _element(context: Context, expr: syntax.Reduction) -> Value:
+    """The body, converted to the accumulator's dtype: narrow integers add up in 64 bits."""
+    value = expressions.elaborate(context, expr.body)
+    if expr.op in ("any", "all"):
+        return Value(need_bool(context, value, f"the body of `{expr.op}`"))
+    if expr.op == "sum" and value.dtype is DType.BOOL:
+        return Value(context.convert(value, DType.I64, expr.body.span))
+    refuse_bool(context, value, f"`{expr.op}`")
+    if expr.op in ("sum", "prod") and value.dtype.is_integer:
+        return Value(context.convert(value, DType.I64, expr.body.span), value.weak)
+    return value
+
+
+# -------------------------------------------------------------------- over constant tables
+
+
+def _unrolled(
+    context: Context, expr: syntax.Reduction, unrolled: set[str], core: str
+) -> Value:
+    """A reduction whose body subscripts a constant table: a variable, and the steps one by one.
+
+    The dtype is the body's, which the first copy tells.
+    """
+    name = core or context.names.hoisted(context.target, expr.op)
+    found: list[Value] = []
+
+    def nest(k: int) -> list[Stmt]:
+        if k == len(expr.ranges):
+            return leaf()
+        each = expr.ranges[k]
+        limits = ranges.bounds(context, each)
+        if each.iterator not in unrolled:
+            with context.inner():
+                iterator = declare_iterator(context, each)
+                body = tuple(nest(k + 1))
+            return [
+                For(iterator, limits.lower, limits.upper, limits.step, body, span=each.span)
+            ]
+        out: list[Stmt] = []
+        for number in ranges.constant_values(context, each, limits):
+            with context.inner():
+                constant = Value(expressions.index_literal(number, each.span), weak=True)
+                context.define(each.iterator, ValueEntry(constant, "iterator", each.span))
+                out += nest(k + 1)
+        return out
+
+    def leaf() -> list[Stmt]:
+        context.count_statement(expr.span)
+        outer, context.hoists = context.hoists, []
+        try:
+            element = _element(context, expr)
+            first = context.hoists
+        finally:
+            context.hoists = outer
+        found.append(element)
+        cell = Load(name, (), element.dtype, span=expr.span)
+        value = step(context, expr.op, cell, element.expr)
+        label = STORE_NAMES.get(expr.op, expr.op)
+        return [*first, Store(cell, value, label, span=expr.span)]
+
+    steps = nest(0)
+    if found:
+        dtype, weak = found[0].dtype, all(element.weak for element in found)
+    else:  # an empty range: nothing tells the dtype but the operation
+        dtype, weak = (DType.BOOL if expr.op in ("any", "all") else DType.I64), True
+    start = Const(neutral(expr.op, dtype), dtype, span=expr.span)
+    context.hoists += [Define(name, dtype, start, mutable=True, span=expr.span), *steps]
+    return Value(Load(name, (), dtype, span=expr.span), weak)

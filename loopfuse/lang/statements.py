@@ -1,0 +1,443 @@
+"""Elaborates statements, one function for each kind; what goes wrong in one does not stop the
+others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from loopfuse.base.diagnostics import Label, LoopfuseError, Span
+from loopfuse.lang import ranges, reductions, syntax
+from loopfuse.lang.affine import integer, to_python
+from loopfuse.lang.context import Context, Poisoned
+from loopfuse.lang.expressions import (
+    access,
+    condition,
+    elaborate,
+    index_literal,
+)
+from loopfuse.lang.fma import form_fmas, negate
+from loopfuse.lang.indices import affine_value, check_extent, to_index
+from loopfuse.lang.labels import CONTINUES
+from loopfuse.lang.nodes import (
+    Assume,
+    Binary,
+    Block,
+    Const,
+    Define,
+    Expr,
+    Fma,
+    For,
+    If,
+    Load,
+    Stmt,
+    Store,
+    Temp,
+)
+from loopfuse.lang.operators import apply_binary, combine_values, refuse_bool
+from loopfuse.lang.scope import (
+    ArrayEntry,
+    PoisonEntry,
+    ScalarEntry,
+    TableEntry,
+    ValueEntry,
+    describe,
+)
+from loopfuse.lang.swap import pair_of
+from loopfuse.lang.swap_counts import any_swap, count_swaps, too_deep
+from loopfuse.lang.typing import Value
+from loopfuse.lang.unroll import unrolled_iterators
+from loopfuse.lang.walk import loads
+
+
+def elaborate_block(context: Context, stmts: tuple[syntax.Stmt, ...]) -> list[Stmt]:
+    """The core of a list of statements; errors are collected."""
+    out: list[Stmt] = []
+    for stmt in stmts:
+        outer, context.hoists = context.hoists, []
+        try:
+            core = statement(context, stmt)
+            out += [*context.hoists, *core]
+        except LoopfuseError as error:
+            context.report.add(error)
+            poison(context, stmt)
+        except Poisoned:
+            poison(context, stmt)
+        finally:
+            context.hoists = outer
+    return out
+
+
+def poison(context: Context, stmt: syntax.Stmt) -> None:
+    """The name a wrong statement would have declared: its uses say nothing more."""
+    if isinstance(stmt, syntax.Let | syntax.Temp) and context.scope.find(stmt.name) is None:
+        context.scope.entries[stmt.name] = PoisonEntry(stmt.span)
+
+
+def statement(context: Context, stmt: syntax.Stmt) -> list[Stmt]:
+    """The core of one statement, without its hoists."""
+    context.count_statement(stmt.span)
+    match stmt:
+        case syntax.Assign():
+            return [assign(context, stmt)]
+        case syntax.Let():
+            return let(context, stmt)
+        case syntax.Temp():
+            return [temp(context, stmt)]
+        case syntax.For():
+            return for_loop(context, stmt)
+        case syntax.If():
+            return if_else(context, stmt)
+        case syntax.Swap():
+            swap(context, stmt)
+            return []
+        case syntax.Assume():
+            return [assume(context, stmt)]
+        case syntax.Block(kind=kind, body=body):
+            return [Block(kind, tuple(elaborate_block(context, body)), span=stmt.span)]
+        case _:
+            assert_never(stmt)
+
+
+def contract(context: Context, expr: Expr) -> Expr:
+    """One whole right-hand side, with its FMAs formed unless fp is strict."""
+    return form_fmas(expr) if context.fp == "fast" else expr
+
+
+# ------------------------------------------------------------------------------ assignments
+
+
+def assign(context: Context, stmt: syntax.Assign) -> Stmt:
+    """`target op= value` as a Store."""
+    target = stmt.target
+    name = target.name if isinstance(target, syntax.Name) else target.array
+    context.target = name
+    cell = assigned(context, target)
+    context.written.add(cell.array)
+    if cell.swapped is not None:
+        context.written.add(cell.swapped.array)
+    value = elaborate(context, stmt.value)
+    if not stmt.op:
+        expr = context.assign(value, cell.dtype, stmt.value.span, name)
+        return Store(cell, contract(context, expr), span=stmt.span)
+    context.used.add(cell.array)
+    before = Value(cell)
+    if stmt.op in ("min", "max"):
+        for operand in (before, value):
+            refuse_bool(context, operand, f"`{stmt.op}=`")
+        result = combine_values(context, stmt.op, before, value, stmt.span)
+    else:
+        result = apply_binary(context, stmt.op, before, value, stmt.span)
+    expr = contract(context, context.assign(result, cell.dtype, stmt.value.span, name))
+    if isinstance(expr, Binary) and expr.op == "sub" and expr.left == cell:
+        # `a -= e` adds -e, exactly: one form for every sum.
+        expr = replace(expr, op="add", right=_opposite(expr.right))
+    return Store(cell, expr, accumulates(cell, expr), span=stmt.span)
+
+
+def _opposite(expr: Expr) -> Expr:
+    opposite = negate(expr)
+    if isinstance(opposite, Const):
+        return opposite
+    if isinstance(expr, Const):
+        return Const(-expr.value, expr.dtype, span=expr.span)
+    return opposite
+
+
+_REDUCTIONS = {
+    "add": "sum",
+    "mul": "prod",
+    "min": "min",
+    "max": "max",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+
+def accumulates(cell: Load, expr: Expr) -> str:
+    """The reduction that `cell = expr` is a step of, where `expr` is `op(cell, e)` and `e` reads
+    nothing of the array; else ""."""
+    match expr:
+        case Binary(op=op, left=left, right=right) if op in _REDUCTIONS and left == cell:
+            rest, name = [right], _REDUCTIONS[op]
+        case Fma(a=a, b=b, c=c) if c == cell:
+            rest, name = [a, b], "sum"
+        case _:
+            return ""
+    own = {cell.array} | ({cell.swapped.array} if cell.swapped else set())
+    for load in (load for part in rest for load in loads(part)):
+        if load.array in own or (load.swapped is not None and load.swapped.array in own):
+            return ""
+    return name
+
+
+def assigned(context: Context, target: syntax.Name | syntax.Subscript) -> Load:
+    """The place an assignment writes, if it may."""
+    if isinstance(target, syntax.Name):
+        entry, name, span = context.find(target.name, target.span), target.name, target.span
+    else:
+        entry, name = context.find(target.array, target.array_span), target.array
+        span = target.array_span
+    declared = [Label(entry.span, "declared here")]
+    match entry:
+        case ScalarEntry(core=core, dtype=dtype, mutable=True) if isinstance(target, syntax.Name):
+            return Load(core, (), dtype, span=target.span)
+        case ScalarEntry(mutable=False) if isinstance(target, syntax.Name):
+            context.fail(
+                "assign-to-let",
+                f"`{name}` is a `let`, which keeps its value",
+                span,
+                labels=declared,
+                fix=f"declare it as a variable: `var {name}: {entry.dtype.value} = ...`",
+            )
+        case ArrayEntry(mode="in"):
+            context.fail(
+                "assign-to-in",
+                f"`{name}` is an `in` array, which the kernel only reads",
+                span,
+                labels=declared,
+                fix=f"declare it `inout {name}`, or write to another array",
+            )
+        case ArrayEntry() if isinstance(target, syntax.Subscript):
+            if target.mode:
+                context.fail(
+                    "mode-on-target",
+                    f"an edge mode is for reading; `{name}.{target.mode}[...]` is written",
+                    target.span,
+                    fix=f"write `{name}[...]`",
+                )
+            return access(context, target, entry)
+        case ArrayEntry(extents=extents):
+            index = ", ".join("ijklmnpq"[k % 8] for k in range(len(extents)))
+            context.fail(
+                "array-without-subscript",
+                f"`{name}` is an array: its elements are assigned one at a time",
+                span,
+                labels=declared,
+                fix=f"loop over it, and assign `{name}[{index}]`",
+            )
+        case TableEntry():
+            context.fail("assign-to-constant", f"`{name}` is a constant table", span)
+        case ValueEntry(what=what) if isinstance(target, syntax.Name):
+            context.fail(
+                "assign-to-constant" if what == "constant" else f"assign-to-{what}",
+                f"`{name}` is {describe(entry)}, which cannot be assigned",
+                span,
+                labels=declared,
+                fix=f"use a variable of another name, such as `{context.free_name(name)}`",
+            )
+        case PoisonEntry():
+            raise Poisoned
+        case _:
+            context.fail(
+                "not-an-array",
+                f"`{name}` is {describe(entry)}, which has no elements",
+                span,
+                labels=declared,
+                fix=f"write `{name}` alone",
+            )
+
+
+# ----------------------------------------------------------------------------- declarations
+
+
+def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
+    """`let` and `var`. A `let` that is one reduction is that Reduce; a `let` whose value is
+    affine can stand in subscripts and bounds."""
+    context.target = stmt.name
+    if stmt.dtype is not None:
+        context.supported(stmt.dtype, stmt.span)
+    elif stmt.mutable:
+        context.fail(
+            "var-needs-type",
+            f"the variable `{stmt.name}` needs a type",
+            stmt.name_span,
+            fix=f"write `var {stmt.name}: f32 = {context.text(stmt.value.span, '...')}`",
+        )
+    core = context.names.declare(stmt.name)
+    if isinstance(stmt.value, syntax.Reduction) and not stmt.mutable:
+        value = reductions.elaborate_reduction(context, stmt.value, core)
+        if stmt.dtype in (None, value.dtype):
+            weak = value.weak and stmt.dtype is None
+            declare_scalar(context, stmt, ScalarEntry(
+                core, value.dtype, weak, False, stmt.name_span
+            ))  # fmt: skip
+            return []
+        # The annotation converts: the accumulator keeps the name, the `let` gets another.
+        core = context.names.declare(stmt.name)
+    else:
+        value = elaborate(context, stmt.value)
+    dtype = stmt.dtype or value.dtype
+    expr = context.assign(value, dtype, stmt.value.span, stmt.name)
+    weak = stmt.dtype is None and value.weak
+    entry = ScalarEntry(core, dtype, weak, stmt.mutable, stmt.name_span)
+    declare_scalar(context, stmt, entry)
+    if not stmt.mutable:
+        index = affine_value(context, Value(expr))
+        if index is not None:
+            context.affine[core] = index
+    return [Define(core, dtype, contract(context, expr), stmt.mutable, span=stmt.span)]
+
+
+def declare_scalar(context: Context, stmt: syntax.Let, entry: ScalarEntry) -> None:
+    """Declare what a `let` or `var` defines, and watch whether it is used."""
+    context.define(stmt.name, entry)
+    context.declared.append((entry.core, stmt.name, stmt.name_span))
+
+
+def temp(context: Context, stmt: syntax.Temp) -> Stmt:
+    """`temp t: f32[N]`."""
+    dtype = context.supported(stmt.dtype, stmt.span)
+    extents = tuple(
+        check_extent(
+            context, to_index(context, elaborate(context, part), "extent", part.span), part.span
+        )
+        for part in stmt.extents
+    )
+    core = context.names.declare(stmt.name)
+    context.define(stmt.name, ArrayEntry(core, dtype, extents, "temp", context.depth, stmt.span))
+    context.declared.append((core, stmt.name, stmt.span))
+    return Temp(core, dtype, extents, span=stmt.span)
+
+
+# ------------------------------------------------------------------------------ control flow
+
+
+def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
+    """A header of one or more ranges: nested Fors, or copies where a table needs them."""
+    unrolled = unrolled_iterators(context, stmt)
+
+    def nest(k: int, label: str) -> list[Stmt]:
+        if k == len(stmt.ranges):
+            with context.inner():
+                return elaborate_block(context, stmt.body)
+        each = stmt.ranges[k]
+        limits = ranges.bounds(context, each)
+        out: list[Stmt] = []
+        context.depth += 1
+        try:
+            if each.iterator in unrolled:
+                for number in ranges.constant_values(context, each, limits):
+                    with context.inner():
+                        value = Value(index_literal(number, each.span), weak=True)
+                        context.define(each.iterator, ValueEntry(value, "iterator", each.span))
+                        out += nest(k + 1, "")
+                return out
+            with context.inner():
+                iterator = reductions.declare_iterator(context, each)
+                counts = count_swaps(context, stmt, k)
+                passes = limits.passes(iterator) if counts else integer(0)
+                with context.swaps.loop(counts, passes, limits.trips):
+                    body = nest(k + 1, CONTINUES)
+            header = For(
+                iterator,
+                limits.lower,
+                limits.upper,
+                limits.step,
+                tuple(body),
+                label,
+                stmt.parallel,
+                span=each.span,
+            )
+            return [header]
+        finally:
+            context.depth -= 1
+
+    try:
+        return nest(0, "")
+    except (LoopfuseError, Poisoned) as error:
+        # A wrong header: the body is still worth checking, with its iterators unknown.
+        if isinstance(error, LoopfuseError):
+            context.report.add(error)
+        with context.inner():
+            for each in stmt.ranges:
+                context.scope.entries[each.iterator] = PoisonEntry(each.span)
+            elaborate_block(context, stmt.body)
+        raise Poisoned from None
+
+
+def if_else(context: Context, stmt: syntax.If) -> list[Stmt]:
+    """`if`; a condition that is constant (in an unrolled loop) leaves only its branch."""
+    context.target = "if"
+    choice = condition(context, stmt.condition, "the condition of `if`")
+    if isinstance(choice, Const):
+        with context.inner():
+            return elaborate_block(context, stmt.then if choice.value else stmt.otherwise)
+    if any_swap(stmt.then) or any_swap(stmt.otherwise):
+        too_deep(context, stmt.condition.span)
+    with context.inner():
+        then = elaborate_block(context, stmt.then)
+    with context.inner():
+        otherwise = elaborate_block(context, stmt.otherwise)
+    return [If(choice, tuple(then), tuple(otherwise), span=stmt.condition.span)]
+
+
+def assume(context: Context, stmt: syntax.Assume) -> Stmt:
+    """`assume condition`, on sizes, parameters and iterators."""
+    promise = condition(context, stmt.condition, "an assumption")
+    if loads(promise) or context.hoists:
+        context.fail(
+            "assume-data",
+            "an assumption cannot speak of array elements",
+            stmt.condition.span,
+            fix="assume something of sizes, parameters and iterators",
+        )
+    return Assume(promise, span=stmt.span)
+
+
+def swap(context: Context, stmt: syntax.Swap) -> None:
+    """`swap a, b`: changes what the names refer to from here on."""
+    entries: list[ArrayEntry] = []
+    for name in (stmt.left, stmt.right):
+        entry = context.find(name, stmt.span)
+        if not isinstance(entry, ArrayEntry):
+            context.fail(
+                "swap-mismatch",
+                f"`{name}` is {describe(entry)}; only arrays can be swapped",
+                stmt.span,
+                labels=[Label(entry.span, "declared here")],
+            )
+        entries.append(entry)
+    left, right = entries
+    _check_swap(context, stmt, left, right, stmt.span)
+    if not context.swaps.join(left.core, right.core):
+        context.limit(
+            "swap-rotation",
+            f"`{stmt.left}` or `{stmt.right}` is also swapped with another array",
+            stmt.span,
+            fix="swap in pairs only, or copy one array",
+        )
+    context.used |= {left.core, right.core}
+    context.swaps.add(pair_of(left.core, right.core), integer(1))
+
+
+def _check_swap(
+    context: Context, stmt: syntax.Swap, left: ArrayEntry, right: ArrayEntry, span: Span
+) -> None:
+    """Arrays that are swapped must be alike, writable, different, and live equally long."""
+    why = ""
+    if left.core == right.core:
+        why = "they are the same array"
+    elif left.dtype is not right.dtype:
+        why = f"one is {left.dtype.value} and the other {right.dtype.value}"
+    elif len(left.extents) != len(right.extents) or any(
+        to_python(a) != to_python(b)
+        for a, b in zip(left.extents, right.extents, strict=True)
+    ):
+        why = "their extents differ"
+    elif "in" in (left.mode, right.mode):
+        name = stmt.left if left.mode == "in" else stmt.right
+        why = f"`{name}` is an `in` array"
+    elif (left.mode == "temp") != (right.mode == "temp"):
+        why = "one is a parameter and the other a temporary"
+    elif left.depth != right.depth:
+        why = "they are declared in different loops"
+    if why:
+        context.fail(
+            "swap-mismatch",
+            f"`{stmt.left}` and `{stmt.right}` cannot be swapped: {why}",
+            span,
+            labels=[Label(left.span, stmt.left), Label(right.span, stmt.right)],
+            fix="swap two temporaries, or two writable parameters, of one type and shape",
+        )

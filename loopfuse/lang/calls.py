@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -180,7 +180,7 @@ def inline(context: Context, expr: syntax.Call, function: syntax.Func) -> Value:
 
 
 @contextmanager
-def inside(context: Context, function: syntax.Func, scope: Scope) -> Iterator[None]:
+def inside(context: Context, function: syntax.Func, scope: Scope) -> Generator[None, None, None]:
     """While the body of `function` is elaborated with its parameters in `scope`."""
     outer, chain = context.scope, context.inlining
     context.scope, context.inlining = scope, (*chain, function.name)

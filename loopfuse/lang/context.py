@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -153,7 +153,7 @@ class Context:
     # ----------------------------------------------------------------------------- names
 
     @contextmanager
-    def inner(self) -> Iterator[None]:
+    def inner(self) -> Generator[None, None, None]:
         """A scope inside the present one; afterwards its names are remembered as ended."""
         outer = self.scope
         self.scope = Scope(outer)

@@ -7,7 +7,7 @@ recurses over a tree ends; it only needs the frames. Pure Python calls take heap
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 FRAMES = 20_000
@@ -15,7 +15,7 @@ FRAMES = 20_000
 
 
 @contextmanager
-def deep_recursion() -> Iterator[None]:
+def deep_recursion() -> Generator[None, None, None]:
     """Raises the recursion limit to FRAMES inside the block, and puts it back after."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, FRAMES))

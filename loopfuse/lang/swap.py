@@ -11,7 +11,7 @@ and counts that are not affine are limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -57,7 +57,7 @@ class Swaps:
         self.count[pair] = combine("add", self.count[pair], times)
 
     @contextmanager
-    def loop(self, counts: Mapping[Pair, int], passes: Expr, trips: Expr) -> Iterator[None]:
+    def loop(self, counts: Mapping[Pair, int], passes: Expr, trips: Expr) -> Generator[None, None, None]:
         """Inside: `passes` passes of a loop are done, each having swapped `counts` times. After:
         all `trips` are."""
         before = dict(self.count)

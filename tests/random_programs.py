@@ -458,12 +458,15 @@ class Builder:
         self.nest(sizes, False, lambda: self.filled(lambda: self.statements(2)))
 
 
+LIKELY = (4, 5, 3, 6, 7, 2, 9, 8, 1, 0)
+"""Sizes, those at which most loops run first."""
+
 SHAPES = [("N",), ("N", "M"), ("M",), ("M", "N"), ("N", "N"), ("N", "M", "N")]
 
 
 @st.composite
 def programs(draw: Any) -> RandomProgram:
-    """A whole program with sizes from 0 to 9 (fewer where nests are deep)."""
+    """A whole program with sizes from 0 to 9 (to 6 or 4 where nests are deep)."""
     b = Builder(draw)
     timed = b.chance(4)
     for position in range(b.integer(2, 4)):
@@ -514,7 +517,7 @@ def programs(draw: Any) -> RandomProgram:
     if not any(line.strip().startswith(tuple(f"{a.name}[" for a in b.arrays.values() if a.mode not in ("in", "temp"))) for line in b.lines):
         b.plain()
     text = f"kernel random({', '.join(params)}):\n" + "\n".join(b.lines) + "\n"
-    cap = {0: 9, 1: 9, 2: 9, 3: 6}.get(b.deepest, 3)
-    sizes = {size: draw(st.integers(0, cap)) for size in ("N", "M")}
+    cap = {0: 9, 1: 9, 2: 9, 3: 6}.get(b.deepest, 4)
+    sizes = {size: b.pick([n for n in LIKELY if n <= cap]) for size in ("N", "M")}
     scalars = {"steps": draw(st.integers(0, 3))} if timed else {}
     return RandomProgram(text, sizes, scalars)

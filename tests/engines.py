@@ -1,0 +1,111 @@
+"""The five ways to run a kernel, each as a function from arguments to what the arrays then hold.
+
+Arguments are never changed: each way works on copies, and gives every array back by name.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from case_files import copy_arguments
+
+from loopfuse import kernel as kernels
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Target
+from loopfuse.codegen.mathfns_host import compiled_math
+from loopfuse.lang import nodes
+from loopfuse.lang.interp import interpret as run_program
+from loopfuse.plan.tree_interp import run_tree
+
+GPU = Target("sm_80")
+
+Arrays = dict[str, np.ndarray]
+
+
+@functools.lru_cache(maxsize=1)
+def our_math() -> Mapping[str, Any]:
+    """The math functions with the bits of compiled code."""
+    return compiled_math()
+
+
+@functools.lru_cache(maxsize=64)
+def read(source: Source, fp: str = "fast") -> nodes.Program:
+    """The checked program."""
+    return pipeline.read_program(source, fp)
+
+
+def arrays_of(kernel: nodes.Kernel, arguments: Mapping[str, Any]) -> Arrays:
+    """The arrays among `arguments`."""
+    return {param.name: arguments[param.name] for param in kernel.arrays}
+
+
+def interpret(kernel: nodes.Kernel, arguments: Mapping[str, Any], sizes: dict[str, int]) -> Arrays:
+    """The slow interpreter: the meaning of the program."""
+    written = run_program(kernel, arguments, sizes, math=our_math())
+    return arrays_of(kernel, {**arguments, **written})
+
+
+@functools.lru_cache(maxsize=64)
+def plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
+    """The planned kernel: `.tree` and `.report`."""
+    options = Options(target=target, fuel=fuel, reassociate=reassociate)
+    return pipeline.plan_kernel(read(source), name, options)
+
+
+def run_plan(
+    source: Source,
+    kernel: nodes.Kernel,
+    arguments: Mapping[str, Any],
+    sizes: dict[str, int],
+    *,
+    target: Target = CPU,
+    fuel: int | None = None,
+    reassociate: bool = False,
+    order: str = "forward",
+) -> Arrays:
+    """The LoopTree interpreter on the plan for `target`; `fuel=0` is the unfused one."""
+    planned = plan(source, kernel.name, target, fuel, reassociate)
+    held = copy_arguments(dict(arguments))
+    integers = {
+        param.name: int(held[param.name]) for param in kernel.scalars if param.dtype.is_integer
+    }
+    run_tree(planned.tree, held, {**sizes, **integers}, our_math(), order=order)
+    return arrays_of(kernel, held)
+
+
+@functools.lru_cache(maxsize=64)
+def loaded(source: Source, name: str, fuel: int | None, reassociate: bool) -> kernels.Kernel:
+    """The compiled kernel."""
+    found = kernels.load_all(source, fuel=fuel, reassociate=reassociate)
+    return found[name]
+
+
+def run_compiled(
+    source: Source,
+    kernel: nodes.Kernel,
+    arguments: Mapping[str, Any],
+    sizes: dict[str, int],
+    *,
+    fuel: int | None = None,
+    reassociate: bool = False,
+) -> Arrays:
+    """Compiled code on the CPU, called as a user would call it."""
+    held = copy_arguments(dict(arguments))
+    call = loaded(source, kernel.name, fuel, reassociate)
+    call(**held, **sizes_to_pass(kernel, sizes))
+    return arrays_of(kernel, held)
+
+
+def sizes_to_pass(kernel: nodes.Kernel, sizes: dict[str, int]) -> dict[str, int]:
+    """Sizes that stand alone in no extent: the caller must name them."""
+    alone = {
+        extent.name
+        for param in kernel.arrays
+        for extent in param.extents
+        if isinstance(extent, nodes.Symbol)
+    }
+    return {name: value for name, value in sizes.items() if name not in alone}

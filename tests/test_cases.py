@@ -1,0 +1,146 @@
+"""Every case and every example, run in every way there is; the results must have the same bits.
+
+Also: the examples against NumPy in float64, the number of kernels and the homes that the headers
+promise, and refusals with the promised diagnostic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import engines
+import numpy as np
+import pytest
+import references
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import LoopfuseError
+from loopfuse.base.options import CPU, Options
+from loopfuse.lang import nodes
+
+EXAMPLES = read_examples()
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + EXAMPLES
+REFUSED = tuple(case for case in read_cases() if case.error is not None)
+
+
+def named(case: Case) -> str:
+    """How pytest shows a case."""
+    return ("examples/" if case.is_example else "") + case.name
+
+
+def arguments_of(case: Case, kernel: nodes.Kernel, sizes: dict[str, int], data: str) -> dict[str, Any]:
+    """Arguments for one run of a case."""
+    return references.prepare(kernel.name, make_arguments(kernel, sizes, case.scalars, data))
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_all_ways_agree(case: Case) -> None:
+    """Interpreter = unfused = fused = LoopTree interpreter (CPU and GPU plans) = compiled."""
+    for kernel in engines.read(case.source).kernels:
+        for sizes in case.sizes or ({},):
+            arguments = arguments_of(case, kernel, sizes, case.data)
+            expected = engines.interpret(kernel, arguments, sizes)
+            common = (case.source, kernel, arguments, sizes)
+            for target in (CPU, engines.GPU):
+                for fuel in (0, None):
+                    for order in ("forward", "reverse"):
+                        got = engines.run_plan(*common, target=target, fuel=fuel, order=order)
+                        who = f"{kernel.name} {sizes}: {target.name} tree, fuel={fuel}, {order}"
+                        assert_same(kernel, expected, got, who)
+            for fuel in (0, None):
+                got = engines.run_compiled(*common, fuel=fuel)
+                assert_same(kernel, expected, got, f"{kernel.name} {sizes}: compiled, fuel={fuel}")
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_reordered_reductions_agree_on_whole_numbers(case: Case) -> None:
+    """With reductions free to change order, plans and compiled code agree with each other bit for
+    bit on any data where they are the same plan, and with the interpreter where sums are exact."""
+    for kernel in engines.read(case.source).kernels:
+        for sizes in case.sizes or ({},):
+            arguments = arguments_of(case, kernel, sizes, "small")
+            common = (case.source, kernel, arguments, sizes)
+            expected = engines.interpret(kernel, arguments, sizes)
+            tree = engines.run_plan(*common, reassociate=True)
+            if is_exact_on_whole_numbers(case):
+                assert_same(kernel, expected, tree, f"{kernel.name} {sizes}: reordered tree")
+                device = engines.run_plan(*common, target=engines.GPU, reassociate=True)
+                assert_same(kernel, expected, device, f"{kernel.name} {sizes}: reordered GPU tree")
+            got = engines.run_compiled(*common, reassociate=True)
+            assert_same(kernel, tree, got, f"{kernel.name} {sizes}: reordered, compiled")
+
+
+def is_exact_on_whole_numbers(case: Case) -> bool:
+    """Whether every partial sum of the program is exact on small whole numbers: not where what is
+    summed is itself rounded (a quotient, an exponential), as in these."""
+    return case.name not in {"softmax", "softmax_loops", "attention", "cross_entropy", "layernorm_gelu"}
+
+
+@pytest.mark.parametrize("case", EXAMPLES, ids=named)
+def test_examples_are_right(case: Case) -> None:
+    """Each example against its NumPy reference, computed in float64."""
+    for kernel in engines.read(case.source).kernels:
+        for sizes in case.sizes:
+            arguments = arguments_of(case, kernel, sizes, "random")
+            if has_empty_reduction(kernel.name, arguments):
+                continue
+            wide = {
+                name: np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
+                for name, value in arguments.items()
+            }
+            with np.errstate(all="ignore"):
+                right = references.REFERENCES[kernel.name](wide)
+                narrow = references.REFERENCES[kernel.name](arguments)
+            got = engines.interpret(kernel, arguments, sizes)
+            written = {param.name for param in kernel.arrays if param.mode != "in"}
+            assert written == set(right)
+            for name, value in right.items():
+                limit = references.TOLERANCE[str(got[name].dtype)]
+                scale = max(1.0, float(np.max(np.abs(value), initial=0.0)))
+                np.testing.assert_allclose(got[name], value, rtol=0, atol=limit * scale)
+                assert narrow[name].dtype == got[name].dtype
+                np.testing.assert_allclose(got[name], narrow[name], rtol=0, atol=2 * limit * scale)
+
+
+def has_empty_reduction(kernel: str, arguments: dict[str, Any]) -> bool:
+    """NumPy has no maximum of nothing, and its mean of nothing warns."""
+    return kernel in {"l2norm", "stats"} and arguments["x"].size == 0
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_plans_are_as_promised(case: Case) -> None:
+    """The number of kernels, the strategy and the homes that the header states."""
+    for kernel in engines.read(case.source).kernels:
+        gpu = engines.plan(case.source, kernel.name, engines.GPU, None, True)
+        cpu = engines.plan(case.source, kernel.name, CPU, None, True)
+        if case.kernels is not None:
+            assert len(gpu.tree.launches) == case.kernels, decisions(gpu)
+        if case.cpu_kernels is not None:
+            assert len(cpu.tree.launches) == case.cpu_kernels, decisions(cpu)
+        if case.strategy is not None:
+            assert gpu.tree.launches[0].strategy == case.strategy
+        if case.homes is not None:
+            homes = dict(pair for info in gpu.report.kernels for pair in info.homes)
+            assert case.homes.items() <= homes.items(), homes
+
+
+def decisions(planned: Any) -> str:
+    """Why the loops are together or apart, to be read in a failure."""
+    return "\n".join(f"{one.between}: {one.fused} {one.reason}" for one in planned.report.decisions)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=named)
+def test_refused(case: Case) -> None:
+    """The program is refused with the promised diagnostic, by check, the model or the planner."""
+    with pytest.raises(LoopfuseError) as caught:
+        program = pipeline.read_program(case.source)
+        for kernel in program.kernels:
+            pipeline.plan_kernel(program, kernel.name, Options())
+    assert case.error in {one.code for one in caught.value.diagnostics}
+
+
+def test_there_are_enough_cases() -> None:
+    """The directory was found: an empty parametrisation would pass silently."""
+    assert len(read_cases()) >= 100
+    assert {case.name for case in EXAMPLES} == set(references.REFERENCES)

@@ -18,9 +18,13 @@ class Source:
     text: str
 
     def line(self, number: int) -> str:
-        """The 1-based line `number`, without its newline; empty past the end."""
-        lines = self.text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        """The 1-based line `number`, without its newline; empty past the end.
+
+        Only LF ends a line (a CR before it is dropped): `splitlines` would also split at form
+        feeds and Unicode separators, where the parser counts no line.
+        """
+        lines = self.text.split("\n")
+        return lines[number - 1].removesuffix("\r") if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)

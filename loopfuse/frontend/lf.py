@@ -18,6 +18,7 @@ from loopfuse.frontend.grammar_file import find_grammar
 from loopfuse.frontend.lf_depth import check_depth
 from loopfuse.frontend.lf_errors import explain_error
 from loopfuse.frontend.lf_layout import Layout
+from loopfuse.frontend.lf_tables import tables_file
 from loopfuse.frontend.lf_transform import BuildSyntax
 from loopfuse.lang.syntax import Const, Func, Kernel, Module
 
@@ -47,7 +48,9 @@ def parse(source: Source) -> Module:
 @functools.cache
 def parser() -> Lark:
     """The one parser object. It keeps no state between or during parses."""
-    return Lark(find_grammar().read_text(encoding="utf-8"), **lark_options())
+    grammar = find_grammar().read_text(encoding="utf-8")
+    # A tables file that cannot be read or written is no error: Lark builds the tables again.
+    return Lark(grammar, cache=tables_file(grammar) or False, **lark_options())
 
 
 @functools.cache

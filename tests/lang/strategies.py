@@ -74,9 +74,7 @@ def _larger(expr: st.SearchStrategy[syntax.Expr]) -> st.SearchStrategy[syntax.Ex
 expressions: st.SearchStrategy[syntax.Expr] = st.recursive(
     st.one_of(numbers, st.builds(syntax.Name, names)), _larger, max_leaves=12
 )
-small = st.recursive(
-    st.one_of(numbers, st.builds(syntax.Name, names)), _larger, max_leaves=4
-)
+small = st.recursive(st.one_of(numbers, st.builds(syntax.Name, names)), _larger, max_leaves=4)
 
 targets = st.one_of(
     st.builds(syntax.Name, names),

@@ -18,6 +18,7 @@ from loopfuse.base.diagnostics import Source, Span, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.grammar_file import find_grammar
 from loopfuse.frontend.lf import keywords, lark_options, parse, parser
+from loopfuse.frontend.lf_tables import tables_file
 from loopfuse.lang import syntax
 from loopfuse.lang.format import format_module
 
@@ -89,6 +90,38 @@ def test_keywords_are_reserved() -> None:
 
 def test_the_parser_is_built_once() -> None:
     assert parser() is parser()
+
+
+def test_tables_are_kept_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = find_grammar().read_text(encoding="utf-8")
+    monkeypatch.delenv("LOOPFUSE_CACHE", raising=False)
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "cache"))
+    kept = tables_file(grammar)
+    assert kept and Path(kept).parent == tmp_path / "cache"
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    text = Source("test.lf", EVERYTHING)
+    expected = read(EVERYTHING)
+    parser.cache_clear()
+    try:
+        for damage in (None, b"", b"rubbish", "half"):
+            if damage == "half":
+                Path(kept).write_bytes(Path(kept).read_bytes()[:5000])
+            elif damage is not None:
+                Path(kept).write_bytes(damage)
+            for _ in range(2):  # built, then loaded
+                parser.cache_clear()
+                assert parse(text) == expected
+                with pytest.raises(UserError):
+                    read("kernel in():\n    a = 1\n")
+        assert tables_file(grammar + " ") != kept
+        (tmp_path / "cache").chmod(0o770)  # others could put a file there
+        assert tables_file(grammar) is None
+        monkeypatch.setenv("LOOPFUSE_CACHE_DIR", "/proc/nowhere")
+        assert tables_file(grammar) is None
+        monkeypatch.setenv("LOOPFUSE_CACHE", "0")
+        assert tables_file(grammar) is None
+    finally:
+        parser.cache_clear()
 
 
 # ---------------------------------------------------------------------------- expressions
@@ -180,9 +213,7 @@ def test_expressions(text: str, tree: syntax.Expr) -> None:
 
 def test_statements() -> None:
     assert body("a[1] min= b") == (syntax.Assign(syntax.Subscript("a", (one,)), "min", b),)
-    assert body("a.wrap[1] |= b") == (
-        syntax.Assign(syntax.Subscript("a", (one,), "wrap"), "|", b),
-    )
+    assert body("a.wrap[1] |= b") == (syntax.Assign(syntax.Subscript("a", (one,), "wrap"), "|", b),)
     assert body("let x = a") == (syntax.Let("x", None, a),)
     assert body("var x: bf16 = a") == (syntax.Let("x", DType.BF16, a, True),)
     assert body("temp t: u8[N, 1]") == (syntax.Temp("t", DType.U8, (N, one)),)
@@ -295,6 +326,13 @@ def test_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_lines_are_counted_as_the_renderer_counts_them() -> None:
+    """A form feed or a Unicode separator in a comment ends no line."""
+    with pytest.raises(UserError) as caught:
+        read("# a\u2028b\x0cc\x85d\r\nkernel k(a):\r\n    b = 1\r\n")
+    assert "2 | kernel k(a):\n  |          ^\n" in str(caught.value)
 
 
 # ------------------------------------------------------------------------------------ spans

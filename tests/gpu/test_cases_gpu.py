@@ -1,0 +1,93 @@
+"""Every case and example on GPU arrays, against the interpreter's bits.
+
+Run on a machine with a GPU: `pytest -m gpu tests/gpu`. A library that is not installed is skipped; if
+none is, nothing is tested and the run says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import engines
+import references
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+
+import loopfuse
+from loopfuse.base.options import parse_target
+from loopfuse.lang import nodes
+from loopfuse.runtime import cuda
+
+pytestmark = pytest.mark.gpu
+
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
+
+Library = tuple[Callable[[np.ndarray], Any], Callable[[Any], np.ndarray]]
+
+
+@pytest.fixture(scope="module", params=["torch", "cupy"])
+def library(request: pytest.FixtureRequest) -> Library:
+    """How to move an array to the GPU, and back."""
+    module = pytest.importorskip(request.param)
+    if request.param == "torch":
+        return lambda a: module.from_numpy(a.copy()).cuda(), lambda a: a.cpu().numpy()
+    return module.asarray, module.asnumpy
+
+
+def poisoned(kernel: nodes.Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
+    """`arguments` with every `out` array full of NaN or 0x55, so that a missing write shows."""
+    found = dict(arguments)
+    for param in kernel.arrays:
+        if param.mode == "out":
+            array = found[param.name].copy()
+            array.reshape(-1).view(np.uint8)[:] = 0x55 if array.dtype.kind != "b" else 1
+            if array.dtype.kind == "f":
+                array.fill(np.nan)
+            found[param.name] = array
+    return found
+
+
+def run(kernel: Any, arguments: dict[str, Any], sizes: dict[str, int], library: Library) -> dict[str, np.ndarray]:
+    """The arrays after one call on the GPU."""
+    upload, download = library
+    held = {k: upload(v) if isinstance(v, np.ndarray) else v for k, v in arguments.items()}
+    kernel(**held, **sizes)
+    loopfuse.synchronize()
+    return {k: download(v) for k, v in held.items() if isinstance(arguments[k], np.ndarray)}
+
+
+def named(case: Case) -> str:
+    """How pytest shows a case."""
+    return ("examples/" if case.is_example else "") + case.name
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_gpu_has_the_bits(case: Case, library: Library) -> None:
+    """Fused and unfused in program order against the interpreter; and with reductions free to
+    change order against the LoopTree interpreter, which runs the very same tree."""
+    info = cuda.gpu()
+    assert info is not None, "this test needs an NVIDIA GPU"
+    target = parse_target(info.target)
+    for kernel in engines.read(case.source).kernels:
+        for sizes in case.sizes or ({},):
+            arguments = make_arguments(kernel, sizes, case.scalars, case.data)
+            arguments = poisoned(kernel, references.prepare(kernel.name, arguments))
+            named_sizes = engines.sizes_to_pass(kernel, sizes)
+            expected = engines.interpret(kernel, arguments, sizes)
+            for fuel in (0, None):
+                compiled = engines.loaded(case.source, kernel.name, fuel, False)
+                got = run(compiled, arguments, named_sizes, library)
+                assert_same(kernel, expected, got, f"{kernel.name} {sizes}: GPU, fuel={fuel}")
+            tree = engines.run_plan(
+                case.source, kernel, arguments, sizes, target=target, reassociate=True
+            )
+            compiled = engines.loaded(case.source, kernel.name, None, True)
+            got = run(compiled, arguments, named_sizes, library)
+            assert_same(kernel, tree, got, f"{kernel.name} {sizes}: GPU, reordered")

@@ -159,10 +159,33 @@ def evaluate(expr: nodes.Expr, values: dict[str, Any]) -> int:
             raise ValueError(f"not an extent: {expr}")
 
 
-SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 5e-324, 0.5, -2.5, 3.75, 1e30, -1e30, 88.9, -104.0, 709.9, 2.0**31, -(2.0**63))
+SPECIALS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-40,
+    -1e-40,
+    5e-324,
+    0.5,
+    -2.5,
+    3.75,
+    1e30,
+    -1e30,
+    88.9,
+    -104.0,
+    709.9,
+    2.0**31,
+    -(2.0**63),
+)
 
 
-def random_array(dtype: DType, shape: tuple[int, ...], data: str, rng: np.random.Generator) -> np.ndarray:
+def random_array(
+    dtype: DType, shape: tuple[int, ...], data: str, rng: np.random.Generator
+) -> np.ndarray:
     """Random elements of `dtype`.
 
     `data` is `random`; `small`, where floats are whole numbers from -3 to 3, so that sums are
@@ -173,7 +196,11 @@ def random_array(dtype: DType, shape: tuple[int, ...], data: str, rng: np.random
     if dtype is DType.BOOL:
         return rng.random(shape) < 0.5
     if dtype.is_integer:
-        return rng.integers(-3, 4, shape).astype(kind) if data == "small" else rng.integers(-9, 10, shape).astype(kind)
+        return (
+            rng.integers(-3, 4, shape).astype(kind)
+            if data == "small"
+            else rng.integers(-9, 10, shape).astype(kind)
+        )
     if data == "small":
         return rng.integers(-3, 4, shape).astype(kind)
     values = 2.0 * rng.standard_normal(shape)
@@ -184,7 +211,13 @@ def random_array(dtype: DType, shape: tuple[int, ...], data: str, rng: np.random
         return values.astype(kind)
 
 
-def make_arguments(kernel: nodes.Kernel, sizes: dict[str, int], scalars: dict[str, Any], data: str = "random", seed: int = 0) -> dict[str, Any]:
+def make_arguments(
+    kernel: nodes.Kernel,
+    sizes: dict[str, int],
+    scalars: dict[str, Any],
+    data: str = "random",
+    seed: int = 0,
+) -> dict[str, Any]:
     """One value per parameter: random arrays, outputs filled too (what is not written must
     survive), and the given scalars (a float scalar not given is 0.75, an integer one 2)."""
     rng = np.random.default_rng(seed)
@@ -218,13 +251,19 @@ def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
     return bool(np.all(bits | (np.isnan(left) & np.isnan(right))))
 
 
-def assert_same(kernel: nodes.Kernel, expected: dict[str, Any], got: dict[str, Any], who: str) -> None:
+def assert_same(
+    kernel: nodes.Kernel, expected: dict[str, Any], got: dict[str, Any], who: str
+) -> None:
     """Every array of `got` has the bits of `expected`; says the first element that has not."""
     for param in kernel.arrays:
         left, right = expected[param.name], got[param.name]
         if same_bits(left, right):
             continue
-        assert left.shape == right.shape, f"{who}: `{param.name}` has shape {right.shape}, not {left.shape}"
+        assert left.shape == right.shape, (
+            f"{who}: `{param.name}` has shape {right.shape}, not {left.shape}"
+        )
         for index in np.ndindex(left.shape):
             if not same_bits(left[index].reshape(1), right[index].reshape(1)):
-                raise AssertionError(f"{who}: {param.name}{list(index)} is {right[index]!r}, not {left[index]!r}")
+                raise AssertionError(
+                    f"{who}: {param.name}{list(index)} is {right[index]!r}, not {left[index]!r}"
+                )

@@ -199,7 +199,9 @@ class Builder:
             return f"({left} {self.pick(['and', 'or', '^', '|', '&', '==', '!='])} {self.expression(dtype, depth - 1)})"
         if self.chance(6):
             if dtype in FLOATS:
-                call = self.pick(["abs({})", "sqrt(abs({}))", "(-{})", "floor({})", "tanh({})", "exp({})"])
+                call = self.pick(
+                    ["abs({})", "sqrt(abs({}))", "(-{})", "floor({})", "tanh({})", "exp({})"]
+                )
             else:
                 call = self.pick(["(-{})", "(~{})", "({} << 3)", "({} >> 2)", "({} >> 40)"])
             # A bare literal is weak: shifted far, it would not fit its type.
@@ -277,7 +279,9 @@ class Builder:
             peer = self.pick(peers)
             return Iterator(name, size, peer.low, high), f"{name} in {peer.name}..{upper}"
         if form == 8:
-            return Iterator(name, size, low, high), f"{name} in {low}..{upper} step {self.integer(2, 3)}"
+            return Iterator(
+                name, size, low, high
+            ), f"{name} in {low}..{upper} step {self.integer(2, 3)}"
         if form == 9:
             step = self.pick(["-1", "-2"])
             header = f"{name} in {size} - {high + 1}..{low - 1} step {step}"
@@ -293,7 +297,9 @@ class Builder:
             it, header = self.range(name, size, full)
             self.enter(it)
             headers.append(header)
-        split = self.integer(1, len(headers)) if len(headers) > 1 and self.chance(3) else len(headers)
+        split = (
+            self.integer(1, len(headers)) if len(headers) > 1 and self.chance(3) else len(headers)
+        )
         self.line(f"for {', '.join(headers[:split])}:")
         self.indent += 1
         if split < len(headers):
@@ -318,8 +324,14 @@ class Builder:
         array = self.pick(options)
         target = self.target(array)
         if self.chance(3) and array.name in self.readable:
-            operators = {"f": ["+=", "-=", "*=", "min=", "max="], "i": ["+=", "-=", "*=", "min=", "max=", "&=", "|=", "^="], "b": ["&=", "|=", "^="]}
-            self.line(f"{target} {self.pick(operators[array.dtype[0]])} {self.expression(array.dtype)}")
+            operators = {
+                "f": ["+=", "-=", "*=", "min=", "max="],
+                "i": ["+=", "-=", "*=", "min=", "max=", "&=", "|=", "^="],
+                "b": ["&=", "|=", "^="],
+            }
+            self.line(
+                f"{target} {self.pick(operators[array.dtype[0]])} {self.expression(array.dtype)}"
+            )
         else:
             self.line(f"{target} = {self.expression(array.dtype)}")
 
@@ -344,7 +356,9 @@ class Builder:
                     self.line("else:")
                     self.block(1)
             elif form == 7 and depth < 3 and self.scope:
-                self.nest((self.pick(["N", "M"]),), False, lambda: self.filled(lambda: self.statements(1)))
+                self.nest(
+                    (self.pick(["N", "M"]),), False, lambda: self.filled(lambda: self.statements(1))
+                )
             elif form == 8 and depth < 3:
                 self.accumulate()
             else:
@@ -377,7 +391,9 @@ class Builder:
             if self.chance(3):
                 self.line(f"{name} = {name} + {self.expression(dtype, 1)}")
             else:
-                self.line(f"{name} {self.pick(['+=', '*=', 'min=', 'max='])} {self.expression(dtype, 1)}")
+                self.line(
+                    f"{name} {self.pick(['+=', '*=', 'min=', 'max='])} {self.expression(dtype, 1)}"
+                )
             if self.chance(3):
                 self.store()
 
@@ -409,7 +425,14 @@ class Builder:
 
     def recurrence(self) -> None:
         """`a[i] = a[i-1] op e` along one dimension of an array that holds values."""
-        options = [a for a in self.arrays.values() if a.mode != "in" and a.name in self.readable and "2" not in a.extents and a.dtype != "bool"]
+        options = [
+            a
+            for a in self.arrays.values()
+            if a.mode != "in"
+            and a.name in self.readable
+            and "2" not in a.extents
+            and a.dtype != "bool"
+        ]
         if not options:
             return self.fallback()
         array = self.pick(options)
@@ -429,7 +452,10 @@ class Builder:
         last = f"{array.name}[{', '.join(before)}]"
         self.line(f"for {', '.join(headers)}:")
         operator = self.pick(["+", "*", "-"])
-        self.lines.append("    " * (self.indent + 1) + f"{element} = {last} {operator} {self.expression(array.dtype, 1)}")
+        self.lines.append(
+            "    " * (self.indent + 1)
+            + f"{element} = {last} {operator} {self.expression(array.dtype, 1)}"
+        )
         self.leave(len(names))
 
     def time(self) -> None:
@@ -439,7 +465,14 @@ class Builder:
         self.indent += 1
         for _ in range(self.integer(1, 2)):
             self.plain()
-        pairs = [(a.name, b.name) for a in self.arrays.values() for b in self.arrays.values() if a.name < b.name and a.mode == b.mode == "inout" and (a.dtype, a.extents) == (b.dtype, b.extents)]
+        pairs = [
+            (a.name, b.name)
+            for a in self.arrays.values()
+            for b in self.arrays.values()
+            if a.name < b.name
+            and a.mode == b.mode == "inout"
+            and (a.dtype, a.extents) == (b.dtype, b.extents)
+        ]
         if pairs and self.chance(2):
             self.line("swap {}, {}".format(*self.pick(pairs)))
         self.indent -= 1
@@ -470,7 +503,9 @@ def programs(draw: Any) -> RandomProgram:
     b = Builder(draw)
     timed = b.chance(4)
     for position in range(b.integer(2, 4)):
-        mode = "in" if position == 0 else "inout" if position == 1 else b.pick(["inout", "out", "in"])
+        mode = (
+            "in" if position == 0 else "inout" if position == 1 else b.pick(["inout", "out", "in"])
+        )
         shapes = SHAPES + ([("2", "N")] if timed and mode == "inout" else [])
         array = Array("abcd"[position], b.pick(DTYPES), b.pick(shapes), mode)
         b.arrays[array.name] = array
@@ -514,7 +549,12 @@ def programs(draw: Any) -> RandomProgram:
             b.plain()
     if timed and not any("in 0..steps" in line for line in b.lines):
         b.time()
-    if not any(line.strip().startswith(tuple(f"{a.name}[" for a in b.arrays.values() if a.mode not in ("in", "temp"))) for line in b.lines):
+    if not any(
+        line.strip().startswith(
+            tuple(f"{a.name}[" for a in b.arrays.values() if a.mode not in ("in", "temp"))
+        )
+        for line in b.lines
+    ):
         b.plain()
     text = f"kernel random({', '.join(params)}):\n" + "\n".join(b.lines) + "\n"
     cap = {0: 9, 1: 9, 2: 9, 3: 6}.get(b.deepest, 4)

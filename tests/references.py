@@ -188,8 +188,11 @@ def jacobi(a: Arguments) -> dict[str, np.ndarray]:
     for _ in range(a["steps"]):
         for source, sink in ((x, y), (y, x)):
             sink[1:-1, 1:-1] = 0.2 * (
-                source[1:-1, 1:-1] + source[1:-1, :-2] + source[1:-1, 2:]
-                + source[2:, 1:-1] + source[:-2, 1:-1]
+                source[1:-1, 1:-1]
+                + source[1:-1, :-2]
+                + source[1:-1, 2:]
+                + source[2:, 1:-1]
+                + source[:-2, 1:-1]
             )
     return {"a": x, "b": y}
 

@@ -29,7 +29,9 @@ def named(case: Case) -> str:
     return ("examples/" if case.is_example else "") + case.name
 
 
-def arguments_of(case: Case, kernel: nodes.Kernel, sizes: dict[str, int], data: str) -> dict[str, Any]:
+def arguments_of(
+    case: Case, kernel: nodes.Kernel, sizes: dict[str, int], data: str
+) -> dict[str, Any]:
     """Arguments for one run of a case."""
     return references.prepare(kernel.name, make_arguments(kernel, sizes, case.scalars, data))
 
@@ -74,7 +76,13 @@ def test_reordered_reductions_agree_on_whole_numbers(case: Case) -> None:
 def is_exact_on_whole_numbers(case: Case) -> bool:
     """Whether every partial sum of the program is exact on small whole numbers: not where what is
     summed is itself rounded (a quotient, an exponential), as in these."""
-    return case.name not in {"softmax", "softmax_loops", "attention", "cross_entropy", "layernorm_gelu"}
+    return case.name not in {
+        "softmax",
+        "softmax_loops",
+        "attention",
+        "cross_entropy",
+        "layernorm_gelu",
+    }
 
 
 @pytest.mark.parametrize("case", EXAMPLES, ids=named)
@@ -86,7 +94,9 @@ def test_examples_are_right(case: Case) -> None:
             if has_empty_reduction(kernel.name, arguments):
                 continue
             wide = {
-                name: np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
+                name: np.asarray(value, np.float64)
+                if np.asarray(value).dtype.kind == "f"
+                else value
                 for name, value in arguments.items()
             }
             with np.errstate(all="ignore"):

@@ -54,7 +54,9 @@ def poisoned(kernel: nodes.Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def run(kernel: Any, arguments: dict[str, Any], sizes: dict[str, int], library: Library) -> dict[str, np.ndarray]:
+def run(
+    kernel: Any, arguments: dict[str, Any], sizes: dict[str, int], library: Library
+) -> dict[str, np.ndarray]:
     """The arrays after one call on the GPU."""
     upload, download = library
     held = {k: upload(v) if isinstance(v, np.ndarray) else v for k, v in arguments.items()}

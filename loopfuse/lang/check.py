@@ -49,7 +49,7 @@ def check_with_warnings(
 
 
 def _try_function(report: Report, shared: Globals, function: syntax.Func, fp: str) -> None:
-    context = Context(report, shared, fp, scope=Scope(shared.scope))
+    context = Context(report, shared, fp, scope=Scope(shared.scope), alone=True)
     try:
         check_function(context, function)
     except LoopfuseError as error:

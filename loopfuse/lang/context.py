@@ -76,7 +76,7 @@ class Context:
     """What elaboration carries through one kernel (or one `func` on its own).
 
     `hoists` collects the statements that must run before the one being elaborated; `target` names
-    what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
+    what that one assigns. `alone`: this is a `func` without a caller. `affine` maps a `let` of the core to its value as an index expression.
     """
 
     report: Report
@@ -95,6 +95,7 @@ class Context:
     inlining: tuple[str, ...] = ()
     swaps: Swaps = field(default_factory=Swaps)
     statements: int = 0
+    alone: bool = False
     tree_sizes: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
 
     # ------------------------------------------------------------------------- complaints

@@ -165,6 +165,8 @@ def table_element(context: Context, expr: syntax.Subscript, entry: TableEntry) -
     for part, extent in zip(expr.index, entry.shape, strict=True):
         position = to_index(context, elaborate(context, part), "subscript", part.span)
         if not isinstance(position, Const):
+            if context.alone:  # a caller's argument may be constant: any element will do here
+                return entry.values[0]
             context.limit(
                 "table-subscript",
                 f"`{context.text(part.span)}` is not constant, and `{expr.array}` is a table",

@@ -15,6 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.nodes import (
     ArrayParam,
     Assume,
@@ -73,7 +74,8 @@ def print_kernel(kernel: Kernel) -> str:
     params = ", ".join(_param(param) for param in kernel.params)
     sizes = f" sizes {', '.join(kernel.sizes)}" if kernel.sizes else ""
     lines = [f"kernel {kernel.name}({params}){sizes}:"]
-    lines += _block(kernel.body, 1)
+    with deep_recursion():
+        lines += _block(kernel.body, 1)
     return "\n".join(lines) + "\n"
 
 
@@ -175,6 +177,8 @@ def _text(expr: Expr) -> tuple[str, int]:
                 sign, level = op, 1 if op == "and" else _SELECT + 1
                 # `a or b and c`: the looser operand is always put in parentheses, to be plain.
                 return f"{_print(left, _NOT)} {op} {_print(right, _NOT)}", level
+            if op == "pow":  # binds to the right, and before a minus on its left only
+                return f"{_print(left, _ATOM)} ** {_print(right, _UNARY)}", level
             return f"{_print(left, level)} {sign} {_print(right, level + 1)}", level
         case Compare(op=op, left=left, right=right):
             sides = _print(left, _COMPARISON + 1), _print(right, _COMPARISON + 1)

@@ -1,0 +1,387 @@
+"""The calling convention: which arguments a launch takes, its grid, and the manifest.
+
+A launch takes only what it uses, in this order: array pointers in parameter order, workspaces in
+the tree's order, sizes in the kernel's order, scalar parameters in order, host loop variables
+outermost first, and last `aligned`. CPU entry points take `begin` and `end` besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
+from loopfuse.base.options import Target
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import walk_expr
+from loopfuse.plan.looptree import (
+    ALIGNED,
+    Await,
+    Barrier,
+    Buffer,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    HostLoop,
+    HostNode,
+    Launch,
+    Loop,
+    LoopTree,
+    Mapping,
+    Raise,
+    Shared,
+    Ticket,
+    TreeNode,
+)
+
+STATIC_SHARED_BYTES = 48 * 1024
+"""What a block may have of shared memory without asking the driver for more."""
+
+
+def not_lowered(what: str) -> LimitError:
+    """The limit error for a tree node that codegen cannot lower yet."""
+    return LimitError(Diagnostic("tree-not-lowered", f"code for {what} cannot be made yet"))
+
+
+def broken(what: str) -> InternalError:
+    """The error for a tree that breaks LoopTree's own rules."""
+    return InternalError(Diagnostic("bad-loop-tree", what))
+
+
+# ------------------------------------------------------------------------------------ walking
+
+
+def walk_nodes(body: tuple[TreeNode, ...]) -> Iterator[TreeNode]:
+    """Every node of `body`, a parent before what is inside it."""
+    for node in body:
+        yield node
+        match node:
+            case Loop(body=inner) | Ticket(body=inner):
+                yield from walk_nodes(inner)
+            case Guard(then=then, otherwise=otherwise):
+                yield from walk_nodes(then)
+                yield from walk_nodes(otherwise)
+            case _:
+                pass
+
+
+def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
+    """The expressions `node` itself holds; targets come as Loads."""
+    match node:
+        case Loop(lower=lower, upper=upper):
+            return (lower, upper)
+        case Guard(condition=condition):
+            return (condition,)
+        case Compute(target=target, value=value, predicate=predicate):
+            return (target, value) if predicate is None else (predicate, target, value)
+        case Copy(target=target, value=value) | Fold(target=target, value=value):
+            return (target, value)
+        case Raise(flag=flag, value=value) | Await(flag=flag, value=value):
+            return (flag, value)
+        case Ticket(counter=counter, count=count):
+            return (counter, count)
+        case Combine() | Barrier():
+            return ()
+        case _:
+            assert_never(node)
+
+
+def accessed_buffers(body: tuple[TreeNode, ...]) -> tuple[dict[str, int], frozenset[str]]:
+    """How often each buffer occurs in `body`, and which buffers it writes."""
+    counts: dict[str, int] = {}
+    written: set[str] = set()
+    for node in walk_nodes(body):
+        for expression in node_expressions(node):
+            for each in walk_expr(expression):
+                if isinstance(each, nodes.Load):
+                    counts[each.array] = counts.get(each.array, 0) + 1
+        match node:
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                written.add(target.array)
+            case Raise(flag=target) | Await(flag=target) | Ticket(counter=target):
+                written.add(target.array)
+            case Combine(buffer=buffer):
+                counts[buffer] = counts.get(buffer, 0) + 1
+                written.add(buffer)
+            case _:
+                pass
+    return counts, frozenset(written)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A launch's mapped loops, outermost first, and what is inside them."""
+
+    grid: tuple[Loop, ...]
+    block: tuple[Loop, ...]
+    body: tuple[TreeNode, ...]
+
+
+_GRID = (Mapping.GRID, Mapping.THREAD)
+_BLOCK = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
+
+
+def split_chain(launch: Launch) -> Chain:
+    """The chain of parallel loops at the head of `launch`: GRID or THREAD, then BLOCK, WARP, LANE."""
+    grid: list[Loop] = []
+    block: list[Loop] = []
+    body = launch.body
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].mapping.is_parallel:
+        loop = body[0]
+        if loop.mapping in _GRID and not block:
+            grid.append(loop)
+        elif loop.mapping in _BLOCK:
+            block.append(loop)
+        elif loop.mapping is Mapping.CLUSTER:
+            raise not_lowered("a CLUSTER loop")
+        else:
+            raise broken(f"a {loop.mapping.value} loop stands inside the block of {launch.name}")
+        body = loop.body
+    for node in walk_nodes(body):
+        if isinstance(node, Loop) and node.mapping.is_parallel:
+            raise broken(f"the {node.mapping.value} loop {node.var} is not in the head chain")
+    for number, loop in enumerate(grid):
+        outer = {each.var for each in grid[:number]}
+        if outer & (_iterators(loop.lower) | _iterators(loop.upper)):
+            raise not_lowered(f"the {loop.mapping.value} loop {loop.var} with non-rectangular bounds")
+    return Chain(tuple(grid), tuple(block), body)
+
+
+def _iterators(expr: nodes.Expr) -> frozenset[str]:
+    return frozenset(each.name for each in walk_expr(expr) if isinstance(each, nodes.Iter))
+
+
+def constant_extent(loop: Loop) -> int:
+    """The number of iterations of a loop with constant bounds."""
+    match loop.lower, loop.upper:
+        case nodes.Const(value=lower), nodes.Const(value=upper):
+            return max(0, -((int(lower) - int(upper)) // loop.step))
+        case _:
+            raise broken(f"the {loop.mapping.value} loop {loop.var} has bounds that are not constant")
+
+
+def block_threads(chain: Chain) -> int:
+    """How many threads a block has."""
+    threads = 1
+    for loop in chain.block:
+        threads *= constant_extent(loop)
+    if not 1 <= threads <= 1024:
+        raise broken(f"a block of {threads} threads")
+    return threads
+
+
+# --------------------------------------------------------------------------- Python formulas
+
+_PRECEDENCE = {"add": 1, "sub": 1, "mul": 2, "floordiv": 2, "mod": 2}
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
+
+
+def to_python(expr: nodes.Expr) -> str:
+    """An index expression as Python text, with `// % min max` only."""
+    return _python(expr, 0)
+
+
+def _python(expr: nodes.Expr, level: int) -> str:
+    match expr:
+        case nodes.Const(value=value):
+            text = str(int(value))
+            return f"({text})" if text[0] == "-" and level else text
+        case nodes.Iter(name=name) | nodes.Symbol(name=name):
+            return name
+        case nodes.Unary(op="neg", operand=operand):
+            return f"(-{_python(operand, 3)})"
+        case nodes.Cast(operand=operand):
+            return _python(operand, level)
+        case nodes.Binary(op="min" | "max" as op, left=left, right=right):
+            return f"{op}({_python(left, 0)}, {_python(right, 0)})"
+        case nodes.Binary(op=op, left=left, right=right) if op in _SIGNS:
+            mine = _PRECEDENCE[op]
+            text = f"{_python(left, mine)} {_SIGNS[op]} {_python(right, mine + 1)}"
+            return f"({text})" if mine < level else text
+        case _:
+            raise broken(f"no formula for {expr}")
+
+
+def extent_formula(loop: Loop) -> str:
+    """How many iterations `loop` has, as Python text."""
+    lower, upper = to_python(loop.lower), _python(loop.upper, 1)
+    count = upper if lower == "0" else f"{upper} - {_python(loop.lower, 2)}"
+    if loop.step != 1:
+        count = f"({count} + {loop.step - 1}) // {loop.step}"
+    return str(max(0, int(count))) if count.lstrip("-").isdecimal() else f"max(0, {count})"
+
+
+def grid_formula(chain: Chain) -> str:
+    """Blocks (GPU) or iterations (CPU) of a launch, as Python text."""
+    factors = [extent_formula(loop) for loop in chain.grid]
+    factors = [factor for factor in factors if factor != "1"] or ["1"]
+    return " * ".join(factors)
+
+
+# -------------------------------------------------------------------------------- arguments
+
+
+def launch_buffers(tree: LoopTree, launch: Launch, kernel: nodes.Kernel) -> tuple[Buffer, ...]:
+    """The Global buffers that `launch` uses: arguments in parameter order, then workspaces."""
+    counts, _ = accessed_buffers(launch.body)
+    used = [each for each in tree.buffers if isinstance(each.home, Global) and each.name in counts]
+    order = {array.name: number for number, array in enumerate(kernel.arrays)}
+    arguments = sorted(
+        (each for each in used if each.argument), key=lambda each: order[each.array]
+    )
+    return (*arguments, *(each for each in used if not each.argument))
+
+
+def launch_arguments(
+    tree: LoopTree, launch: Launch, kernel: nodes.Kernel
+) -> tuple[dict[str, Any], ...]:
+    """The arguments of `launch`, in order, as the manifest lists them (base/artifact.py)."""
+    out: list[dict[str, Any]] = []
+    names: set[str] = set()
+
+    def note(expr: nodes.Expr) -> None:
+        for each in walk_expr(expr):
+            if isinstance(each, nodes.Iter | nodes.Symbol):
+                names.add(each.name)
+
+    for buffer in launch_buffers(tree, launch, kernel):
+        name = buffer.array if buffer.argument else buffer.name
+        out.append({"kind": "pointer", "name": name})
+        for extent in buffer.extents[1:]:
+            note(extent)
+    for node in walk_nodes(launch.body):
+        for expression in node_expressions(node):
+            note(expression)
+    values = [(name, "i64") for name in kernel.sizes]
+    values += [(scalar.name, scalar.dtype.value) for scalar in kernel.scalars]
+    values += [(name, "i64") for name in host_variables(tree, launch)]
+    out += [
+        {"kind": "value", "name": name, "dtype": dtype} for name, dtype in values if name in names
+    ]
+    if ALIGNED.name in names:
+        out.append({"kind": "aligned", "dtype": "bool"})
+    return tuple(out)
+
+
+def host_variables(tree: LoopTree, launch: Launch) -> tuple[str, ...]:
+    """The variables of the host loops around `launch`, outermost first."""
+
+    def search(body: tuple[HostNode, ...], around: tuple[str, ...]) -> tuple[str, ...] | None:
+        for node in body:
+            if node is launch:
+                return around
+            if isinstance(node, HostLoop):
+                found = search(node.body, (*around, node.var))
+                if found is not None:
+                    return found
+        return None
+
+    return search(tree.body, ()) or ()
+
+
+def entry_name(launch: Launch) -> str:
+    """The entry point's symbol: the launch's name with anything else than letters, digits and
+    underscores replaced."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in launch.name)
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+# --------------------------------------------------------------------------------- manifest
+
+
+def build_manifest(
+    tree: LoopTree,
+    kernel: nodes.Kernel,
+    target: Target,
+    index_bits: int,
+    preconditions: tuple[dict[str, Any], ...] = (),
+) -> dict[str, Any]:
+    """The manifest of `base.artifact` for `tree`. Shared memory is declared in the code, so
+    `shared_bytes` (what the launch adds to it) is 0."""
+    parameters: list[dict[str, Any]] = []
+    for param in kernel.params:
+        match param:
+            case nodes.ArrayParam(name=name, dtype=dtype, extents=extents, mode=mode):
+                parameters.append(
+                    {
+                        "name": name,
+                        "kind": "array",
+                        "dtype": dtype.value,
+                        "mode": mode,
+                        "extents": [to_python(each) for each in extents],
+                    }
+                )
+            case nodes.ScalarParam(name=name, dtype=dtype):
+                parameters.append({"name": name, "kind": "scalar", "dtype": dtype.value})
+            case _:
+                assert_never(param)
+
+    def steps(body: tuple[HostNode, ...]) -> list[dict[str, Any]]:
+        return [step(node) for node in body]
+
+    def step(node: HostNode) -> dict[str, Any]:
+        if isinstance(node, HostLoop):
+            return {
+                "loop": {
+                    "var": node.var,
+                    "lower": to_python(node.lower),
+                    "upper": to_python(node.upper),
+                    "step": node.step,
+                    "body": steps(node.body),
+                }
+            }
+        chain = split_chain(node)
+        return {
+            "launch": {
+                "name": entry_name(node),
+                "arguments": list(launch_arguments(tree, node, kernel)),
+                "grid": grid_formula(chain),
+                "threads": block_threads(chain) if target.is_gpu else 1,
+                "shared_bytes": 0,
+                "cluster": 1,
+            }
+        }
+
+    return {
+        "schema": 1,
+        "kernel": kernel.name,
+        "target": target.name,
+        "index_bits": index_bits,
+        "parameters": parameters,
+        "sizes": list(kernel.sizes),
+        "preconditions": list(preconditions),
+        "buffers": [
+            {
+                "name": buffer.name,
+                "dtype": buffer.dtype.value,
+                "extents": [to_python(each) for each in buffer.extents],
+                "zeroed": buffer.zeroed,
+            }
+            for buffer in tree.buffers
+            if isinstance(buffer.home, Global) and not buffer.argument
+        ],
+        "steps": steps(tree.body),
+    }
+
+
+def shared_bytes(tree: LoopTree) -> int:
+    """Bytes of shared memory that the tree's Shared buffers take together."""
+    total = 0
+    for buffer in tree.buffers:
+        if isinstance(buffer.home, Shared):
+            total += -(-buffer_size(buffer) * buffer.dtype.bytes // 16) * 16
+    return total
+
+
+def buffer_size(buffer: Buffer) -> int:
+    """Elements of a buffer with constant extents."""
+    size = 1
+    for extent in buffer.extents:
+        if not isinstance(extent, nodes.Const):
+            raise broken(f"the buffer {buffer.name} has an extent that is not constant")
+        size *= int(extent.value)
+    return max(size, 1)

@@ -1,0 +1,45 @@
+"""LLVM through llvmlite: parsing, target machines, and the O3 pipeline both back ends share."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import llvmlite.binding as binding
+
+
+@cache
+def initialize() -> None:
+    """Registers LLVM's targets, once."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    binding.initialize_native_asmparser()
+
+
+@cache
+def target_machine(triple: str, cpu: str, features: str) -> binding.TargetMachine:
+    """A target machine at O3; position-independent code."""
+    initialize()
+    target = binding.Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic")
+
+
+def parse(text: str) -> binding.ModuleRef:
+    """LLVM IR text as a verified module."""
+    initialize()
+    module = binding.parse_assembly(text)
+    module.verify()
+    return module
+
+
+def optimize(module: binding.ModuleRef, machine: binding.TargetMachine, vectorize: bool) -> None:
+    """Runs the default O3 pipeline on `module` in place.
+
+    Without a fast-math flag in it, no pass may change the bits of a result. `vectorize` turns the
+    loop and SLP vectorisers on (CPU); threads are the GPU's lanes.
+    """
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = vectorize
+    options.slp_vectorization = vectorize
+    options.loop_unrolling = True
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

@@ -1,0 +1,64 @@
+"""From a LoopTree to code: the stages of this room, in order, each a pure function.
+
+    module = emit_module(tree, kernel, target, index_bits)    MLIR
+    text   = print_module(module)                             its text
+    llvm   = emit_llvm(module, target)                        LLVM IR of that very module
+    ptx    = emit_ptx(llvm, target)            on a GPU, or
+    object = emit_object(llvm, target)         on the CPU
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from loopfuse.base.options import Target
+from loopfuse.codegen import llvm_walk, native, ptx
+from loopfuse.codegen.abi import build_manifest
+from loopfuse.codegen.mlir_module import emit_module
+from loopfuse.codegen.mlir_print import print_module
+from loopfuse.codegen.native import emit_object
+from loopfuse.codegen.ptx import emit_ptx
+from loopfuse.lang import nodes
+from loopfuse.plan.looptree import LoopTree
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """All forms of one compiled tree. `ptx` is empty on the CPU, `object` on a GPU."""
+
+    mlir: str
+    llvm: str
+    manifest: dict[str, Any]
+    ptx: str = ""
+    object: bytes = b""
+    registers: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def emit_llvm(module: ModuleOp, target: Target) -> str:
+    """LLVM IR text of `module` for `target`, not yet optimised."""
+    if target.is_gpu:
+        return llvm_walk.emit_llvm(module, ptx.TRIPLE, ptx.LAYOUT)
+    return llvm_walk.emit_llvm(module, *native.host_triple(target))
+
+
+def lower(
+    tree: LoopTree,
+    kernel: nodes.Kernel,
+    target: Target,
+    index_bits: int = 64,
+    preconditions: tuple[dict[str, Any], ...] = (),
+) -> Lowered:
+    """Runs every stage. Assembling PTX is left to the caller (`assemble.assemble`)."""
+    module = emit_module(tree, kernel, target, index_bits)
+    text = print_module(module)
+    llvm = emit_llvm(module, target)
+    manifest = build_manifest(tree, kernel, target, index_bits, preconditions)
+    if target.is_gpu:
+        return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target))
+    return Lowered(text, llvm, manifest, object=emit_object(llvm, target))
+
+
+__all__ = ["Lowered", "emit_llvm", "emit_module", "emit_object", "emit_ptx", "lower", "print_module"]

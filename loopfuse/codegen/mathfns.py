@@ -1,0 +1,48 @@
+"""Our math functions as MLIR functions: exp exp2 expm1 log log2 log1p tanh erf rsqrt pow, and mod.
+
+`make_math_function(name, dtype, lanes)` gives a private `func.func` of one or two arguments. All
+but `mod` are branch-free, so LLVM can vectorise loops that call them, and each shape and machine
+gives the same bits. `ULP_BOUNDS` is what the tests hold them to, against mpmath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import func
+from xdsl.ir import SSAValue
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import not_lowered
+from loopfuse.codegen.mathfns_mod import float_mod
+from loopfuse.codegen.mathfns_ops import Ops
+from loopfuse.codegen.mlir_build import F32, F64, Builder, make_function, vector_type
+
+FUNCTIONS: dict[str, Callable[..., SSAValue]] = {
+}
+"""Each takes an `Ops` and its operands."""
+
+ULP_BOUNDS: dict[tuple[str, DType], float] = {
+}
+"""The largest error of each function, in units in the last place of the result."""
+
+
+def math_function_name(function: str, dtype: DType, lanes: int) -> str:
+    """The symbol of a math function in one type and shape: `lf_exp_f32`, `lf_exp_f32x4`."""
+    return f"lf_{function}_{dtype.value}" + (f"x{lanes}" if lanes else "")
+
+
+def make_math_function(function: str, dtype: DType, lanes: int = 0) -> func.FuncOp:
+    """The MLIR of a math function; LimitError[tree-not-lowered] for a type it does not have."""
+    if dtype not in (DType.F32, DType.F64) or (function != "mod" and function not in FUNCTIONS):
+        raise not_lowered(f"{function} of {dtype.value}")
+    element = F32 if dtype is DType.F32 else F64
+    kind = vector_type(element, lanes) if lanes else element
+    count = 2 if function in ("mod", "pow") else 1
+
+    def body(builder: Builder, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if function == "mod":
+            return [float_mod(builder, dtype.bits, *arguments)]
+        return [FUNCTIONS[function](Ops(builder, dtype.bits, lanes), *arguments)]
+
+    return make_function(math_function_name(function, dtype, lanes), [kind] * count, [kind], body)

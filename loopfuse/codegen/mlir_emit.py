@@ -1,0 +1,307 @@
+"""The state of emitting one launch: names in scope, buffers, and index values.
+
+`Emitter` knows how to turn a linear form into an SSA value of a chosen width and how to address a
+buffer. Expressions are in `mlir_expr`, tree nodes in `mlir_nodes`, collectives in `mlir_gpu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import SSAValue
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import broken, buffer_size, not_lowered
+from loopfuse.codegen.mlir_build import I8, I32, I64, INDEX, STORAGE, Builder
+from loopfuse.codegen.mlir_index import (
+    UNBOUNDED,
+    ZERO,
+    Atom,
+    Facts,
+    Linear,
+    Operation,
+    bound,
+    combine,
+    constant_form,
+    divisor,
+    linear,
+)
+from loopfuse.codegen.mlir_integer import divide
+from loopfuse.lang import nodes
+from loopfuse.plan.looptree import Buffer, Global, Lanes, LineBuffer, Register, Shared, Window
+
+
+@dataclass(slots=True)
+class Storage:
+    """Where a buffer lies: its memref, and by how many lanes a VECTOR loop has widened it
+    (`lane_variable` is then that loop's)."""
+
+    buffer: Buffer
+    memref: SSAValue
+    is_static: bool
+    lane_variable: str = ""
+    lanes: int = 1
+
+
+class Emitter:
+    """Emits the body of one function."""
+
+    def __init__(self, builder: Builder, index_bits: int, gpu: bool) -> None:
+        self.builder = builder
+        self.index_bits = index_bits
+        self.gpu = gpu
+        self.facts = Facts(1 << (29 if index_bits == 32 else 48))
+        self.variables: dict[str, SSAValue] = {}
+        self.symbols: dict[str, SSAValue] = {}
+        self.storage: dict[str, Storage] = {}
+        self.memo: list[dict[Any, SSAValue]] = [{}]
+        self.loaded: list[dict[Any, SSAValue]] = [{}]
+        self.aligned = False
+        self.counts: dict[str, int] = {}
+        self.vector = ""
+        self.lanes = 0
+        self.threads = 1
+        self.thread: SSAValue | None = None
+        self.block_variables: tuple[tuple[str, int], ...] = ()
+        self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
+        self.request_shared: Callable[[DType, int], SSAValue] = self._no_shared
+        self.emit_opaque: Callable[[nodes.Expr], SSAValue] = lambda _: self._no_shared(_, 0)
+
+    def _no_shared(self, dtype: object, size: int) -> SSAValue:
+        raise broken("shared memory on the CPU")
+
+    # ----------------------------------------------------------------------------- scopes
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """A region: what is computed inside is not known outside."""
+        self.memo.append({})
+        self.loaded.append({})
+        try:
+            yield
+        finally:
+            self.memo.pop()
+            self.loaded.pop()
+
+    def forget_loads(self) -> None:
+        """Memory may have changed."""
+        for each in self.loaded:
+            each.clear()
+
+    def remembered(self, key: Any, make: Callable[[], SSAValue]) -> SSAValue:
+        """The value that `key` had in an enclosing region, else a new one."""
+        for scope in reversed(self.memo):
+            if key in scope:
+                return scope[key]
+        value = self.memo[-1][key] = make()
+        return value
+
+    # ------------------------------------------------------------------------ index values
+
+    @property
+    def index_type(self) -> IntegerType:
+        """The type of index arithmetic."""
+        return I32 if self.index_bits == 32 else I64
+
+    def width(self, *forms: Linear) -> tuple[IntegerType, bool]:
+        """The narrowest type that `forms` fit in, and whether they cannot wrap in it."""
+        largest = max(bound(form, self.facts) for form in forms)
+        if self.index_bits == 32 and largest < 1 << 31:
+            return I32, True
+        return I64, largest < 1 << 63
+
+    def fit(self, value: SSAValue, kind: IntegerType) -> SSAValue:
+        """`value` sign-extended or cut to `kind`."""
+        if value.type == kind:
+            return value
+        narrow = value.type.width.data < kind.width.data  # pyright: ignore
+        return self.remembered(
+            (value, kind),
+            lambda: self.builder.convert("extsi" if narrow else "trunci", value, kind),
+        )
+
+    def form(self, form: Linear, kind: IntegerType, nsw: bool) -> SSAValue:
+        """The value of `form` computed in `kind`."""
+        if not form.terms:
+            return self.builder.constant(form.constant, kind)
+        if _is_opaque(form):
+            return self._sum(form, kind, nsw)
+        return self.remembered((form, kind, nsw), lambda: self._sum(form, kind, nsw))
+
+    def _sum(self, form: Linear, kind: IntegerType, nsw: bool) -> SSAValue:
+        builder = self.builder
+        if form.constant and form.terms:
+            rest = self.form(Linear(form.terms, 0), kind, nsw)
+            return builder.binary("addi", rest, builder.constant(form.constant, kind), nsw)
+        terms = sorted(form.terms, key=lambda term: term[1] < 0)
+        total: SSAValue | None = None
+        for atom, coefficient in terms:
+            value = self.atom(atom, kind, nsw)
+            if total is not None and coefficient == -1:
+                total = builder.binary("subi", total, value, nsw)
+                continue
+            if coefficient != 1:
+                value = builder.binary("muli", value, builder.constant(coefficient, kind), nsw)
+            total = value if total is None else builder.binary("addi", total, value, nsw)
+        assert total is not None
+        return total
+
+    def atom(self, atom: Atom, kind: IntegerType, nsw: bool) -> SSAValue:
+        """The value of one atom."""
+        match atom:
+            case nodes.Iter(name=name):
+                if name not in self.variables:
+                    raise broken(f"the variable {name} is not in scope")
+                return self.fit(self.variables[name], kind)
+            case nodes.Symbol(name=name):
+                if name not in self.symbols:
+                    raise broken(f"the symbol {name} is not an argument")
+                return self.fit(self.symbols[name], kind)
+            case Operation(op="opaque", left=left):
+                assert not isinstance(left, Linear)
+                return self.fit(self.emit_opaque(left), kind)
+            case Operation(op=op, left=Linear() as left, right=Linear() as right):
+                if op in ("floordiv", "mod", "min", "max"):
+                    # Exact operands first: a result that fits does not mean that they do.
+                    inner, safe = self.width(left, right)
+                    a, b = self.form(left, inner, safe), self.form(right, inner, safe)
+                    return self.fit(self._operate(op, a, b, left, right), kind)
+                a, b = self.form(left, kind, nsw), self.form(right, kind, nsw)
+                return self.builder.binary("muli", a, b, nsw)
+            case _:
+                raise broken(f"no index value for {atom}")
+
+    def _operate(self, op: str, a: SSAValue, b: SSAValue, left: Linear, right: Linear) -> SSAValue:
+        builder = self.builder
+        if op in ("min", "max"):
+            return builder.binary(f"{op}si", a, b)
+        return divide(builder, op, a, b, signed=True)
+
+    def index(self, form: Linear) -> SSAValue:
+        """The `index` value of an in-bounds subscript."""
+
+        def make() -> SSAValue:
+            if not form.terms:
+                return self.builder.constant(form.constant, INDEX)
+            return self.builder.convert(
+                "index_cast", self.form(form, self.index_type, nsw=True), INDEX
+            )
+
+        if _is_opaque(form):
+            return make()
+        return self.remembered((form, "index"), make)
+
+    # ---------------------------------------------------------------------------- buffers
+
+    def bind(self, buffer: Buffer) -> None:
+        """Gives a buffer that is not Global its storage, zeroed if it asks for that."""
+        element = STORAGE.get(buffer.dtype)
+        if element is None:
+            raise not_lowered(f"{buffer.dtype.value} values")
+        match buffer.home:
+            case Register() | Window(columns=0) | LineBuffer():
+                rows = _rows(buffer)
+                size = buffer_size(buffer)
+                if rows:
+                    first = max(1, int(buffer.extents[0].value))  # pyright: ignore
+                    size = size // first * rows
+                memref = self.builder.alloca(element, size)
+            case Shared():
+                size = buffer_size(buffer)
+                memref = self.request_shared(buffer.dtype, size)
+            case Lanes(columns=columns):
+                size = columns
+                memref = self.builder.alloca(element, size)
+            case Window(rows=rows, columns=columns):
+                size = rows * columns
+                memref = self.builder.alloca(element, size)
+            case Global():
+                raise broken(f"the global buffer {buffer.name} is not an argument")
+            case _:
+                raise not_lowered(f"the {type(buffer.home).__name__} buffer {buffer.name}")
+        self.storage[buffer.name] = Storage(buffer, memref, not isinstance(buffer.home, Shared))
+        if buffer.zeroed and not isinstance(buffer.home, Shared):
+            zero = self.builder.constant(0.0 if buffer.dtype.is_float else 0, element)
+            for number in range(size):
+                place = self.builder.constant(number, INDEX)
+                self.builder.store(zero, memref, place)
+
+    def place(self, name: str, index: tuple[nodes.Expr, ...]) -> tuple[Storage, Linear]:
+        """The storage of a buffer, and the linear form of an element's place in it."""
+        if name not in self.storage:
+            raise broken(f"the buffer {name} has no storage")
+        storage = self.storage[name]
+        buffer = storage.buffer
+        if len(index) != len(buffer.extents):
+            raise broken(f"{name} has {len(buffer.extents)} dimensions, not {len(index)}")
+        forms = [linear(each, self.facts) for each in index]
+        if _rows(buffer):
+            forms[0] = self.modulo(forms[0], _rows(buffer))
+        if isinstance(buffer.home, Lanes) or (
+            isinstance(buffer.home, Window) and buffer.home.columns
+        ):
+            raise broken(f"the lanes of {name} have no place in memory")
+        place = ZERO
+        for number, (form, extent) in enumerate(zip(forms, buffer.extents, strict=True)):
+            if number:
+                place = combine("mul", place, linear(extent, self.facts), self.facts)
+            place = place.plus(form)
+        if storage.lane_variable:
+            place = place.times(storage.lanes).plus(
+                linear(nodes.Iter(storage.lane_variable), self.facts)
+            )
+        return storage, place
+
+    def modulo(self, form: Linear, rows: int) -> Linear:
+        """`form % rows`, a constant wherever the divisors known say so."""
+        if divisor(Linear(form.terms, 0), self.facts) % rows == 0:
+            return constant_form(form.constant % rows)
+        return combine("mod", form, constant_form(rows), self.facts)
+
+    def alignment(self, storage: Storage, place: Linear) -> int:
+        """Bytes that a 16-byte (or smaller) access of `lanes` elements at `place` is known to be
+        aligned to; 0 where that is no more than an element's own alignment."""
+        width = storage.buffer.dtype.bytes
+        whole = width * self.lanes
+        if isinstance(storage.buffer.home, Global) and not self.aligned:
+            return 0
+        step = divisor(place, self.facts) * width
+        for bytes_ in (16, 8, 4, 2):
+            if bytes_ <= whole and bytes_ > width and step % bytes_ == 0:
+                return bytes_
+        return 0
+
+    def bind_argument(self, buffer: Buffer, memref: SSAValue) -> None:
+        """Makes a function argument the storage of a Global buffer."""
+        self.storage[buffer.name] = Storage(buffer, memref, is_static=False)
+
+    def bind_symbol(self, name: str, dtype: DType, value: SSAValue, is_size: bool) -> None:
+        """Makes a function argument the value of a symbol."""
+        if dtype is DType.BOOL:
+            value = self.builder.compare("ne", value, self.builder.constant(0, I8))
+        self.symbols[name] = value
+        self.facts.bounds[name] = self.facts.small if is_size else UNBOUNDED
+
+
+def _rows(buffer: Buffer) -> int:
+    """The modulus of the first index, 0 where there is none."""
+    match buffer.home:
+        case Window(rows=rows) | LineBuffer(rows=rows):
+            return rows
+        case _:
+            return 0
+
+
+def _is_opaque(form: Linear) -> bool:
+    for atom, _ in form.terms:
+        if isinstance(atom, Operation):
+            if atom.op == "opaque":
+                return True
+            for side in (atom.left, atom.right):
+                if isinstance(side, Linear) and _is_opaque(side):
+                    return True
+    return False

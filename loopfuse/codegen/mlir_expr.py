@@ -1,0 +1,403 @@
+"""Values: the core's expressions in `arith`, `math` and `vector`, scalar or in SIMD lanes.
+
+Inside a VECTOR loop a value that depends on the loop's variable is a vector with one lane an
+iteration; one that does not stays scalar until it meets a vector. An access is a `vector.load`
+where it has unit stride in the variable, a scalar load where it is invariant, else one load a
+lane. Nothing here carries a fast-math flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
+from xdsl.ir import Attribute, SSAValue
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import not_lowered
+from loopfuse.codegen.mlir_build import (
+    I1,
+    I8,
+    I64,
+    VALUE,
+    element_type,
+    lanes_of,
+    like,
+    vector_type,
+)
+from loopfuse.codegen.mlir_emit import Emitter, Storage
+from loopfuse.codegen.mlir_index import Linear, is_index, linear, mentions
+from loopfuse.codegen.mlir_integer import divide, shift
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import loads, walk_expr
+from loopfuse.plan.looptree import Lanes, Window
+
+_FLOAT = {
+    "add": "addf",
+    "sub": "subf",
+    "mul": "mulf",
+    "div": "divf",
+    "min": "minimumf",
+    "max": "maximumf",
+    "fmin": "minnumf",
+    "fmax": "maxnumf",
+}
+_INTEGER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori"}
+_DIRECT = {
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round": "roundeven",
+    "trunc": "trunc",
+}
+
+
+def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
+    """The value of `expr`: of `VALUE[dtype]`, or a vector of it where it varies by lane."""
+    builder = emitter.builder
+    if not isinstance(expr, nodes.Const) and is_index(expr):
+        return _index_value(emitter, expr)
+    match expr:
+        case nodes.Const(value=value, dtype=dtype):
+            number = float(value) if dtype.is_float else int(value)
+            return builder.constant(number, _value_type(dtype))
+        case nodes.Iter():
+            raise AssertionError("an iterator is an index expression")
+        case nodes.Symbol(name=name):
+            return emitter.symbols[name]
+        case nodes.Load():
+            return _load(emitter, expr)
+        case nodes.Unary(op=op, operand=operand, dtype=dtype):
+            return _unary(emitter, op, emit_value(emitter, operand), dtype)
+        case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
+            a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
+            return emit_binary(emitter, op, a, b, dtype)
+        case nodes.Compare():
+            return _compare(emitter, expr)
+        case nodes.Select():
+            return _select(emitter, expr)
+        case nodes.Cast(operand=operand, dtype=dtype):
+            return _cast(emitter, emit_value(emitter, operand), operand.dtype, dtype)
+        case nodes.Call(function=function, arguments=arguments, dtype=dtype):
+            operands = [emit_value(emitter, each) for each in arguments]
+            return _call(emitter, function, operands, dtype)
+        case nodes.Fma(a=a, b=b, c=c):
+            values = together(emitter, *(emit_value(emitter, each) for each in (a, b, c)))
+            return builder.fma(*values)
+        case _:
+            assert_never(expr)
+
+
+def together(emitter: Emitter, *values: SSAValue) -> list[SSAValue]:
+    """`values`, all broadcast to vectors if one is a vector."""
+    lanes = max(lanes_of(value.type) for value in values)
+    if not lanes:
+        return list(values)
+    return [spread(emitter, value, lanes) for value in values]
+
+
+def spread(emitter: Emitter, value: SSAValue, lanes: int) -> SSAValue:
+    """`value` as a vector."""
+    if lanes_of(value.type):
+        return value
+    owner = value.owner
+    if getattr(owner, "name", "") == "arith.constant":
+        number = owner.properties["value"].value.data  # pyright: ignore
+        return emitter.builder.constant(number, vector_type(value.type, lanes))
+    return emitter.remembered(
+        (value, "spread", lanes), lambda: emitter.builder.broadcast(value, lanes)
+    )
+
+
+def each_lane(emitter: Emitter, make: Callable[[], None]) -> None:
+    """Runs `make` once a lane, as scalar code."""
+    variable, lanes = emitter.vector, emitter.lanes
+    emitter.vector, emitter.lanes = "", 0
+    for lane in range(lanes):
+        emitter.facts.constants[variable] = lane
+        make()
+    del emitter.facts.constants[variable]
+    emitter.vector, emitter.lanes = variable, lanes
+
+
+def per_lane(emitter: Emitter, make: Callable[[], SSAValue]) -> SSAValue:
+    """`make` run once a lane as scalar code, the results gathered into a vector."""
+    values: list[SSAValue] = []
+    each_lane(emitter, lambda: values.append(make()))
+    return emitter.builder.from_elements(values)
+
+
+def _value_type(dtype: DType) -> Attribute:
+    kind = VALUE.get(dtype)
+    if kind is None:
+        raise not_lowered(f"{dtype.value} values")
+    return kind
+
+
+def varies(emitter: Emitter, expr: nodes.Expr) -> bool:
+    """Whether `expr` may differ between the lanes of the VECTOR loop around."""
+    if not emitter.vector:
+        return False
+    for each in walk_expr(expr):
+        match each:
+            case nodes.Iter(name=name) if name == emitter.vector:
+                return True
+            case nodes.Load(array=array) if emitter.storage[array].lane_variable == emitter.vector:
+                return True
+            case _:
+                pass
+    return False
+
+
+# -------------------------------------------------------------------------------- index values
+
+
+def _index_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
+    """An i64 value made of iterators and symbols alone."""
+    form = linear(expr, emitter.facts)
+    kind, safe = emitter.width(form)
+    vector = emitter.vector
+    if not vector or not mentions(form, vector):
+        return emitter.fit(emitter.form(form, kind, safe), I64)
+    builder = emitter.builder
+    step = form.coefficient(vector)
+    base = form.without(vector)
+    if mentions(base, vector):
+        return per_lane(emitter, lambda: _index_value(emitter, expr))
+    start = emitter.fit(emitter.form(base, *emitter.width(base)), I64)
+    lane = builder.iota(vector_type(I64, emitter.lanes))
+    if step != 1:
+        lane = builder.binary("muli", lane, builder.constant(step, lane.type))
+    return builder.binary("addi", spread(emitter, start, emitter.lanes), lane)
+
+
+def _compare(emitter: Emitter, expr: nodes.Compare) -> SSAValue:
+    dtype = expr.left.dtype
+    if is_index(expr.left) and is_index(expr.right) and not varies(emitter, expr):
+        left, right = linear(expr.left, emitter.facts), linear(expr.right, emitter.facts)
+        if not left.terms and not right.terms:
+            a, b = left.constant, right.constant
+            holds = {
+                "eq": a == b,
+                "ne": a != b,
+                "lt": a < b,
+                "le": a <= b,
+                "gt": a > b,
+                "ge": a >= b,
+            }[expr.op]
+            return emitter.builder.constant(int(holds), I1)
+        kind, safe = emitter.width(left, right)
+        a, b = emitter.form(left, kind, safe), emitter.form(right, kind, safe)
+        dtype = DType.I64
+    else:
+        a, b = together(emitter, emit_value(emitter, expr.left), emit_value(emitter, expr.right))
+    if dtype.is_float:
+        predicate = "une" if expr.op == "ne" else f"o{expr.op}"
+    elif expr.op in ("eq", "ne"):
+        predicate = expr.op
+    else:
+        predicate = f"{'s' if dtype.is_signed else 'u'}{expr.op}"
+    return emitter.builder.compare(predicate, a, b)
+
+
+# -------------------------------------------------------------------------------- operations
+
+
+def _unary(emitter: Emitter, op: str, value: SSAValue, dtype: DType) -> SSAValue:
+    builder = emitter.builder
+    if op == "neg" and dtype.is_float:
+        return builder.unary("negf", value)
+    if op == "neg":
+        return builder.binary("subi", builder.constant(0, value.type), value)
+    # `not` of a bool and `invert` of bits: all ones, which of an i1 is 1.
+    return builder.binary("xori", value, builder.constant(-1, value.type))
+
+
+def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DType) -> SSAValue:
+    """One binary operation of the core on values of one type and shape."""
+    builder = emitter.builder
+    signed = dtype.is_signed
+    if op == "pow":
+        return _call(emitter, "pow", [a, b], dtype)
+    if dtype.is_float:
+        if op == "mod":
+            return _call(emitter, "mod", [a, b], dtype)
+        if op == "floordiv":
+            return builder.unary("floor", builder.binary("divf", a, b))
+        return builder.binary(_FLOAT[op], a, b)
+    if op in ("min", "max", "fmin", "fmax"):
+        return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)
+    if op in ("floordiv", "mod"):
+        return divide(builder, op, a, b, signed)
+    if op in ("shl", "shr"):
+        return shift(builder, op, a, b, signed)
+    return builder.binary(_INTEGER[op], a, b)
+
+
+def _call(
+    emitter: Emitter, function: str, operands: list[SSAValue], dtype: DType
+) -> SSAValue:
+    builder = emitter.builder
+    value = operands[0]
+    if function == "abs":
+        if dtype.is_unsigned:
+            return value
+        return builder.unary("absf" if dtype.is_float else "absi", value)
+    if function in _DIRECT:
+        return builder.unary(_DIRECT[function], value)
+    lanes = lanes_of(value.type)
+    if function == "mod" and lanes:
+        # An exact remainder loops as often as the exponents differ: one lane at a time.
+        rows = [[builder.extract(each, lane) for each in operands] for lane in range(lanes)]
+        return builder.from_elements([_call(emitter, function, row, dtype) for row in rows])
+    name = emitter.request_function(function, dtype, lanes)
+    return builder.call(name, operands, value.type)
+
+
+def _cast(emitter: Emitter, value: SSAValue, before: DType, after: DType) -> SSAValue:
+    builder = emitter.builder
+    if before is after:
+        return value
+    kind = _value_type(after)
+    if after is DType.BOOL:
+        zero = builder.constant(0.0 if before.is_float else 0, value.type)
+        return builder.compare("une" if before.is_float else "ne", value, zero)
+    if before.is_float and after.is_float:
+        return builder.convert("extf" if before.bits < after.bits else "truncf", value, kind)
+    if after.is_float:
+        return builder.convert("sitofp" if before.is_signed else "uitofp", value, kind)
+    if before.is_float:
+        word = "fptosi" if after.is_signed else "fptoui"
+        target = like(value.type, kind)
+        name = f"llvm.{word}.sat.{intrinsic_suffix(target)}.{intrinsic_suffix(value.type)}"
+        return builder.intrinsic(name, [value], target)
+    if before is not DType.BOOL and before.bits == after.bits:
+        return value
+    if before is not DType.BOOL and before.bits > after.bits:
+        return builder.convert("trunci", value, kind)
+    return builder.convert("extsi" if before.is_signed else "extui", value, kind)
+
+
+def intrinsic_suffix(kind: Attribute) -> str:
+    """How LLVM's intrinsics name a type: f32, v4i64."""
+    lanes, element = lanes_of(kind), element_type(kind)
+    match element:
+        case Float32Type():
+            name = "f32"
+        case Float64Type():
+            name = "f64"
+        case IntegerType():
+            name = f"i{element.width.data}"
+        case _:
+            raise AssertionError(f"no intrinsic takes {kind}")
+    return f"v{lanes}{name}" if lanes else name
+
+
+def _select(emitter: Emitter, expr: nodes.Select) -> SSAValue:
+    """`arith.select` where both arms can be computed, else `scf.if`."""
+    builder = emitter.builder
+    arms = (expr.then, expr.otherwise)
+    if all(_is_safe(emitter, each) for arm in arms for each in loads(arm)):
+        condition = emit_value(emitter, expr.condition)
+        a, b = together(emitter, *(emit_value(emitter, arm) for arm in arms))
+        lanes = max(lanes_of(condition.type), lanes_of(a.type))
+        if lanes:
+            condition, a, b = (spread(emitter, each, lanes) for each in (condition, a, b))
+        return builder.select(condition, a, b)
+    if varies(emitter, expr.condition):
+        return per_lane(emitter, lambda: _select(emitter, expr))
+    condition = emit_value(emitter, expr.condition)
+    lanes = emitter.lanes if any(varies(emitter, arm) for arm in arms) else 0
+    kind = _value_type(expr.dtype)
+
+    def arm(value: nodes.Expr) -> Callable[[], SSAValue]:
+        def make() -> SSAValue:
+            with emitter.scope():
+                result = emit_value(emitter, value)
+                return spread(emitter, result, lanes) if lanes else result
+
+        return make
+
+    result = builder.branch(
+        condition, arm(expr.then), arm(expr.otherwise), vector_type(kind, lanes) if lanes else kind
+    )
+    assert result is not None
+    return result
+
+
+def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
+    """Whether a load may run although nobody asked: it already has, or cannot miss."""
+    if any(not is_index(each) for each in load.index):
+        return False
+    storage, place = emitter.place(load.array, load.index)
+    if storage.is_static and not place.without(emitter.vector).terms:
+        return True
+    return any((load.array, place) in scope for scope in emitter.loaded)
+
+
+# -------------------------------------------------------------------------------------- memory
+
+
+def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+    home = emitter.storage[expr.array].buffer.home
+    if isinstance(home, Lanes) or (isinstance(home, Window) and home.columns):
+        return load_lanes(emitter, expr)
+    storage, place = emitter.place(expr.array, expr.index)
+    key = (expr.array, place)
+    if all(is_index(each) for each in expr.index):
+        for scope in reversed(emitter.loaded):
+            if key in scope:
+                return scope[key]
+    value = emitter.loaded[-1][key] = _load_place(emitter, expr, storage, place)
+    return value
+
+
+def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> SSAValue:
+    builder, vector = emitter.builder, emitter.vector
+    if vector and mentions(place, vector):
+        base = place.without(vector)
+        if place.coefficient(vector) != 1 or mentions(base, vector):
+            return per_lane(emitter, lambda: _load(emitter, expr))
+        value = builder.vector_load(
+            storage.memref, emitter.index(base), emitter.lanes, emitter.alignment(storage, base)
+        )
+    else:
+        value = builder.load(storage.memref, emitter.index(place))
+    if storage.buffer.dtype is DType.BOOL:
+        value = builder.compare("ne", value, builder.constant(0, value.type))
+    return value
+
+
+def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
+    """`target = value`."""
+    builder, vector = emitter.builder, emitter.vector
+    storage, place = emitter.place(target.array, target.index)
+    emitter.forget_loads()
+    if storage.buffer.dtype is DType.BOOL:
+        value = builder.convert("extui", value, I8)
+    if not vector or not mentions(place, vector):
+        if lanes_of(value.type):
+            value = builder.extract(value, emitter.lanes - 1)
+        builder.store(value, storage.memref, emitter.index(place))
+        return
+    base = place.without(vector)
+    value = spread(emitter, value, emitter.lanes)
+    if place.coefficient(vector) == 1 and not mentions(base, vector):
+        builder.vector_store(
+            value, storage.memref, emitter.index(base), emitter.alignment(storage, base)
+        )
+        return
+    lanes = iter(range(emitter.lanes))
+
+    def scatter() -> None:
+        _, where = emitter.place(target.array, target.index)
+        one = builder.extract(value, next(lanes))
+        builder.store(one, storage.memref, emitter.index(where))
+
+    each_lane(emitter, scatter)
+
+
+def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+    """An element of a strip held by a warp: a shuffle, unless it is the lane's own."""
+    raise not_lowered(f"the Lanes buffer {expr.array}")

@@ -1,0 +1,64 @@
+"""Integer division and shifts without traps or undefined results, scalar or vector."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from loopfuse.codegen.mlir_build import Builder, element_type
+
+
+def divide(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> SSAValue:
+    """`floordiv` or `mod`, flooring; by zero gives 0 and the least number by -1 wraps.
+
+    The divisors 0 and (if signed) -1 are replaced by 1 before the division, since x86 traps on
+    both, and their results selected afterwards.
+    """
+    kind = a.type
+    constant = _constant(b)
+    if constant is not None and constant > 0:
+        if not signed:
+            return builder.binary("divui" if op == "floordiv" else "remui", a, b)
+        quotient = builder.binary("floordivsi", a, b)
+        if op == "floordiv":
+            return quotient
+        return builder.binary("subi", a, builder.binary("muli", quotient, b))
+    zero, one = builder.constant(0, kind), builder.constant(1, kind)
+    is_zero = builder.compare("eq", b, zero)
+    if not signed:
+        safe = builder.select(is_zero, one, b)
+        value = builder.binary("divui" if op == "floordiv" else "remui", a, safe)
+        return builder.select(is_zero, zero, value)
+    is_minus = builder.compare("eq", b, builder.constant(-1, kind))
+    safe = builder.select(builder.binary("ori", is_zero, is_minus), one, b)
+    quotient = builder.binary("floordivsi", a, safe)
+    if op == "floordiv":
+        quotient = builder.select(is_minus, builder.binary("subi", zero, a), quotient)
+        return builder.select(is_zero, zero, quotient)
+    # With the divisor replaced by 1, the remainder is 0: right for both 0 and -1.
+    return builder.binary("subi", a, builder.binary("muli", quotient, safe))
+
+
+def shift(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> SSAValue:
+    """`shl` or `shr`; by the width or more (or a negative number) gives 0."""
+    kind = a.type
+    bits = element_type(kind).width.data  # pyright: ignore
+    word = "shli" if op == "shl" else ("shrsi" if signed else "shrui")
+    constant = _constant(b)
+    zero = builder.constant(0, kind)
+    if constant is not None:
+        return builder.binary(word, a, b) if 0 <= constant < bits else zero
+    inside = builder.compare("ult", b, builder.constant(bits, kind))
+    safe = builder.select(inside, b, zero)
+    return builder.select(inside, builder.binary(word, a, safe), zero)
+
+
+def _constant(value: SSAValue) -> int | None:
+    """The number that a constant holds in every lane, else None."""
+    owner = value.owner
+    if getattr(owner, "name", "") != "arith.constant":
+        return None
+    attribute = owner.properties["value"]  # pyright: ignore
+    if hasattr(attribute, "get_values"):
+        values = set(attribute.get_values())  # pyright: ignore
+        return int(values.pop()) if len(values) == 1 else None
+    return int(attribute.value.data)  # pyright: ignore

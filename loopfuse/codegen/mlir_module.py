@@ -1,0 +1,342 @@
+"""The module of a whole tree: one function a launch, and the math functions they call.
+
+On the GPU each launch is a `gpu.func` kernel in one `gpu.module`; on the CPU a `func.func` that
+takes `begin` and `end` besides and runs those iterations of the linearised THREAD loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, gpu, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from loopfuse.base.dtypes import DType
+from loopfuse.base.options import Target
+from loopfuse.codegen.abi import (
+    STATIC_SHARED_BYTES,
+    Chain,
+    accessed_buffers,
+    block_threads,
+    constant_extent,
+    entry_name,
+    launch_arguments,
+    launch_buffers,
+    not_lowered,
+    shared_bytes,
+    split_chain,
+)
+from loopfuse.codegen.mathfns import make_math_function, math_function_name
+from loopfuse.codegen.mlir_build import (
+    GLOBAL,
+
+    I32,
+    I64,
+    INDEX,
+    STORAGE,
+    UNIT,
+    WORKGROUP,
+    Builder,
+    memref_type,
+)
+from loopfuse.codegen.mlir_emit import Emitter
+from loopfuse.codegen.mlir_expr import emit_value
+from loopfuse.codegen.mlir_index import UNBOUNDED, linear
+from loopfuse.codegen.mlir_nodes import emit_body, note_variable
+from loopfuse.lang import nodes
+from loopfuse.plan.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
+
+
+def emit_module(
+    tree: LoopTree, kernel: nodes.Kernel, target: Target, index_bits: int = 64
+) -> ModuleOp:
+    """The MLIR module of `tree`, in upstream dialects.
+
+    before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
+    after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
+    """
+    if target.is_gpu and shared_bytes(tree) > STATIC_SHARED_BYTES:
+        raise not_lowered(f"a block with {shared_bytes(tree)} bytes of shared memory")
+    functions: dict[str, tuple[str, DType, int]] = {}
+    entries: list[Operation] = []
+    for launch in tree.launches:
+        entries += _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions).emit()
+    # `floor modulo` calls nothing and neither do the others: one round finds them all.
+    operations = [make_math_function(*functions[name]) for name in sorted(functions)]
+    operations += entries
+    if not target.is_gpu:
+        return ModuleOp(operations)
+    inner = gpu.ModuleOp.create(
+        properties={"sym_name": StringAttr(_module_name(kernel.name))},
+        regions=[Region(Block(operations))],
+    )
+    return ModuleOp([inner])
+
+
+def _module_name(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name) + "_module"
+
+
+class _Entry:
+    """Emits one launch."""
+
+    def __init__(
+        self,
+        tree: LoopTree,
+        launch: Launch,
+        kernel: nodes.Kernel,
+        is_gpu: bool,
+        index_bits: int,
+        functions: dict[str, tuple[str, DType, int]],
+    ) -> None:
+        self.tree, self.launch, self.kernel = tree, launch, kernel
+        self.is_gpu, self.index_bits, self.functions = is_gpu, index_bits, functions
+        self.name = entry_name(launch)
+        self.chain = split_chain(launch)
+        self.globals: dict[tuple[DType, int, int], Operation] = {}
+        self.distinct = 0
+
+    def emit(self) -> list[Operation]:
+        """The function, after the shared memory it uses."""
+        buffers = launch_buffers(self.tree, self.launch, self.kernel)
+        arguments = launch_arguments(self.tree, self.launch, self.kernel)
+        counts, written = accessed_buffers(self.launch.body)
+        space = GLOBAL if self.is_gpu else None
+        kinds: list[Attribute] = [memref_type(_storage(b.dtype), space=space) for b in buffers]
+        values = [each for each in arguments if each["kind"] != "pointer"]
+        kinds += [_storage(DType(each["dtype"])) for each in values]
+        if not self.is_gpu:
+            kinds += [I64, I64]
+        block = Block(arg_types=kinds)
+        builder = Builder(block)
+        emitter = Emitter(builder, self.index_bits, self.is_gpu)
+        emitter.counts = counts
+        emitter.request_function = self.request_function
+        emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
+        emitter.emit_opaque = lambda expr: emit_value(emitter, expr)
+        for buffer, argument in zip(buffers, block.args):
+            emitter.bind_argument(buffer, argument)
+        sizes = set(self.kernel.sizes)
+        for value, argument in zip(values, block.args[len(buffers) :]):
+            name = value.get("name", ALIGNED.name)
+            dtype = DType(value["dtype"])
+            emitter.bind_symbol(name, dtype, argument, name in sizes)
+            if dtype is DType.I64:
+                # A host loop's variable is an iterator of the tree.
+                emitter.variables[name] = argument
+        for buffer in self.tree.buffers:
+            if buffer.name not in counts or isinstance(buffer.home, Global):
+                continue
+            if isinstance(buffer.home, Shared):
+                emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, False)
+            emitter.bind(buffer)
+            emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
+        if self.is_gpu:
+            self.gpu_body(emitter)
+            builder.block.add_op(gpu.ReturnOp.create())
+        else:
+            self.cpu_body(emitter, block.args[-2], block.args[-1])
+            builder.block.add_op(func.ReturnOp.create())
+        builder.close()
+        words: list[dict[str, Attribute]] = [
+            {"llvm.noalias": UNIT}
+            if buffer.name in written
+            else {"llvm.noalias": UNIT, "llvm.readonly": UNIT}
+            for buffer in buffers
+        ]
+        words += [{}] * (len(kinds) - len(words))
+        properties: dict[str, Attribute] = {
+            "function_type": FunctionType.from_lists(kinds, []),
+            "arg_attrs": ArrayAttr([DictionaryAttr(each) for each in words]),
+        }
+        region = Region(block)
+        if not self.is_gpu:
+            properties["sym_name"] = StringAttr(self.name)
+            return [func.FuncOp.create(properties=properties, regions=[region])]
+        properties["kernel"] = UnitAttr()
+        size = DenseArrayBase.from_list(I32, [block_threads(self.chain), 1, 1])
+        function = gpu.FuncOp.create(
+            properties=properties,
+            attributes={"sym_name": StringAttr(self.name), "known_block_size": size},
+            regions=[region],
+        )
+        return [*self.globals.values(), function]
+
+    def request_function(self, function: str, dtype: DType, lanes: int) -> str:
+        """Notes that a math function is called; its name."""
+        name = math_function_name(function, dtype, lanes)
+        self.functions[name] = (function, dtype, lanes)
+        return name
+
+    def shared(self, builder: Builder, dtype: DType, size: int, scratch: bool) -> SSAValue:
+        """A shared array. Scratch arrays of one type are one, guarded by the barriers around."""
+        if not self.is_gpu:
+            raise not_lowered("shared memory on the CPU")
+        if not scratch:
+            self.distinct += 1
+        key = (dtype, size, 0 if scratch else self.distinct)
+        kind = memref_type(_storage(dtype), size, WORKGROUP)
+        found = self.globals.get(key)
+        if found is None:
+            name = f"{self.name}_shared{len(self.globals)}"
+            found = memref.GlobalOp.create(
+                properties={
+                    "sym_name": StringAttr(name),
+                    "type": kind,
+                    "initial_value": UNIT,
+                    "sym_visibility": StringAttr("private"),
+                }
+            )
+            self.globals[key] = found
+        name = found.properties["sym_name"].data  # pyright: ignore
+        operation = memref.GetGlobalOp.create(
+            result_types=(kind,), properties={"name": SymbolRefAttr(name)}
+        )
+        return builder.add(operation)
+
+    # -------------------------------------------------------------------------- loop heads
+
+    def variable(self, emitter: Emitter, loop: Loop, number: SSAValue) -> None:
+        """Sets the variable of a mapped loop from the number of its iteration."""
+        builder = emitter.builder
+        note_variable(emitter, loop)
+        lower = linear(loop.lower, emitter.facts)
+        kind, safe = emitter.width(lower)
+        if emitter.facts.bounds[loop.var] == UNBOUNDED:
+            kind, safe = I64, False
+        value = emitter.fit(number, kind)
+        if loop.step != 1:
+            value = builder.binary("muli", value, builder.constant(loop.step, kind), safe)
+        if lower.terms or lower.constant:
+            value = builder.binary("addi", value, emitter.form(lower, kind, safe), safe)
+        emitter.variables[loop.var] = value
+
+    def extent(self, emitter: Emitter, loop: Loop) -> SSAValue:
+        """The number of iterations of a GRID or THREAD loop, at least 1 (it is a divisor), i64."""
+        builder = emitter.builder
+        count = linear(loop.upper, emitter.facts).plus(linear(loop.lower, emitter.facts), -1)
+        if loop.step != 1:
+            count = count.plus(linear(nodes.Const(loop.step - 1, DType.I64), emitter.facts))
+        kind, safe = emitter.width(count)
+        value = emitter.form(count, kind, safe)
+        if loop.step != 1:
+            value = builder.binary("floordivsi", value, builder.constant(loop.step, kind))
+        return builder.binary("maxsi", value, builder.constant(1, kind))
+
+    def decompose(self, emitter: Emitter, loops: Sequence[Loop], number: SSAValue) -> None:
+        """Sets the variables of a nest from the linear number of an iteration."""
+        builder = emitter.builder
+        for loop in reversed(loops[1:]):
+            extent = emitter.fit(self.extent(emitter, loop), number.type)  # pyright: ignore
+            rest = builder.binary("divui", number, extent)
+            inner = builder.binary("subi", number, builder.binary("muli", rest, extent))
+            self.variable(emitter, loop, inner)
+            number = rest
+        if loops:
+            self.variable(emitter, loops[0], number)
+
+    def gpu_body(self, emitter: Emitter) -> None:
+        """Block and thread numbers become the variables of the chain."""
+        builder, chain = emitter.builder, self.chain
+        properties = {"dimension": gpu.DimensionAttr(gpu.DimensionEnum.X)}
+        if chain.grid:
+            block = builder.add(
+                gpu.BlockIdOp.create(result_types=(INDEX,), properties=properties)
+            )
+            self.decompose(
+                emitter, chain.grid, builder.convert("index_cast", block, emitter.index_type)
+            )
+        emitter.threads = block_threads(chain)
+        emitter.block_variables = tuple(
+            (loop.var, constant_extent(loop)) for loop in chain.block
+        )
+        thread = builder.add(gpu.ThreadIdOp.create(result_types=(INDEX,), properties=properties))
+        emitter.thread = number = builder.convert("index_cast", thread, I32)
+        self.thread_variables(emitter, chain, number)
+        emit_body(emitter, chain.body)
+
+    def thread_variables(self, emitter: Emitter, chain: Chain, number: SSAValue) -> None:
+        """Sets the variables of the BLOCK, WARP and LANE loops."""
+        builder = emitter.builder
+        for loop in reversed(chain.block[1:]):
+            extent = builder.constant(constant_extent(loop), I32)
+            self.variable(emitter, loop, builder.binary("remui", number, extent))
+            number = builder.binary("divui", number, extent)
+        if chain.block:
+            self.variable(emitter, chain.block[0], number)
+
+    def cpu_body(self, emitter: Emitter, begin: SSAValue, end: SSAValue) -> None:
+        """The iterations begin..end, row by row, so that the innermost loop counts by one."""
+        builder, loops, body = emitter.builder, self.chain.grid, self.chain.body
+        one = builder.constant(1, I64)
+        if len(loops) <= 1:
+            kind = emitter.index_type
+            if loops:
+                note_variable(emitter, loops[0])
+                if emitter.facts.bounds[loops[0].var] == UNBOUNDED:
+                    kind = I64
+
+            def single(iterator: SSAValue) -> None:
+                with emitter.scope():
+                    if loops:
+                        self.variable(emitter, loops[0], iterator)
+                    emit_body(emitter, body)
+
+            builder.loop(
+                emitter.fit(begin, kind),
+                emitter.fit(end, kind),
+                builder.constant(1, kind),
+                single,
+            )
+            return
+        inner = loops[-1]
+        extent = emitter.fit(self.extent(emitter, inner), I64)
+        first = builder.binary("divui", begin, extent)
+        round_up = builder.binary("subi", builder.binary("addi", end, extent), one)
+        last = builder.binary("divui", round_up, extent)
+
+        def row(number: SSAValue) -> None:
+            with emitter.scope():
+                self.decompose(emitter, loops[:-1], number)
+                start = builder.binary("muli", number, extent)
+                zero = builder.constant(0, I64)
+                low = builder.binary("maxsi", builder.binary("subi", begin, start), zero)
+                high = builder.binary("minsi", builder.binary("subi", end, start), extent)
+                note_variable(emitter, inner)
+                wide = emitter.facts.bounds[inner.var] == UNBOUNDED
+                kind = I64 if wide else emitter.index_type
+
+                def column(iterator: SSAValue) -> None:
+                    with emitter.scope():
+                        self.variable(emitter, inner, iterator)
+                        emit_body(emitter, body)
+
+                builder.loop(
+                    emitter.fit(low, kind),
+                    emitter.fit(high, kind),
+                    builder.constant(1, kind),
+                    column,
+                )
+
+        # An empty range of iterations divides to an empty range of rows, or to one whose row is.
+        builder.loop(first, last, one, row)
+
+
+def _storage(dtype: DType) -> Attribute:
+    kind = STORAGE.get(dtype)
+    if kind is None:
+        raise not_lowered(f"{dtype.value} values")
+    return kind
+
+
+

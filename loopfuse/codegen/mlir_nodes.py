@@ -1,0 +1,216 @@
+"""Tree nodes inside a launch, as `scf` around loads, arithmetic and stores."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import assert_never
+
+from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
+from loopfuse.codegen.mlir_build import INDEX, STORAGE
+from loopfuse.codegen.mlir_emit import Emitter, Storage
+from loopfuse.codegen.mlir_expr import each_lane, emit_binary, emit_value, store, together, varies
+from loopfuse.codegen.mlir_gpu import (
+    emit_await,
+    emit_barrier,
+    emit_combine,
+    emit_raise,
+    emit_ticket,
+)
+from loopfuse.codegen.mlir_index import UNBOUNDED, bound, conjuncts, divisor, known_divisors, linear
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.looptree import (
+    ALIGNED,
+    Await,
+    Barrier,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    Loop,
+    Mapping,
+    Raise,
+    Shared,
+    Ticket,
+    TreeNode,
+)
+
+FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
+
+
+def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
+    """The nodes of `body`, in order."""
+    for node in body:
+        emitter.forget_loads()
+        emit_node(emitter, node)
+    emitter.forget_loads()
+
+
+def emit_node(emitter: Emitter, node: TreeNode) -> None:
+    """One node."""
+    match node:
+        case Loop(mapping=Mapping.SERIAL):
+            emit_serial(emitter, node)
+        case Loop(mapping=Mapping.UNROLLED):
+            emit_unrolled(emitter, node)
+        case Loop(mapping=Mapping.VECTOR):
+            emit_vector(emitter, node)
+        case Loop(var=var, mapping=mapping):
+            raise broken(f"the {mapping.value} loop {var} is not in the head chain")
+        case Guard():
+            emit_guard(emitter, node)
+        case Compute(target=target, value=value, predicate=predicate):
+            emit_compute(emitter, target, value, predicate)
+        case Copy(target=target, value=value):
+            emit_compute(emitter, target, value, None)
+        case Fold(op=op, target=target, value=value):
+            a, b = together(emitter, emit_value(emitter, target), emit_value(emitter, value))
+            store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
+        case Combine(op=op, buffer=buffer, over=over):
+            emit_combine(emitter, FOLDS[op], buffer, over)
+        case Barrier(scope=scope):
+            emit_barrier(emitter, scope)
+        case Raise(flag=flag, value=value):
+            emit_raise(emitter, flag, value)
+        case Await(flag=flag, value=value):
+            emit_await(emitter, flag, value)
+        case Ticket(counter=counter, count=count, body=body):
+            emit_ticket(emitter, counter, count, lambda: emit_body(emitter, body))
+        case _:
+            assert_never(node)
+
+
+def emit_compute(
+    emitter: Emitter, target: nodes.Load, value: nodes.Expr, predicate: nodes.Expr | None
+) -> None:
+    """`target = value`, where `predicate` holds if there is one."""
+    if predicate is None:
+        store(emitter, target, emit_value(emitter, value))
+        return
+    if varies(emitter, predicate):
+        each_lane(emitter, lambda: emit_compute(emitter, target, value, predicate))
+        return
+
+    def write() -> None:
+        with emitter.scope():
+            store(emitter, target, emit_value(emitter, value))
+
+    emitter.builder.branch(emit_value(emitter, predicate), write)
+
+
+def emit_guard(emitter: Emitter, node: Guard) -> None:
+    """`scf.if`; what the condition says of alignment and divisors holds in `then`."""
+    if varies(emitter, node.condition):
+        each_lane(emitter, lambda: emit_guard(emitter, node))
+        return
+    condition = emit_value(emitter, node.condition)
+
+    def then() -> None:
+        aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
+        emitter.aligned |= ALIGNED in conjuncts(node.condition)
+        emitter.facts.divisors.update(known_divisors(node.condition))
+        with emitter.scope():
+            emit_body(emitter, node.then)
+        emitter.aligned, emitter.facts.divisors = aligned, divisors
+
+    def otherwise() -> None:
+        with emitter.scope():
+            emit_body(emitter, node.otherwise)
+
+    emitter.builder.branch(condition, then, otherwise if node.otherwise else None)
+
+
+def note_variable(emitter: Emitter, loop: Loop) -> None:
+    """Records the range and the divisor of a loop's variable."""
+    facts = emitter.facts
+    lower, upper = linear(loop.lower, facts), linear(loop.upper, facts)
+    largest = max(bound(lower, facts), bound(upper, facts))
+    facts.bounds[loop.var] = largest if largest < 4 * facts.small else UNBOUNDED
+    facts.divisors[loop.var] = gcd(divisor(lower, facts), loop.step)
+
+
+def emit_serial(emitter: Emitter, loop: Loop) -> None:
+    """`scf.for`."""
+    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
+    kind, safe = emitter.width(lower, upper)
+    builder = emitter.builder
+    note_variable(emitter, loop)
+
+    def body(iterator: object) -> None:
+        emitter.variables[loop.var] = iterator  # pyright: ignore
+        with emitter.scope():
+            emit_body(emitter, loop.body)
+
+    builder.loop(
+        emitter.form(lower, kind, safe),
+        emitter.form(upper, kind, safe),
+        builder.constant(loop.step, kind),
+        body,
+    )
+    del emitter.variables[loop.var]
+
+
+def constant_range(emitter: Emitter, loop: Loop) -> range:
+    """The values of an UNROLLED or VECTOR loop's variable."""
+    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
+    if lower.terms or upper.terms:
+        raise broken(f"the {loop.mapping.value} loop {loop.var} has bounds that are not constant")
+    return range(lower.constant, upper.constant, loop.step)
+
+
+def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
+    """The body written out once an iteration."""
+    for value in constant_range(emitter, loop):
+        emitter.facts.constants[loop.var] = value
+        emit_body(emitter, loop.body)
+    emitter.facts.constants.pop(loop.var, None)
+
+
+def emit_vector(emitter: Emitter, loop: Loop) -> None:
+    """All iterations at once, a lane each.
+
+    Register buffers that the body writes at places which do not depend on the variable are private
+    to an iteration: they get a trailing dimension of one element a lane, and afterwards the last
+    lane's value goes back, as if the iterations had run in order.
+    """
+    values = constant_range(emitter, loop)
+    lanes = len(values)
+    if values != range(lanes) or lanes not in (2, 4, 8, 16) or emitter.vector:
+        emit_unrolled(emitter, loop)
+        return
+    counts, written = accessed_buffers(loop.body)
+    widened: dict[str, Storage] = {}
+    for name in sorted(written):
+        storage = emitter.storage[name]
+        if isinstance(storage.buffer.home, Global | Shared) or _varying_target(loop, name):
+            continue
+        widened[name] = storage
+        size = storage.memref.type.get_shape()[0]  # pyright: ignore
+        memref = emitter.builder.alloca(STORAGE[storage.buffer.dtype], size * lanes)
+        emitter.storage[name] = Storage(storage.buffer, memref, True, loop.var, lanes)
+    emitter.vector, emitter.lanes = loop.var, lanes
+    emit_body(emitter, loop.body)
+    emitter.vector, emitter.lanes = "", 0
+    for name, storage in widened.items():
+        wide = emitter.storage[name].memref
+        emitter.storage[name] = storage
+        if emitter.counts.get(name, 0) == counts[name]:
+            continue
+        for number in range(storage.memref.type.get_shape()[0]):  # pyright: ignore
+            last = emitter.builder.constant(number * lanes + lanes - 1, INDEX)
+            place = emitter.builder.constant(number, INDEX)
+            emitter.builder.store(emitter.builder.load(wide, last), storage.memref, place)
+
+
+def _varying_target(loop: Loop, name: str) -> bool:
+    """Whether every write to `name` in `loop` is at a place of its own for each iteration."""
+    for node in walk_nodes(loop.body):
+        match node:
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                if target.array == name and not any(loop.var in iterators(each) for each in target.index):
+                    return False
+            case _:
+                pass
+    return True

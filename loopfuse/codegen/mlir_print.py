@@ -1,0 +1,414 @@
+"""Prints a module of ours in upstream MLIR's syntax, as `mlir-opt` accepts it.
+
+xDSL's own printer differs from upstream for a few operations (`gpu.func`, `memref.global`, ...)
+and is slow; this one knows exactly the operations that `codegen` emits. Names are numbers in text
+order, so the text is a function of the module alone.
+"""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from loopfuse.codegen.mlir_build import (
+    DYNAMIC,
+    FLOAT_PREDICATES,
+    INTEGER_PREDICATES,
+    AddressSpaceAttr,
+    element_type,
+    float_bits,
+)
+
+
+def print_module(module: ModuleOp) -> str:
+    """The text of `module`, ending in a newline."""
+    return "\n".join(_Printer().module(module)) + "\n"
+
+
+def print_type(kind: Attribute) -> str:
+    """A type as upstream prints it."""
+    match kind:
+        case IntegerType():
+            return f"i{kind.width.data}"
+        case IndexType():
+            return "index"
+        case Float32Type():
+            return "f32"
+        case Float64Type():
+            return "f64"
+        case VectorType():
+            return f"vector<{kind.get_shape()[0]}x{print_type(kind.element_type)}>"
+        case MemRefType():
+            shape = "".join("?x" if each == DYNAMIC else f"{each}x" for each in kind.get_shape())
+            space = kind.memory_space
+            where = (
+                f", #gpu.address_space<{space.data.value}>"
+                if isinstance(space, AddressSpaceAttr)
+                else ""
+            )
+            return f"memref<{shape}{print_type(kind.element_type)}{where}>"
+        case _:
+            raise AssertionError(f"no type {kind}")
+
+
+def print_float(value: float, kind: Attribute) -> str:
+    """A float literal that MLIR reads back to the same bits."""
+    if not pymath.isfinite(value):
+        digits = 8 if isinstance(kind, Float32Type) else 16
+        return f"0x{float_bits(value, kind):0{digits}X}"
+    text = repr(value)
+    if "." not in text:
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}.0e{exponent}"
+    return text
+
+
+def dense_values(attribute: DenseIntOrFPElementsAttr) -> list[int | float]:
+    """The lanes of a dense constant; a splat is repeated."""
+    values = list(attribute.get_values())
+    count = attribute.get_shape()[0]
+    return values * count if len(values) == 1 else values
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.names: dict[SSAValue, str] = {}
+        self.lines: list[str] = []
+        self.indent = ""
+
+    def module(self, module: ModuleOp) -> list[str]:
+        self.line("module {")
+        self.region(module.body.block)
+        self.line("}")
+        return self.lines
+
+    def line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def region(self, block: Block) -> None:
+        outside = self.indent
+        self.indent += "  "
+        for operation in block.ops:
+            self.operation(operation)
+        self.indent = outside
+
+    def name(self, value: SSAValue) -> str:
+        return self.names[value]
+
+    def define(self, value: SSAValue) -> str:
+        name = self.names[value] = f"%{len(self.names)}"
+        return name
+
+    def list(self, values: tuple[SSAValue, ...] | list[SSAValue]) -> str:
+        return ", ".join(self.names[value] for value in values)
+
+    def operation(self, operation: Operation) -> None:
+        name = operation.name
+        special = _SPECIAL.get(name)
+        if special is not None:
+            special(self, operation)
+            return
+        kind = print_type(operation.results[0].type)
+        operands = operation.operands
+        if name in _CONVERSIONS:
+            text = f"{name} {self.list(operands)} : {print_type(operands[0].type)} to {kind}"
+        else:
+            flags = " overflow<nsw>" if "overflowFlags" in operation.properties else ""
+            text = f"{name} {self.list(operands)}{flags} : {kind}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    # ------------------------------------------------------------------------- operations
+
+    def gpu_module(self, operation: Operation) -> None:
+        self.line(f"gpu.module @{operation.properties['sym_name'].data} {{")  # pyright: ignore
+        self.region(operation.regions[0].block)
+        self.line("}")
+
+    def function(self, operation: Operation) -> None:
+        properties = operation.properties
+        block = operation.regions[0].block
+        self.names.clear()
+        arguments: list[str] = []
+        attributes = properties.get("arg_attrs")
+        for number, argument in enumerate(block.args):
+            words = list(attributes.data[number].data) if attributes else []  # pyright: ignore
+            extra = f" {{{', '.join(words)}}}" if words else ""
+            arguments.append(f"{self.define(argument)}: {print_type(argument.type)}{extra}")
+        outputs = [print_type(kind) for kind in properties["function_type"].outputs]  # pyright: ignore
+        head = ", ".join(arguments)
+        if operation.name == "gpu.func":
+            name = operation.attributes["sym_name"].data  # pyright: ignore
+            size = operation.attributes.get("known_block_size")
+            words = ""
+            if size is not None:
+                numbers = ", ".join(str(each) for each in size.get_values())  # pyright: ignore
+                words = f" attributes {{known_block_size = array<i32: {numbers}>}}"
+            self.line(f"gpu.func @{name}({head}) kernel{words} {{")
+        else:
+            private = "private " if "sym_visibility" in properties else ""
+            arrow = f" -> {outputs[0]}" if outputs else ""
+            name = properties["sym_name"].data  # pyright: ignore
+            self.line(f"func.func {private}@{name}({head}){arrow} {{")
+        self.region(block)
+        self.line("}")
+
+    def constant(self, operation: Operation) -> None:
+        value = operation.properties["value"]
+        kind = operation.results[0].type
+        element = element_type(kind)
+
+        def one(each: int | float) -> str:
+            if isinstance(each, float):
+                return print_float(each, element)
+            if isinstance(element, IntegerType) and element.width.data == 1:
+                return "true" if each else "false"
+            return str(each)
+
+        name = self.define(operation.results[0])
+        match value:
+            case FloatAttr() | IntegerAttr():
+                text = one(value.value.data)
+                typed = "" if text in ("true", "false") else f" : {print_type(kind)}"
+                self.line(f"{name} = arith.constant {text}{typed}")
+            case DenseIntOrFPElementsAttr():
+                values = dense_values(value)
+                same = all(repr(each) == repr(values[0]) for each in values)
+                text = one(values[0]) if same else f"[{', '.join(one(each) for each in values)}]"
+                self.line(f"{name} = arith.constant dense<{text}> : {print_type(kind)}")
+            case _:
+                raise AssertionError(f"no constant {value}")
+
+    def compare(self, operation: Operation) -> None:
+        is_float = operation.name == "arith.cmpf"
+        number = operation.properties["predicate"].value.data  # pyright: ignore
+        predicate = (FLOAT_PREDICATES if is_float else INTEGER_PREDICATES)[number]
+        kind = print_type(operation.operands[0].type)
+        operands = self.list(operation.operands)
+        name = self.define(operation.results[0])
+        self.line(f"{name} = {operation.name} {predicate}, {operands} : {kind}")
+
+    def select(self, operation: Operation) -> None:
+        condition = print_type(operation.operands[0].type)
+        kind = print_type(operation.results[0].type)
+        typed = kind if condition == "i1" else f"{condition}, {kind}"
+        operands = self.list(operation.operands)
+        self.line(f"{self.define(operation.results[0])} = arith.select {operands} : {typed}")
+
+    def intrinsic(self, operation: Operation) -> None:
+        operands = operation.operands
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = operation.properties["intrin"].data  # pyright: ignore
+        text = f'llvm.call_intrinsic "{name}"({self.list(operands)})'
+        if operation.results:
+            kind = print_type(operation.results[0].type)
+            self.line(f"{self.define(operation.results[0])} = {text} : ({kinds}) -> {kind}")
+        else:
+            self.line(f"{text} : ({kinds}) -> ()")
+
+    def call(self, operation: Operation) -> None:
+        operands = operation.operands
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = operation.properties["callee"].string_value()  # pyright: ignore
+        kind = print_type(operation.results[0].type)
+        text = f"func.call @{name}({self.list(operands)}) : ({kinds}) -> {kind}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def allocate(self, operation: Operation) -> None:
+        kind = print_type(operation.results[0].type)
+        self.line(f"{self.define(operation.results[0])} = memref.alloca() : {kind}")
+
+    def load(self, operation: Operation) -> None:
+        source, *index = operation.operands
+        typed = print_type(source.type)
+        text = f"{operation.name} {self.name(source)}[{self.list(index)}]"
+        if operation.name == "vector.load":
+            text += self.alignment(operation)
+            typed += f", {print_type(operation.results[0].type)}"
+        self.line(f"{self.define(operation.results[0])} = {text} : {typed}")
+
+    def store(self, operation: Operation) -> None:
+        value, target, *index = operation.operands
+        typed = print_type(target.type)
+        text = f"{operation.name} {self.name(value)}, {self.name(target)}[{self.list(index)}]"
+        if operation.name == "vector.store":
+            text += self.alignment(operation)
+            typed += f", {print_type(value.type)}"
+        self.line(f"{text} : {typed}")
+
+    def alignment(self, operation: Operation) -> str:
+        alignment = operation.properties.get("alignment")
+        return f" {{alignment = {alignment.value.data} : i64}}" if alignment else ""  # pyright: ignore
+
+    def global_(self, operation: Operation) -> None:
+        properties = operation.properties
+        name = properties["sym_name"].data  # pyright: ignore
+        kind = print_type(properties["type"])
+        self.line(f'memref.global "private" @{name} : {kind} = uninitialized')
+
+    def get_global(self, operation: Operation) -> None:
+        kind = print_type(operation.results[0].type)
+        name = operation.properties["name"].string_value()  # pyright: ignore
+        self.line(f"{self.define(operation.results[0])} = memref.get_global @{name} : {kind}")
+
+    def atomic(self, operation: Operation) -> None:
+        value, target, index = operation.operands
+        kind = _ATOMICS[operation.properties["kind"].value.data]  # pyright: ignore
+        typed = f"({print_type(value.type)}, {print_type(target.type)})"
+        result = print_type(operation.results[0].type)
+        self.line(
+            f"{self.define(operation.results[0])} = memref.atomic_rmw {kind} {self.name(value)}, "
+            f"{self.name(target)}[{self.name(index)}] : {typed} -> {result}"
+        )
+
+    def broadcast(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        typed = f"{print_type(source.type)} to {print_type(operation.results[0].type)}"
+        text = f"vector.broadcast {self.name(source)} : {typed}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def extract(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        lane = operation.properties["static_position"].get_values()[0]  # pyright: ignore
+        typed = f"{print_type(operation.results[0].type)} from {print_type(source.type)}"
+        text = f"vector.extract {self.name(source)}[{lane}] : {typed}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def shuffle(self, operation: Operation) -> None:
+        mode = operation.properties["mode"].data  # pyright: ignore
+        kind = print_type(operation.operands[0].type)
+        text = f"gpu.shuffle {mode} {self.list(operation.operands)} : {kind}"
+        result, valid = operation.results
+        self.line(f"{self.define(result)}, {self.define(valid)} = {text}")
+
+    def number(self, operation: Operation) -> None:
+        dimension = operation.properties["dimension"].data.value  # pyright: ignore
+        self.line(f"{self.define(operation.results[0])} = {operation.name} {dimension}")
+
+    def plain(self, operation: Operation) -> None:
+        self.line(operation.name)
+
+    def leave(self, operation: Operation) -> None:
+        operands = operation.operands
+        if not operands:
+            if operation.name != "scf.yield":
+                self.line("return" if operation.name == "func.return" else operation.name)
+            return
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = "return" if operation.name == "func.return" else operation.name
+        self.line(f"{name} {self.list(operands)} : {kinds}")
+
+    def for_(self, operation: Operation) -> None:
+        lower, upper, step, *initial = operation.operands
+        block = operation.regions[0].block
+        head = f"{self.name(lower)} to {self.name(upper)} step {self.name(step)}"
+        carried = ""
+        if initial:
+            starts = [self.name(value) for value in initial]
+            names = [self.define(argument) for argument in block.args[1:]]
+            pairs = ", ".join(f"{name} = {start}" for name, start in zip(names, starts))
+            kinds = ", ".join(print_type(value.type) for value in initial)
+            carried = f" iter_args({pairs}) -> ({kinds})"
+        iterator = self.define(block.args[0])
+        results = ""
+        if operation.results:
+            base = self.define(operation.results[0])
+            results = f"{base}:{len(operation.results)} = " if len(operation.results) > 1 else f"{base} = "
+            if len(operation.results) > 1:
+                for number, result in enumerate(operation.results):
+                    self.names[result] = f"{base}#{number}"
+        kind = print_type(lower.type)
+        typed = "" if kind == "index" else f" : {kind}"
+        self.line(f"{results}scf.for {iterator} = {head}{carried} {typed} {{")
+        self.region(block)
+        self.line("}")
+
+    def while_(self, operation: Operation) -> None:
+        before, after = (region.block for region in operation.regions)
+        kinds = ", ".join(print_type(each.type) for each in operation.operands)
+        self.line(f"scf.while : ({kinds}) -> () {{")
+        self.region(before)
+        self.line("} do {")
+        self.region(after)
+        self.indent += "  "
+        self.line("scf.yield")
+        self.indent = self.indent[:-2]
+        self.line("}")
+
+    def condition(self, operation: Operation) -> None:
+        self.line(f"scf.condition({self.name(operation.operands[0])})")
+
+    def if_(self, operation: Operation) -> None:
+        condition = self.name(operation.operands[0])
+        then, otherwise = operation.regions
+        head = f"scf.if {condition}"
+        if operation.results:
+            kind = print_type(operation.results[0].type)
+            head = f"{self.define(operation.results[0])} = {head} -> ({kind})"
+        self.line(head + " {")
+        self.region(then.block)
+        if otherwise.blocks:
+            self.line("} else {")
+            self.region(otherwise.block)
+        self.line("}")
+
+
+_ATOMICS = {3: "assign", 1: "addi", 0: "addf"}
+
+_CONVERSIONS = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "extf", "truncf"),
+        *("index_cast", "bitcast"),
+    )
+)
+
+_SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
+    "gpu.module": _Printer.gpu_module,
+    "gpu.func": _Printer.function,
+    "func.func": _Printer.function,
+    "arith.constant": _Printer.constant,
+    "arith.cmpi": _Printer.compare,
+    "arith.cmpf": _Printer.compare,
+    "arith.select": _Printer.select,
+    "llvm.call_intrinsic": _Printer.intrinsic,
+    "func.call": _Printer.call,
+    "memref.alloca": _Printer.allocate,
+    "memref.load": _Printer.load,
+    "vector.load": _Printer.load,
+    "memref.store": _Printer.store,
+    "vector.store": _Printer.store,
+    "memref.global": _Printer.global_,
+    "memref.get_global": _Printer.get_global,
+    "memref.atomic_rmw": _Printer.atomic,
+    "vector.broadcast": _Printer.broadcast,
+    "vector.extract": _Printer.extract,
+    "vector.from_elements": lambda printer, operation: printer.line(
+        f"{printer.define(operation.results[0])} = vector.from_elements "
+        f"{printer.list(operation.operands)} : {print_type(operation.results[0].type)}"
+    ),
+    "gpu.shuffle": _Printer.shuffle,
+    "gpu.block_id": _Printer.number,
+    "gpu.thread_id": _Printer.number,
+    "gpu.barrier": _Printer.plain,
+    "scf.yield": _Printer.leave,
+    "func.return": _Printer.leave,
+    "gpu.return": _Printer.leave,
+    "scf.for": _Printer.for_,
+    "scf.while": _Printer.while_,
+    "scf.condition": _Printer.condition,
+    "scf.if": _Printer.if_,
+}

@@ -21,7 +21,6 @@ from loopfuse.base.options import Options, Target, fuel_from_environment, parse_
 from loopfuse.runtime import arrays, cache
 from loopfuse.runtime.arrays import Binding, Match, Signature, read_signature
 from loopfuse.runtime.steps import buffer_bytes
-from loopfuse.signatures import describe_kernel
 
 if TYPE_CHECKING:
     from loopfuse.explain import Explanation
@@ -66,6 +65,8 @@ def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
     hit = cache.get(key)
     if hit is not None:
         return list(hit[0]["kernels"])
+    from loopfuse.signatures import describe_kernel
+
     program = read_program(source, fp)
     described = [describe_kernel(kernel) for kernel in program.kernels]
     if not described:
@@ -107,7 +108,9 @@ class Kernel:
     ) -> None:
         self.source = source
         self.signature: Signature = read_signature(description)
-        self._constants = tuple(one["name"] for one in description["parameters"] if one.get("const"))
+        self.constants: tuple[str, ...] = tuple(
+            one["name"] for one in description["parameters"] if one.get("const")
+        )
         self._fp = fp
         self._reassociate = reassociate
         self._target = parse_target(target) if target else None
@@ -223,7 +226,7 @@ class Kernel:
         constants: dict[str, int] = {}
         sizes: dict[str, int] = {}
         for name, value in given.items():
-            if name in self._constants:
+            if name in self.constants:
                 constants[name] = int(arrays.check_scalar(self.name, name, integers[name], value))
             elif name in self.signature.sizes or name in integers:
                 dtype = integers.get(name, arrays.DType.I64)
@@ -254,7 +257,7 @@ class Kernel:
     def run_matched(self, matched: Match) -> Any:
         """Compile for a matched call, check its preconditions, allocate, run."""
         target = self._target_for(matched)
-        constants = {name: int(matched.values[name]) for name in self._constants}
+        constants = {name: int(matched.values[name]) for name in self.constants}
         bits = index_bits_for(self.signature, matched)
         manifest, launch = self._ready(target, matched, bits, constants)
         if bits == 32 and any(
@@ -340,7 +343,7 @@ class Kernel:
             matched = arrays.match(self.signature, args, kwargs)
             wanted = wanted or self._target_for(matched)
             integers = {n: v for n, v in matched.values.items() if type(v) is int}
-            constants = {name: integers.pop(name) for name in self._constants}
+            constants = {name: integers.pop(name) for name in self.constants}
             sizes = integers
         else:
             constants, sizes = self._split(kwargs)

@@ -1,0 +1,313 @@
+"""The command line: arguments in, one call of a command's body out, errors as exit codes.
+
+Exit codes: 0 all is well; 1 the program, an argument or a file was refused; 2 bad usage; 70 a bug
+of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from loopfuse import __version__
+from loopfuse.base.diagnostics import Diagnostic, InternalError, LoopfuseError
+from loopfuse.commands.common import Common
+
+F = TypeVar("F", bound=Callable[..., Any])
+ISSUES = "https://github.com/loopfuse/loopfuse/issues"
+FILE = click.argument("file", type=click.Path())
+
+
+class _Sizes(click.ParamType):
+    """`H=4096,W=4096` as pairs."""
+
+    name = "N=V,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, int], ...]:
+        if isinstance(value, tuple):
+            return value
+        pairs: dict[str, int] = {}
+        for item in str(value).split(","):
+            name, equals, text = item.partition("=")
+            name = name.strip()
+            try:
+                number = int(text.replace("_", ""))
+            except ValueError:
+                number = None
+            if not equals or not name.isidentifier() or number is None:
+                self.fail(f"{item!r} is not NAME=NUMBER, as in --size H=4096,W=4096", param, ctx)
+            pairs[name] = number
+        return tuple(pairs.items())
+
+
+class _Emit(click.ParamType):
+    """`ptx,mlir` as a tuple of known names."""
+
+    name = "KIND,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        from loopfuse.commands.compile import EMITS
+
+        if isinstance(value, tuple):
+            return value
+        names = tuple(dict.fromkeys(str(value).split(",")))
+        for name in names:
+            if name not in EMITS:
+                self.fail(f"{name!r} is none of {', '.join(EMITS)}", param, ctx)
+        return names
+
+
+def _common(function: F) -> F:
+    """The flags that commands on programs share."""
+    options = [
+        click.option("--kernel", metavar="K", help="Only this kernel of the file."),
+        click.option("--target", metavar="T", help="cpu, sm_80, sm_90, ...  [default: local GPU]"),
+        click.option("--size", "sizes", type=_Sizes(), multiple=True, metavar="H=4096,W=4096",
+                     help="Sizes and integer parameters."),
+        click.option("--fp", type=click.Choice(["fast", "strict"]), default="fast",
+                     help="strict: form no fused multiply-adds."),
+        click.option("--no-reassociate", is_flag=True,
+                     help="Keep the order of every reduction."),
+        click.option("--dump", multiple=True, metavar="STAGE",
+                     help="Print the program after this stage (`all`: after each)."),
+        click.option("--stop-after", metavar="STAGE", help="Compile up to this stage only."),
+        click.option("--time", is_flag=True, help="Print how long each stage took."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _gather(flags: dict[str, Any]) -> Common:
+    """The shared flags as a record, and the pipeline's switches set."""
+    common = Common(
+        kernel=flags["kernel"],
+        target=flags["target"],
+        sizes=tuple(pair for group in flags["sizes"] for pair in group),
+        fp=flags["fp"],
+        reassociate=not flags["no_reassociate"],
+        dump=flags["dump"],
+        stop_after=flags["stop_after"],
+        time=flags["time"],
+    )
+    if common.target is not None:
+        from loopfuse.base.options import parse_target
+
+        parse_target(common.target)
+    if common.dump or common.stop_after or common.time:
+        from loopfuse.commands.stages import watch
+
+        watch(common)
+    return common
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog="Start with: loopfuse run examples/unsharp.lf img=sample:camera amount=1.5",
+)
+@click.version_option(__version__, message="loopfuse %(version)s")
+def cli() -> None:
+    """Plain loops in, one fused and proven kernel out."""
+
+
+@cli.command("compile", epilog="Example: loopfuse compile examples/unsharp.lf --target sm_90")
+@FILE
+@click.option("--emit", type=_Emit(), default=(), metavar="ptx,cubin,llvm,mlir,object,report",
+              help="What to write.  [default: ptx; object for cpu]")
+@click.option("-o", "output", metavar="DIR", help="Where to write.  [default: here]")
+@_common
+def compile_(file: str, emit: tuple[str, ...], output: str | None, **flags: Any) -> None:
+    """Compile FILE to code and a manifest that says how to launch it."""
+    from loopfuse.commands.compile import compile_file
+
+    compile_file(file, _gather(flags), emit, output)
+
+
+@cli.command(
+    epilog="Example: loopfuse run examples/unsharp.lf img=sample:camera amount=1.5 "
+    "--save sharp=sharp.png"
+)
+@FILE
+@click.argument("values", nargs=-1, metavar="NAME=VALUE...")
+@click.option("--save", "saves", multiple=True, metavar="NAME=PATH",
+              help="Save an array as .npy, .npz or an image.")
+@click.option("--seed", default=0, help="For random: values.")
+@_common
+def run(
+    file: str, values: tuple[str, ...], saves: tuple[str, ...], seed: int, **flags: Any
+) -> None:
+    """Run the kernel in FILE.
+
+    A VALUE is a number, a.npy, a.npz:key, an image, sample:camera, random:480,640 or
+    zeros:480,640. NAME may be a size. `out` arrays are made. Images become 0..1 floats, grey for
+    a matrix.
+    """
+    from loopfuse.commands.run import run_file
+
+    run_file(file, _gather(flags), values, saves, seed)
+
+
+@cli.command(epilog="Example: loopfuse explain examples/unsharp.lf --size H=4096,W=4096")
+@FILE
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@_common
+def explain(file: str, form: str, **flags: Any) -> None:
+    """Say what was fused, what was not, and why."""
+    from loopfuse.commands.report import explain_file
+
+    explain_file(file, _gather(flags), form)
+
+
+@cli.command(epilog="Example: loopfuse deps examples/jacobi.lf --size N=4,steps=2 --instances")
+@FILE
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--instances", is_flag=True, help="List the iteration pairs (needs every size).")
+@_common
+def deps(file: str, form: str, instances: bool, **flags: Any) -> None:
+    """List every dependence: what must stay in order."""
+    from loopfuse.commands.report import show_dependences
+
+    show_dependences(file, _gather(flags), form, instances)
+
+
+@cli.command(epilog="Example: loopfuse verify examples/softmax.lf")
+@FILE
+@click.option("--seed", default=0, help="For the random data.")
+@_common
+def verify(file: str, seed: int, **flags: Any) -> None:
+    """Check the schedule, then compare fused, unfused and interpreted runs."""
+    from loopfuse.commands.verify import verify_file
+
+    if not verify_file(file, _gather(flags), seed):
+        raise InternalError(
+            Diagnostic("forms-differ", f"`{file}` does not compute the same in every form")
+        )
+
+
+@cli.command(epilog="Example: loopfuse bench examples/unsharp.lf --size H=4096,W=4096")
+@FILE
+@click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--seed", default=0, help="For random data.")
+@_common
+def bench(file: str, values: tuple[str, ...], seed: int, **flags: Any) -> None:
+    """Time fused against unfused, beside a plain copy of the same bytes."""
+    from loopfuse.commands.bench import bench_file
+
+    bench_file(file, _gather(flags), values, seed)
+
+
+@cli.command(epilog="Example: loopfuse fmt --check examples/unsharp.lf")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file would change.")
+@click.option("--stdout", is_flag=True, help="Print instead of rewriting.")
+def fmt(files: tuple[str, ...], check: bool, stdout: bool) -> None:
+    """Rewrite programs in the one canonical style."""
+    from loopfuse.commands.report import format_file
+
+    results = [format_file(file, check, stdout) for file in files]
+    if check and not all(results):
+        raise SystemExit(1)
+
+
+@cli.command(epilog="Example: loopfuse check examples/unsharp.lf")
+@FILE
+@_common
+def check(file: str, **flags: Any) -> None:
+    """Read FILE and report everything that is wrong with it."""
+    from loopfuse.commands.report import check_file
+
+    check_file(file, _gather(flags))
+
+
+@cli.command(epilog="Example: loopfuse cache --clear")
+@click.option("--clear", is_flag=True, help="Remove every entry.")
+def cache(clear: bool) -> None:
+    """Show (or empty) the disk cache of compiled kernels."""
+    from loopfuse.commands.doctor import clear_cache, show_cache
+
+    clear_cache() if clear else show_cache()
+
+
+@cli.command(epilog="Example: loopfuse doctor")
+def doctor() -> None:
+    """Say what is installed, which GPU there is, and what is missing."""
+    from loopfuse.commands.doctor import doctor as examine
+
+    if not examine():
+        raise SystemExit(1)
+
+
+# --------------------------------------------------------------------------------------- errors
+
+
+def _paint(text: str) -> None:
+    """Print a message to standard error, coloured on a terminal."""
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        from rich.console import Console
+        from rich.text import Text
+
+        shown = Text(text)
+        shown.highlight_regex(r"(?m)^(error|bug)\[[^\]]*\]", "bold red")
+        shown.highlight_regex(r"(?m)^warning\[[^\]]*\]", "bold yellow")
+        shown.highlight_regex(r"(?m)^ *= fix:.*$", "green")
+        shown.highlight_regex(r"\^+", "bold red")
+        Console(stderr=True, soft_wrap=True).print(shown)
+    else:
+        print(text, file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _paint(str(message))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        result = cli.main(args=arguments, prog_name="loopfuse", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader went away, as `head` does: no error, and nothing more to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except InternalError as error:
+        _paint(str(error).replace("error[", "bug[", 1))
+        _paint(f"  = this is a bug in loopfuse: please report it, with this text, at {ISSUES}")
+        return error.exit_code
+    except LoopfuseError as error:
+        _paint(str(error))
+        return error.exit_code
+    except OSError as error:  # standard output that cannot be written, above all
+        _paint(f"error[cannot-write]: {error.strerror or error}")
+        return 1
+    except MemoryError:
+        _paint("error[out-of-memory]: not enough memory")
+        return 1
+    except Exception:
+        traceback.print_exc()
+        _paint(f"bug[unexpected]: please report it, with this text, at {ISSUES}")
+        return InternalError.exit_code
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The `loopfuse` command."""
+    warnings.showwarning = _show_warning
+    raise SystemExit(_run(arguments))

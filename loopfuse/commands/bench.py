@@ -1,0 +1,172 @@
+"""`loopfuse bench`: fused against unfused, beside a plain copy of the same bytes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopfuse.base.options import parse_target
+from loopfuse.commands.common import (
+    Common,
+    known_sizes,
+    open_kernels,
+    random_arguments,
+    refuse,
+    say,
+    split_values,
+)
+from loopfuse.explain import bytes_text
+from loopfuse.kernel import Kernel, default_target
+from loopfuse.runtime.formulas import evaluate
+
+# Without sizes given: the side of an array by its rank, about 64 MiB of f32 each.
+DEFAULT_SIDES = {0: 1, 1: 1 << 24, 2: 4096, 3: 256, 4: 64}
+DEFAULT_STEPS = 8
+SECONDS_EACH = 0.6
+
+
+def bench_file(file: str, common: Common, values: Sequence[str], seed: int) -> None:
+    """Time every chosen kernel on random data and print a table: medians, and bytes a second."""
+    target = parse_target(common.target) if common.target else default_target(for_running=True)
+    if target.is_gpu:
+        from loopfuse.runtime.cuda import need_gpu
+
+        need_gpu()
+    kernels = open_kernels(file, common)
+    if values and len(kernels) > 1:
+        raise refuse("which-kernel", "values need one kernel", "name it with `--kernel`")
+    for kernel in kernels:
+        _bench(kernel, common, values, seed, target.is_gpu)
+
+
+def default_sizes(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
+    """`given`, and for every other size the side of an array of its rank."""
+    ranks: dict[str, int] = {}
+    for parameter in kernel.signature.parameters:
+        for extent in parameter.extents or ():
+            if extent in kernel.signature.sizes:
+                ranks[extent] = max(ranks.get(extent, 0), len(parameter.extents or ()))
+    sizes = {
+        name: DEFAULT_SIDES[min(4, ranks.get(name, 1))]
+        for name in kernel.signature.sizes
+    }
+    for parameter in kernel.signature.parameters:
+        if not parameter.is_array and parameter.dtype.is_integer:
+            sizes[parameter.name] = DEFAULT_STEPS
+    return sizes | dict(given)
+
+
+def _bench(
+    kernel: Kernel, common: Common, values: Sequence[str], seed: int, on_gpu: bool
+) -> None:
+    given = known_sizes(kernel, dict(common.sizes), strict=False)
+    typed = split_values(kernel, values, given, seed) if values else dict(given)
+    for parameter in kernel.signature.parameters:  # sizes that typed arrays fix
+        array = typed.get(parameter.name)
+        if parameter.is_array and array is not None:
+            for extent, actual in zip(parameter.extents or (), array.shape):
+                if extent in kernel.signature.sizes:
+                    given[extent] = actual
+    integers = {name: v for name, v in typed.items() if type(v) is int}
+    sizes = default_sizes(kernel, given | integers)
+    try:
+        arguments = random_arguments(kernel, sizes, seed) | typed
+    except MemoryError:
+        raise refuse(
+            "out-of-memory", f"the arrays of `{kernel.name}` do not fit at {_sizes_text(sizes)}"
+        ) from None
+    unfused = kernel.with_options(fuel=0)
+    clock = _gpu_clock if on_gpu else _cpu_clock
+    ready = _on_gpu(arguments) if on_gpu else arguments
+    numbers = known_sizes(kernel, sizes, strict=False)
+    target = common.target or default_target(for_running=True).name
+    report = kernel.explain(target=target, **numbers).report
+    moved = report.traffic_after.value
+    if moved is None:
+        moved = int(evaluate(report.traffic_after.text, sizes))
+    was = report.traffic_before.value
+    if was is None:
+        was = int(evaluate(report.traffic_before.text, sizes))
+    rows = [
+        ("fused", clock(lambda: kernel(**ready)), moved, report.launches_after),
+        ("unfused", clock(lambda: unfused(**ready)), was, report.launches_before),
+        ("copy", clock(_copy(moved, on_gpu)), moved, ""),
+    ]
+    say(f"{kernel.name}  {report.target}   {_sizes_text(sizes)}")
+    say(f"  {'':<9}{'median':>11}{'moved':>12}{'rate':>13}   launches")
+    for name, seconds, count, launches in rows:
+        rate = f"{bytes_text(int(count / seconds))}/s"
+        say(f"  {name:<9}{_time_text(seconds):>11}{bytes_text(count):>12}{rate:>13}   {launches}")
+    fused, plain, copy = (row[1] for row in rows)
+    say(f"  fused is {plain / fused:.2f} times faster than unfused, {fused / copy:.2f} copies")
+
+
+def _sizes_text(sizes: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def _time_text(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3f} {unit}"
+    return f"{seconds * 1e6:.1f} us"
+
+
+def _cpu_clock(call: Callable[[], Any]) -> float:
+    """The median seconds of a call, after one to warm up."""
+    call()
+    return _median(call, _wall)
+
+
+def _wall(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _gpu_clock(call: Callable[[], Any]) -> float:
+    """The median seconds of device time of a call, after one to warm up."""
+    from loopfuse.runtime.cuda import Timer
+
+    call()
+    timer = Timer()
+
+    def once(run: Callable[[], Any]) -> float:
+        timer.start()
+        run()
+        return timer.stop()
+
+    return _median(call, once)
+
+
+def _median(call: Callable[[], Any], measure: Callable[[Callable[[], Any]], float]) -> float:
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS_EACH
+    while len(times) < 3 or (time.perf_counter() < end and len(times) < 200):
+        times.append(measure(call))
+    return max(statistics.median(times), 1e-9)
+
+
+def _copy(moved: int, on_gpu: bool) -> Callable[[], None]:
+    """A plain copy that reads and writes `moved` bytes together."""
+    half = max(64, moved // 2)
+    source, target = np.ones(half, np.uint8), np.empty(half, np.uint8)
+    if not on_gpu:
+        return lambda: np.copyto(target, source)
+    from loopfuse.runtime.cuda import DeviceArray, copy_device
+
+    there, here = DeviceArray(target), DeviceArray(source)
+    return lambda: copy_device(there, here, half)
+
+
+def _on_gpu(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    from loopfuse.runtime.cuda import DeviceArray
+
+    return {
+        name: DeviceArray(value) if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }

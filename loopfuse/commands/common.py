@@ -1,0 +1,206 @@
+"""What commands share: choosing kernels, sizes on the command line, arguments, saying things."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.kernel import Kernel, Kernels, load_all, read_source
+from loopfuse.runtime.arrays import Value, allocate_outputs, match
+from loopfuse.runtime.cache import write_atomically
+from loopfuse.runtime.formulas import evaluate
+from loopfuse.runtime.samples import random_array, read_value
+from loopfuse.runtime.views import numpy_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The flags that most commands take."""
+
+    kernel: str | None = None
+    target: str | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
+    fp: str = "fast"
+    reassociate: bool = True
+    dump: tuple[str, ...] = ()
+    stop_after: str | None = None
+    time: bool = False
+
+
+def refuse(code: str, message: str, fix: str = "") -> UserError:
+    """A UserError with no place in a program."""
+    return UserError(Diagnostic(code, message, fix=fix))
+
+
+def open_kernels(file: str, common: Common) -> list[Kernel]:
+    """The kernels of `file` that `--kernel` names, or all of them."""
+    kernels: Kernels = load_all(
+        read_source(file), fp=common.fp, reassociate=common.reassociate, target=common.target
+    )
+    if common.kernel is None:
+        return list(kernels.values())
+    if common.kernel not in kernels:
+        raise refuse(
+            "unknown-kernel",
+            f"`{file}` has no kernel `{common.kernel}`",
+            f"it has {', '.join(kernels)}",
+        )
+    return [kernels[common.kernel]]
+
+
+def open_kernel(file: str, common: Common) -> Kernel:
+    """The one kernel meant; UserError[which-kernel] where a file has several and none is named."""
+    kernels = open_kernels(file, common)
+    if len(kernels) > 1:
+        names = ", ".join(kernel.name for kernel in kernels)
+        raise refuse(
+            "which-kernel",
+            f"`{file}` has {len(kernels)} kernels: {names}",
+            f"name one: `--kernel {kernels[0].name}`",
+        )
+    return kernels[0]
+
+
+def known_sizes(kernel: Kernel, sizes: Mapping[str, int], strict: bool = True) -> dict[str, int]:
+    """Those of `sizes` that `kernel` has; with `strict` an unknown one is a UserError."""
+    integers = [
+        p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
+    ]
+    known = [*kernel.signature.sizes, *integers]
+    unknown = [name for name in sizes if name not in known]
+    if unknown and strict:
+        raise refuse(
+            "unknown-argument",
+            f"`{kernel.name}` has no size or integer parameter `{unknown[0]}`",
+            f"it has {', '.join(known)}" if known else "",
+        )
+    return {name: value for name, value in sizes.items() if name in known}
+
+
+# ---------------------------------------------------------------------------------- arguments
+
+
+def split_values(
+    kernel: Kernel, values: Sequence[str], sizes: Mapping[str, int], seed: int
+) -> dict[str, Any]:
+    """`NAME=VALUE` texts (and `--size`) as keyword arguments on NumPy."""
+    parameters = {p.name: p for p in kernel.signature.parameters}
+    found: dict[str, Any] = dict(known_sizes(kernel, sizes))
+    given: set[str] = set()
+    for item in values:
+        name, equals, text = item.partition("=")
+        if not equals or not name:
+            raise refuse(
+                "bad-value", f"`{item}` is not NAME=VALUE", f"write `{item or 'NAME'}=...`"
+            )
+        if name in given:
+            raise refuse("doubled-argument", f"`{name}` is given twice")
+        given.add(name)
+        if name in parameters:
+            found[name] = read_value(text, parameters[name], seed)
+        elif name in kernel.signature.sizes:
+            if not text.isdecimal():
+                raise refuse("bad-value", f"`{item}`: the size `{name}` is a whole number")
+            found[name] = int(text)
+        else:
+            names = ", ".join([*parameters, *kernel.signature.sizes])
+            raise refuse(
+                "unknown-argument",
+                f"`{kernel.name}` has no parameter or size `{name}`",
+                f"its parameters and sizes are {names}",
+            )
+    return found
+
+
+def random_arguments(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """Random arrays for these sizes (`out` arrays too, so that untouched elements show), and for
+    scalars `sizes`' value where it has one, else a small number that depends on the seed."""
+    generator = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for parameter in kernel.signature.parameters:
+        if parameter.extents is not None:
+            shape = tuple(int(evaluate(extent, sizes)) for extent in parameter.extents)
+            found[parameter.name] = random_array(shape, parameter.dtype, parameter.name, seed)
+        elif parameter.name in sizes:
+            found[parameter.name] = sizes[parameter.name]
+        elif parameter.dtype.is_float:
+            found[parameter.name] = float(np.float32(generator.random() + 0.5))
+        elif parameter.dtype.is_integer:
+            found[parameter.name] = int(generator.integers(1, 5))
+        else:
+            found[parameter.name] = bool(generator.integers(0, 2))
+    taken = {extent for p in kernel.signature.parameters for extent in p.extents or ()}
+    found.update({n: sizes[n] for n in kernel.signature.sizes if n not in taken})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: every array by name (as NumPy, after the run), sizes and scalars, and
+    which arrays were allocated for it."""
+
+    arrays: dict[str, Any]
+    values: dict[str, Value]
+    allocated: tuple[str, ...]
+
+
+def run_kernel(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> Run:
+    """Run on NumPy arguments, on the GPU through arrays of our own."""
+    matched = match(kernel.signature, (), arguments)
+    # Allocated here and not by the call, so that the command can name and save them.
+    binding = allocate_outputs(matched)
+    allocated = tuple(parameter.name for parameter in matched.omitted)
+    arrays = {p.name: arguments.get(p.name) for p in kernel.signature.parameters if p.is_array}
+    arrays.update(zip(allocated, binding.outputs))
+    call = dict(arguments) | arrays
+    if not on_gpu:
+        kernel(**call)
+        return Run(arrays, matched.values, allocated)
+    from loopfuse.runtime.cuda import DeviceArray
+
+    device = {name: DeviceArray(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    kernel(**(call | device))
+    written = {p.name for p in kernel.signature.parameters if p.mode != "in"}
+    results = {
+        name: device[name].download() if name in written else array
+        for name, array in arrays.items()
+    }
+    return Run(results, matched.values, allocated)
+
+
+def empty_like(kernel: Kernel, name: str, sizes: Mapping[str, int]) -> Any:
+    """Zeros for array parameter `name` at these sizes."""
+    parameter = next(p for p in kernel.signature.parameters if p.name == name)
+    shape = tuple(int(evaluate(extent, sizes)) for extent in parameter.extents or ())
+    return np.zeros(shape, numpy_dtype(parameter.dtype))
+
+
+# --------------------------------------------------------------------------------------- saying
+
+
+def say(text: str = "") -> None:
+    """Print a line to standard output; plain text, the same on a terminal and in a pipe."""
+    print(text)
+
+
+def is_terminal() -> bool:
+    """Colours are wanted: standard output is a terminal and NO_COLOR is unset."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def write_file(path: Path, data: bytes | str) -> None:
+    """Write a file whole or not at all; UserError[cannot-write] naming it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data.encode() if isinstance(data, str) else data)
+    except OSError as error:
+        raise refuse(
+            "cannot-write", f"cannot write `{path}`: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,105 @@
+"""`loopfuse compile`: code and a manifest into files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from loopfuse.base.artifact import Artifact
+from loopfuse.base.options import Target, parse_target
+from loopfuse.commands.common import (
+    Common,
+    known_sizes,
+    open_kernels,
+    refuse,
+    say,
+    write_file,
+)
+from loopfuse.kernel import Kernel, default_target
+from loopfuse.runtime.formulas import evaluate, names_in
+
+EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "report")
+TYPICAL_SIZE = 4096
+
+
+def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str | None) -> None:
+    """Compile the chosen kernels of `file` and write what `emit` names under `output`.
+
+    Everything is compiled before the first file is written.
+    """
+    target = parse_target(common.target) if common.target else default_target(for_running=False)
+    wanted = emit or (("ptx",) if target.is_gpu else ("object",))
+    for name, for_gpu in (("ptx", True), ("cubin", True), ("object", False)):
+        if name in wanted and target.is_gpu is not for_gpu:
+            kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
+            raise refuse("bad-emit", f"`--emit {name}` needs {kind}, and this is {target.name}")
+    kernels = open_kernels(file, common)
+    texts = {name for name in wanted if name != "report"}
+    if "mlir" in texts:
+        texts.add("affine")
+    texts.add("ptx" if target.is_gpu else "object")
+    sizes = dict(common.sizes)
+    for name in sizes:
+        if not any(name in known_sizes(kernel, sizes, strict=False) for kernel in kernels):
+            known_sizes(kernels[0], {name: sizes[name]})
+    made = [
+        (
+            kernel,
+            kernel.compile(
+                target.name, emit=frozenset(texts), **known_sizes(kernel, sizes, strict=False)
+            ),
+        )
+        for kernel in kernels
+    ]
+    stem = Path(file).stem
+    several = len(made) > 1
+    folder = Path(output) if output else Path()
+    for kernel, artifact in made:
+        name = f"{stem}.{kernel.name}" if several else stem
+        files = _files(name, artifact, wanted, target)
+        for path, data in files.items():
+            write_file(folder / path, data)
+        say(_summary(kernel, artifact, [str(folder / path) for path in files]))
+
+
+def _files(
+    stem: str, artifact: Artifact, wanted: tuple[str, ...], target: Target
+) -> dict[str, str | bytes]:
+    """File name -> contents, for one kernel."""
+    files: dict[str, str | bytes] = {}
+    if "ptx" in wanted:
+        files[f"{stem}.ptx"] = artifact.ptx
+    if "cubin" in wanted:
+        files[f"{stem}.cubin"] = artifact.cubin
+    if "object" in wanted:
+        files[f"{stem}.o"] = artifact.object
+    if "llvm" in wanted:
+        files[f"{stem}.ll"] = artifact.llvm
+    if "mlir" in wanted:
+        files[f"{stem}.affine.mlir"] = artifact.affine_mlir
+        files[f"{stem}.fused.mlir"] = artifact.fused_mlir
+        files[f"{stem}.mlir"] = artifact.mlir
+    if "report" in wanted:
+        files[f"{stem}.report.json"] = json.dumps(artifact.report, indent=2) + "\n"
+    files[f"{stem}.json"] = json.dumps(artifact.manifest, indent=2) + "\n"
+    empty = [name for name, data in files.items() if not data]
+    if empty:
+        raise refuse("bad-emit", f"`{empty[0]}` cannot be made for {target.name} here")
+    return files
+
+
+def _summary(kernel: Kernel, artifact: Artifact, files: list[str]) -> str:
+    """One line: launches, traffic, files."""
+    report = artifact.report
+    launches = report["launches"]
+    line = f"{kernel.name}  {artifact.target}  launches {launches['before']} -> {launches['after']}"
+    before, after = report["traffic"]["before"], report["traffic"]["after"]
+    texts = (before["bytes"], after["bytes"])
+    values = {name: TYPICAL_SIZE for text in texts for name in names_in(text)}
+    if before["value"] is not None and after["value"] is not None:
+        amounts = (before["value"], after["value"])
+    else:
+        amounts = tuple(int(evaluate(text, values)) for text in texts)
+    if amounts[1] > 0 and amounts[0] > amounts[1]:
+        line += f"  {amounts[0] / amounts[1]:.1f} times less traffic"
+    return f"{line}  {' '.join(files)}"

@@ -1,0 +1,48 @@
+"""`kernel.reference`: the program itself, interpreted on NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from loopfuse.kernel import Kernel
+from loopfuse.runtime import arrays
+
+
+def interpret(kernel: Kernel, binding: arrays.Binding) -> None:
+    """Run the kernel's program on the bound (NumPy) arrays with the interpreter, in place."""
+    from loopfuse.lang.interp import interpret as run
+
+    constants = {name: int(binding.values[name]) for name in kernel.constants}
+    program = kernel.program(constants or None).kernel(kernel.name)
+    found: dict[str, Any] = {name: np.asarray(v.owner) for name, v in binding.views.items()}
+    sizes = {name: int(binding.values[name]) for name in kernel.signature.sizes}
+    scalars = {name: value for name, value in binding.values.items() if name not in sizes}
+    results: Mapping[str, Any] = run(
+        program, found | scalars, sizes, math=math_functions()
+    )
+    for name, result in results.items():
+        found[name][...] = result
+
+
+def math_functions() -> Mapping[str, Callable[..., Any]] | None:
+    """Our math functions with the compiled code's bits, from the pipeline that knows them."""
+    from loopfuse import pipeline
+
+    return pipeline.scalar_math()
+
+
+def reference_of(kernel: Kernel) -> Callable[..., Any]:
+    """A function that takes what `kernel` takes (NumPy arrays) and does what it means, slowly:
+    writes the same arrays, returns the omitted `out` arrays."""
+
+    def reference(*args: Any, **kwargs: Any) -> Any:
+        binding = arrays.allocate_outputs(arrays.match(kernel.signature, args, kwargs))
+        interpret(kernel, binding)
+        return binding.result
+
+    reference.__name__ = reference.__qualname__ = kernel.name
+    reference.__doc__ = f"`{kernel.name}` of {kernel.source.name}, interpreted."
+    return reference

@@ -1,0 +1,139 @@
+"""`loopfuse explain`, `deps`, `check` and `fmt`: what was decided, and what was read."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from loopfuse.base.diagnostics import Source
+from loopfuse.commands.common import (
+    Common,
+    known_sizes,
+    open_kernels,
+    refuse,
+    say,
+    write_file,
+)
+from loopfuse.explain import render_text
+from loopfuse.explain_html import render_page
+from loopfuse.kernel import Kernel, read_program, read_source
+
+
+def _sizes_for(kernels: list[Kernel], common: Common) -> list[dict[str, int]]:
+    """Each kernel's own of the sizes given; a size that no kernel has is refused."""
+    sizes = dict(common.sizes)
+    strict = len(kernels) == 1
+    chosen = [known_sizes(kernel, sizes, strict) for kernel in kernels]
+    unknown = [name for name in sizes if not any(name in one for one in chosen)]
+    if unknown:
+        known_sizes(kernels[0], {unknown[0]: sizes[unknown[0]]})
+    return chosen
+
+
+def explain_file(file: str, common: Common, form: str) -> None:
+    """Print the report of each chosen kernel as `text`, `json` or `html`."""
+    kernels = open_kernels(file, common)
+    reports = [
+        kernel.explain(target=common.target, **sizes).report
+        for kernel, sizes in zip(kernels, _sizes_for(kernels, common))
+    ]
+    if form == "html":
+        say(render_page(reports).rstrip("\n"))
+    elif form == "json":
+        data: Any = [report.to_dict() for report in reports]
+        say(json.dumps(data if len(data) > 1 else data[0], indent=2))
+    else:
+        say("\n\n\n".join(render_text(report) for report in reports))
+
+
+def show_dependences(file: str, common: Common, form: str, instances: bool) -> None:
+    """Print every dependence of each chosen kernel."""
+    kernels = open_kernels(file, common)
+    chosen = _sizes_for(kernels, common)
+    if instances:
+        for kernel, sizes in zip(kernels, chosen):
+            missing = [name for name in kernel.signature.sizes if name not in sizes]
+            if missing:
+                raise refuse(
+                    "missing-size",
+                    f"`--instances` needs every size, and `{missing[0]}` is not given",
+                    f"add `--size {missing[0]}=6`",
+                )
+    found = [
+        kernel.dependences(sizes, instances=instances) for kernel, sizes in zip(kernels, chosen)
+    ]
+    if form == "json":
+        say(json.dumps(found if len(found) > 1 else found[0]))
+    else:
+        say("\n\n".join(dependences_text(one) for one in found))
+
+
+def dependences_text(data: dict[str, Any]) -> str:
+    """The `deps` JSON as a table; with instances, those of each under its row."""
+    head = ("kind", "array", "from", "to", "distance", "direction", "carried by", "")
+    rows: list[tuple[str, ...]] = []
+    pairs: list[list[Any]] = []
+    for one in data["dependences"]:
+        distance = [("*" if d is None else str(d)) for d in one["distance"]]
+        notes = ["reduction"] if one["reduction"] else []
+        notes += [] if one["exact"] else ["may"]
+        rows.append(
+            (
+                one["kind"],
+                one["array"],
+                f"{one['source']['statement']} line {one['source']['line']}",
+                f"{one['sink']['statement']} line {one['sink']['line']}",
+                f"({', '.join(distance)})",
+                f"({', '.join(one['direction'])})",
+                one["carried_by"] or "none",
+                ", ".join(notes),
+            )
+        )
+        pairs.append(one.get("pairs", []))
+    if not rows:
+        return f"{data['kernel']}  no dependences"
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = [f"{data['kernel']}  {len(rows)} dependence{'s' if len(rows) != 1 else ''}", ""]
+    for number, row in enumerate([head, *rows]):
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
+        lines.append(f"  {cells}".rstrip())
+        if number:
+            lines += [f"      {source} -> {sink}" for source, sink in pairs[number - 1]]
+    return "\n".join(lines)
+
+
+def check_file(file: str, common: Common) -> None:
+    """Read and check `file`; print its warnings, and one line when it is right."""
+    source = read_source(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        program = read_program(source, common.fp)
+    count = len(program.kernels)
+    say(f"{file}: {count} kernel{'' if count == 1 else 's'}, no errors")
+
+
+def format_file(file: str, check: bool, to_stdout: bool) -> bool:
+    """Rewrite `file` in the canonical style (or print it, or only check); True when it was in
+    that style already."""
+    source = read_source(file)
+    text = format_source(source)
+    same = text == source.text
+    if to_stdout:
+        print(text, end="")
+    elif check:
+        if not same:
+            say(f"{file}: would be reformatted")
+    elif not same:
+        write_file(Path(file), text)
+        say(f"{file}: reformatted")
+    return same
+
+
+def format_source(source: Source) -> str:
+    """The program's text in the canonical style, comments kept."""
+    from loopfuse.frontend.lf import parse
+    from loopfuse.lang.format import format_module
+
+    return format_module(parse(source))

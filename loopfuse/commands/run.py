@@ -1,0 +1,52 @@
+"""`loopfuse run`: one call of a kernel on values from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopfuse.base.options import parse_target
+from loopfuse.commands.common import Common, open_kernel, refuse, run_kernel, say, split_values
+from loopfuse.explain import render_summary
+from loopfuse.kernel import default_target
+from loopfuse.runtime.samples import describe_array, save_array
+
+
+def run_file(
+    file: str, common: Common, values: Sequence[str], saves: Sequence[str], seed: int
+) -> None:
+    """Run the kernel of `file`, print the fusion summary and each result, save what is asked."""
+    kernel = open_kernel(file, common)
+    target = parse_target(common.target) if common.target else default_target(for_running=True)
+    if target.is_gpu:
+        from loopfuse.runtime.cuda import need_gpu
+
+        need_gpu()
+    arrays = [p.name for p in kernel.signature.parameters if p.is_array]
+    wanted: list[tuple[str, str]] = []
+    for item in saves:
+        name, equals, path = item.partition("=")
+        if not equals or not path:
+            raise refuse("bad-value", f"`--save {item}` is not NAME=PATH")
+        if name not in arrays:
+            raise refuse(
+                "unknown-argument",
+                f"`{kernel.name}` has no array `{name}` to save",
+                f"its arrays are {', '.join(arrays)}",
+            )
+        wanted.append((name, path))
+    arguments = split_values(kernel, values, dict(common.sizes), seed)
+    done = run_kernel(kernel, arguments, target.is_gpu)
+    integers = {
+        name: value
+        for name, value in done.values.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+    say(render_summary(kernel.explain(target=target.name, **integers).report))
+    say()
+    written = [p.name for p in kernel.signature.parameters if p.mode != "in"]
+    for name in written:
+        say(f"  {name:<9} {describe_array(done.arrays[name])}")
+    for name, path in wanted:
+        save_array(path, name, done.arrays[name])
+        say(f"  {'Saved':<9} {name} as {path}")
+

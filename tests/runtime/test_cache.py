@@ -1,0 +1,78 @@
+"""The disk cache: what goes in comes out, a damaged entry is a miss, and it stays small."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from loopfuse.runtime import cache
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("LOOPFUSE_CACHE", raising=False)
+    monkeypatch.delenv("LOOPFUSE_DEBUG", raising=False)
+    return tmp_path / "cache"
+
+
+def test_round_trip() -> None:
+    key = cache.key_of("a", 1)
+    assert cache.get(key) is None
+    cache.put(key, {"n": 3, "text": "héllo\n"}, {"object": b"\0\1\n", "empty": b"", "b": b"xyz"})
+    assert cache.get(key) == (
+        {"n": 3, "text": "héllo\n"}, {"object": b"\0\1\n", "empty": b"", "b": b"xyz"}
+    )  # fmt: skip
+    assert cache.stats().entries == 1
+
+
+def test_keys_depend_on_every_part() -> None:
+    keys = {cache.key_of("a", "b"), cache.key_of("ab"), cache.key_of("a", "c"), cache.key_of("a")}
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize("cut", [0, 10, 64, 70, -1])
+def test_a_damaged_entry_is_a_miss(folder: Path, cut: int) -> None:
+    key = cache.key_of("x")
+    cache.put(key, {"n": 3}, {"b": b"data"})
+    (file,) = folder.rglob("*.loopfuse")
+    file.write_bytes(file.read_bytes()[:cut])
+    assert cache.get(key) is None
+    assert cache.stats().entries == 0
+
+
+def test_a_directory_that_cannot_be_made_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "file" / "below"))
+    cache.put(cache.key_of("x"), {})
+    assert cache.get(cache.key_of("x")) is None
+
+
+def test_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.put(cache.key_of("x"), {})
+    monkeypatch.setenv("LOOPFUSE_CACHE", "0")
+    assert cache.get(cache.key_of("x")) is None
+    assert not cache.stats().enabled
+
+
+def test_the_oldest_go_first() -> None:
+    keys = [cache.key_of(k) for k in range(4)]
+    for age, key in enumerate(keys):
+        cache.put(key, {}, {"b": bytes(1000)})
+        os.utime(cache._path(key), (1000 + age, 1000 + age))
+    assert cache.get(keys[0]) is not None  # used now
+    cache.prune(2500)
+    assert [cache.get(key) is not None for key in keys] == [True, False, False, True]
+    assert cache.clear() == 2 and cache.stats().entries == 0
+
+
+def test_atomic_writes_leave_no_temporary_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        cache.write_atomically(tmp_path / "taken", b"data")
+    cache.write_atomically(tmp_path / "fine", b"data")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fine", "taken"]

@@ -11,13 +11,14 @@ from lark import Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from loopfuse.base.diagnostics import Diagnostic
 from loopfuse.frontend.lf_place import Place
 from loopfuse.frontend.lf_rules_layout import LAYOUT_RULES
+from loopfuse.frontend.lf_rules_ranges import RANGE_RULES
 from loopfuse.frontend.lf_rules_words import WORD_RULES
 
 
 def explain_error(error: UnexpectedInput, text: str, keywords: frozenset[str]) -> Diagnostic:
     """The diagnostic for what Lark refused in `text`."""
     place = _place(error, text, keywords)
-    for rule in (*WORD_RULES, *LAYOUT_RULES):
+    for rule in (*WORD_RULES, *RANGE_RULES, *LAYOUT_RULES):
         diagnostic = rule(place)
         if diagnostic is not None:
             return diagnostic

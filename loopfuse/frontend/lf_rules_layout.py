@@ -11,6 +11,7 @@ from loopfuse.base.diagnostics import Diagnostic, Label, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.lf_place import Place, Word
 from loopfuse.frontend.lf_rules_words import Rule
+from loopfuse.frontend.lf_transform import EDGE_MODES
 
 _DTYPES = frozenset(dtype.value for dtype in DType)
 _HEADERS = frozenset({"kernel", "func", "for", "if", "elif", "else", "parallel", "fuse", "nofuse"})
@@ -20,96 +21,16 @@ _ONLY_DEDENT = frozenset({"_DEDENT"})
 _ONLY_BRACKET = frozenset({"LSQB"})
 
 
-def python_range(place: Place) -> Diagnostic | None:
-    """`for i in range(n):`"""
-    if "RANGE" not in place.accepts:
-        return None
-    words = place.words
-    start = place.index - 1
-    while start > 0 and words[start].text != "in":
-        start -= 1
-    if words[start + 1].text != "range" or words[start + 2].text != "(":
-        return None
-    call, end = words[start + 1], place.before
-    arguments = _arguments(place, start + 3)
-    lower, upper = ("0", arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
-    step = f" step {arguments[2]}" if len(arguments) > 2 else ""
-    return Diagnostic(
-        "python-range",
-        "a range is written `a..b`, not `range(a, b)`",
-        call.span.to(end.span),
-        fix=f"write `{lower}..{upper}{step}`",
-    )
-
-
-def _arguments(place: Place, start: int) -> list[str]:
-    """The arguments of the call whose first argument is word `start`, as they were written."""
-    parts: list[str] = []
-    depth, first = 0, place.words[start].offset
-    for word in place.words[start:]:
-        if depth == 0 and word.text in (",", ")"):
-            parts.append(place.text[first : word.offset].strip())
-            first = word.offset + 1
-            if word.text == ")":
-                break
-        depth += (word.text in ("(", "[")) - (word.text in (")", "]"))
-    return parts
-
-
-def ranges(place: Place) -> Diagnostic | None:
-    """Other ways to write a loop's range."""
-    found, before = place.found, place.before
-    if place.is_layout:
-        if "RANGE" in place.accepts:
-            return _no_end(place)
-        return None
-    if found.text == "..." or (found.text == ".." and before.text == "."):
-        return Diagnostic("range-dots", "a range has two dots", found.span, fix="write `a..b`")
-    if found.text == "..=" or (found.text == "=" and before.text == ".."):
-        fix = "write `a..b+1`: the end is not part of the range"
-        return Diagnostic("inclusive-range", "there is no inclusive range", found.span, fix=fix)
-    if found.text == "..=":
-        return None
-    if "IN" in place.accepts and before.is_name and "RPAR" not in place.accepts:
-        message = f"`{before.text}` needs a range of its own"
-        fix = f"write `{before.text} in a..b`"
-        if place.opening:
-            fix = "end the ranges in `:`, as in `sum(i in a..b: x[i])`"
-        return Diagnostic("missing-range", message, before.span, fix=fix)
-    if before.text == "for" and found.text == "(":
-        fix = "write `for i in a..b:`"
-        return Diagnostic(
-            "bracketed-header", "a loop's header has no brackets", found.span, fix=fix
-        )
-    if "RANGE" in place.accepts and found.text in (":", ","):
-        return _no_end(place)
-    return None
-
-
-def _no_end(place: Place) -> Diagnostic:
-    found, before = place.found, place.before
-    start = place.index - 1
-    while start > 0 and place.words[start].text != "in":
-        start -= 1
-    lower = place.text[place.words[start + 1].offset : before.offset + len(before.text)]
-    following = place.word_at(1)
-    if not place.is_layout and found.text == ":" and following.line == found.line:
-        message, fix = "a range is written with two dots", f"write `{lower}..{following.text}`"
-        return Diagnostic("range-dots", message, found.span, fix=fix)
-    return Diagnostic(
-        "range-end",
-        "a loop runs over a range, and this one has no end",
-        before.after,
-        fix=f"write `0..{lower}` to count up to `{lower}`",
-    )
-
-
 def equals(place: Place) -> Diagnostic | None:
     """`=` where it cannot assign."""
     found = place.found
     if place.is_layout or found.text != "=":
         return None
     words = place.line_words
+    if place.opening and words[0] in ("kernel", "func"):
+        message = "parameters have no default values"
+        fix = "remove the value, and give it in the call"
+        return Diagnostic("default-value", message, found.span, fix=fix)
     if place.opening and place.opening[-1].text == "(":
         return Diagnostic(
             "keyword-argument",
@@ -304,6 +225,10 @@ def subscripts(place: Place) -> Diagnostic | None:
     if place.word_at(-2).text == "." and place.accepts == _ONLY_BRACKET:
         whole = place.word_at(-3).span.to(before.span)
         name = f"{place.word_at(-3).text}.{before.text}"
+        if found.text == "(" and not place.is_layout and before.text in EDGE_MODES:
+            message = f"`.{before.text}` is an edge mode, not a function"
+            fix = f"write `{name}[...]`"
+            return Diagnostic("attribute", message, found.span, fix=fix)
         return Diagnostic(
             "attribute",
             f"`{name}` is not a value",
@@ -321,6 +246,21 @@ def subscripts(place: Place) -> Diagnostic | None:
     if found.text == ":" and place.opening and place.opening[-1].text == "[":
         fix = "loop over the elements: `for i in a..b:`"
         return Diagnostic("slice", "slices are not part of this language", found.span, fix=fix)
+    return None
+
+
+def array_variables(place: Place) -> Diagnostic | None:
+    """`let x: f32[N] = 0.0`, `temp t: f32`"""
+    first = place.first.text
+    is_typed = first in ("let", "var") and place.line_words[2:3] == (":",)
+    if is_typed and not place.is_layout and place.found.text == "[":
+        message = f"a `{first}` holds one value"
+        fix = f"write `temp {place.line_words[1]}: ...` for an array, and fill it in a loop"
+        return Diagnostic("array-variable", message, place.found.span, fix=fix)
+    if first == "temp" and place.accepts == _ONLY_BRACKET:
+        message = "a `temp` is an array and needs its extents"
+        fix = "write `temp t: f32[N]`, or `var` for one value"
+        return Diagnostic("array-variable", message, place.before.after, fix=fix)
     return None
 
 
@@ -349,8 +289,6 @@ def incomplete(place: Place) -> Diagnostic | None:
 
 
 LAYOUT_RULES: tuple[Rule, ...] = (
-    python_range,
-    ranges,
     equals,
     statements,
     tuple_assignment,
@@ -358,5 +296,6 @@ LAYOUT_RULES: tuple[Rule, ...] = (
     items,
     blocks,
     subscripts,
+    array_variables,
     incomplete,
 )

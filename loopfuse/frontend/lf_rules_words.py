@@ -45,6 +45,12 @@ def bad_character(place: Place) -> Diagnostic | None:
     span = Span(line, column, line, column + 1)
     if place.found.text in _OPERATORS:
         return _unknown_operator(place.found)
+    if character == "@" and place.found.starts_line:
+        message = "there are no decorators"
+        return Diagnostic("unknown-statement", message, span, fix="remove it")
+    if character in "{}" and place.first.text == "const":
+        message = "tables are not put in `{ }`"
+        return Diagnostic("curly-bracket", message, span, fix="write `[1, 2, 3]`")
     if character in _CHARACTERS:
         code, message, fix = _CHARACTERS[character]
         return Diagnostic(code, message, span, fix=fix)
@@ -86,6 +92,9 @@ _OPERATORS = {
 def unknown_operator(place: Place) -> Diagnostic | None:
     """An operator of another language."""
     found, before = place.found, place.before
+    if not place.is_layout and found.text == "=>" and "ARROW" in place.accepts:
+        message = "`=>` is not an operator"
+        return Diagnostic("unknown-operator", message, found.span, fix="write `->`")
     if not place.is_layout and found.text in _OPERATORS:
         return _unknown_operator(found)
     if before.text in ("++", "--") and (place.is_layout or found.text in (")", "]")):
@@ -209,6 +218,36 @@ def duplicate_mode(place: Place) -> Diagnostic | None:
     )
 
 
+def misplaced_word(place: Place) -> Diagnostic | None:
+    """`a: out f32[N]`, `const S: i64` as a parameter, `func` in a kernel, `for` behind a `:`."""
+    found, before, first = place.found, place.before, place.first
+    if place.is_layout:
+        return None
+    in_header = first.text in ("kernel", "func") and bool(place.opening)
+    if in_header and found.text in ("in", "out", "inout") and before.text == ":":
+        name = place.word_at(-2).text
+        message = f"`{found.text}` stands before the parameter's name"
+        fix = f"write `{found.text} {name}: ...`"
+        return Diagnostic("misplaced-word", message, found.span, fix=fix)
+    following = place.word_at(1)
+    if in_header and found.text == "const" and following.is_name and before.text in ("(", ","):
+        message = "`const` stands before the parameter's type"
+        fix = f"write `{following.text}: const i64`"
+        return Diagnostic("misplaced-word", message, found.span, fix=fix)
+    if found.text in ("kernel", "func", "const") and place.wants_statement and following.is_name:
+        message = f"a `{found.text}` stands outside of kernels"
+        fix = "move it to the first column"
+        return Diagnostic("misplaced-word", message, found.span, fix=fix)
+    starts_block = found.text in ("for", "if", "parallel", "fuse", "nofuse")
+    if starts_block and before.text == ":" and not found.starts_line:
+        message = f"a `{found.text}` starts a line of its own"
+        fix = "move it to the next line, indented by 4 spaces more"
+        if found.text in ("for", "parallel") and first.text in ("for", "parallel"):
+            fix = "put both iterators in one header: `for i in a..b, j in c..d:`"
+        return Diagnostic("header-on-line", message, found.span, fix=fix)
+    return None
+
+
 _STATEMENT_WORDS = frozenset(
     {"kernel", "func", "const", "for", "let", "var", "temp", "swap", "assume", "fuse", "nofuse"}
     | {"parallel", "return", "elif"}
@@ -266,6 +305,7 @@ WORD_RULES: tuple[Rule, ...] = (
     bad_number,
     duplicate_mode,
     brackets,
+    misplaced_word,
     keyword_as_name,
     unknown_operator,
 )

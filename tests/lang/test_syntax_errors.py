@@ -6,11 +6,12 @@ The rendered texts are part of the interface: change one here on purpose, or not
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from loopfuse.base.diagnostics import Source, UserError
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf import keywords, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -1760,6 +1761,231 @@ error[unopened-bracket]: `)` closes no bracket
   = fix: remove it
 """,
     ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    let x: f32[N] = 3
+""",
+        """\
+error[array-variable]: a `let` holds one value
+ --> k.lf:2:15
+  |
+2 |     let x: f32[N] = 3
+  |               ^
+  = fix: write `temp x: ...` for an array, and fill it in a loop
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    temp t: f32
+""",
+        """\
+error[array-variable]: a `temp` is an array and needs its extents
+ --> k.lf:2:16
+  |
+2 |     temp t: f32
+  |                ^
+  = fix: write `temp t: f32[N]`, or `var` for one value
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    for i in 0 to N:
+        a = 1
+""",
+        """\
+error[range-dots]: a range is written with two dots
+ --> k.lf:2:16
+  |
+2 |     for i in 0 to N:
+  |                ^^
+  = fix: write `a..b`
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    if (a < b) {
+        a = 1
+""",
+        """\
+error[curly-bracket]: blocks are not put in `{ }`
+ --> k.lf:2:16
+  |
+2 |     if (a < b) {
+  |                ^
+  = fix: end the header in `:` and indent
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    a[i] = sum(b[k] for k in range(N))
+""",
+        """\
+error[python-generator]: a reduction's ranges stand before its value
+ --> k.lf:2:21
+  |
+2 |     a[i] = sum(b[k] for k in range(N))
+  |                     ^^^
+  = fix: write `sum(k in a..b: x[k])`
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    a[i] = x.clamp(i, j)
+""",
+        """\
+error[attribute]: `.clamp` is an edge mode, not a function
+ --> k.lf:2:19
+  |
+2 |     a[i] = x.clamp(i, j)
+  |                   ^
+  = fix: write `x.clamp[...]`
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    const K = 3
+""",
+        """\
+error[misplaced-word]: a `const` stands outside of kernels
+ --> k.lf:2:5
+  |
+2 |     const K = 3
+  |     ^^^^^
+  = fix: move it to the first column
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    func f(a: f32) -> f32: return a
+""",
+        """\
+error[misplaced-word]: a `func` stands outside of kernels
+ --> k.lf:2:5
+  |
+2 |     func f(a: f32) -> f32: return a
+  |     ^^^^
+  = fix: move it to the first column
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    for i in 0..N: for j in 0..M: a = 1
+""",
+        """\
+error[header-on-line]: a `for` starts a line of its own
+ --> k.lf:2:20
+  |
+2 |     for i in 0..N: for j in 0..M: a = 1
+  |                    ^^^
+  = fix: put both iterators in one header: `for i in a..b, j in c..d:`
+""",
+    ),
+    (
+        """\
+kernel k(a: out f32[N]):
+    a = 1
+""",
+        """\
+error[misplaced-word]: `out` stands before the parameter's name
+ --> k.lf:1:13
+  |
+1 | kernel k(a: out f32[N]):
+  |             ^^^
+  = fix: write `out a: ...`
+""",
+    ),
+    (
+        """\
+kernel k(const S: i64):
+    a = 1
+""",
+        """\
+error[misplaced-word]: `const` stands before the parameter's type
+ --> k.lf:1:10
+  |
+1 | kernel k(const S: i64):
+  |          ^^^^^
+  = fix: write `S: const i64`
+""",
+    ),
+    (
+        """\
+kernel k(a: f32 = 3.0):
+    b = 1
+""",
+        """\
+error[default-value]: parameters have no default values
+ --> k.lf:1:17
+  |
+1 | kernel k(a: f32 = 3.0):
+  |                 ^
+  = fix: remove the value, and give it in the call
+""",
+    ),
+    (
+        """\
+func f(a: f32) => f32:
+    return a
+""",
+        """\
+error[unknown-operator]: `=>` is not an operator
+ --> k.lf:1:16
+  |
+1 | func f(a: f32) => f32:
+  |                ^^
+  = fix: write `->`
+""",
+    ),
+    (
+        """\
+@kernel
+kernel k(a: f32):
+    b = 1
+""",
+        """\
+error[unknown-statement]: there are no decorators
+ --> k.lf:1:1
+  |
+1 | @kernel
+  | ^
+  = fix: remove it
+""",
+    ),
+    (
+        """\
+const c: i32[2] = {1, 2}
+""",
+        """\
+error[curly-bracket]: tables are not put in `{ }`
+ --> k.lf:1:19
+  |
+1 | const c: i32[2] = {1, 2}
+  |                   ^
+  = fix: write `[1, 2, 3]`
+""",
+    ),
+    (
+        """\
+import numpy
+""",
+        """\
+error[unknown-statement]: there is no `import`
+ --> k.lf:1:1
+  |
+1 | import numpy
+  | ^^^^^^
+  = fix: one file is one program
+""",
+    ),
 )
 
 
@@ -1838,3 +2064,53 @@ def test_the_parser_never_fails_otherwise() -> None:
                 parse(Source("k.lf", damaged))
             except UserError as error:
                 assert str(error)
+
+
+def test_nesting_messages() -> None:
+    """The three kinds of depth are told apart; the third points at the whole chain."""
+    messages = []
+    for text in (NESTED[0], NESTED[2], NESTED[7], NESTED[8]):
+        with pytest.raises(UserError) as caught:
+            parse(Source("k.lf", text))
+        diagnostic = caught.value.diagnostics[0]
+        messages.append((diagnostic.message, diagnostic.fix))
+    let, header = "name an inner part with `let`, or move it into a `func`", "move inner loops into"
+    assert messages[0] == ("brackets are nested more than 200 deep", let)
+    assert messages[1] == ("operators are nested more than 1000 deep", "name parts of it with `let`")
+    assert messages[2][0] == "blocks are nested more than 200 deep"
+    assert messages[2][1].startswith(header)
+    assert messages[3] == (
+        "statements are nested more than 200 deep",
+        "test the cases in a loop over a const table, or split the `elif` chain",
+    )
+
+
+SOUP = (
+    *("a", "b", "i", "N", "f32", "min", "sum", "clamp", "range", "while", "0", "1.5", "1.", ".5"),
+    *("..", ".", "[", "]", "(", ")", ":", ",", "=", "==", "+", "-", "*", "/", "**", "<", "&", "&&"),
+    *("->", "+=", "min=", "!", "#", "$", "{", "\\", "é", "\t", "\r", "\n", "\n    ", "\n        "),
+)
+
+
+def test_random_words_never_break_the_parser() -> None:
+    """Word soup, and a good program with soup in it: a tree or a UserError whose span is in the
+    text, and whose message renders."""
+    random = Random(20)
+    words = (*SOUP, *sorted(keywords()))
+    good = (ROOT / "tests/lang/everything.lf").read_text(encoding="utf-8")
+    for round_ in range(600):
+        text = " ".join(random.choice(words) for _ in range(random.randint(1, 20)))
+        if round_ % 3 == 0:
+            text = "kernel k(a: f32[N]):\n    " + text
+        elif round_ % 3 == 1:
+            cut = random.randrange(len(good))
+            text = good[:cut] + random.choice(words) + good[cut + random.randrange(6) :]
+        try:
+            parse(Source("k.lf", text))
+        except UserError as error:
+            span = error.diagnostics[0].span
+            lines = text.split("\n")
+            assert 1 <= span.line <= len(lines), text
+            assert 1 <= span.column <= len(lines[span.line - 1]) + 1, text
+            assert (span.end_line, span.end_column) > (span.line, span.column), text
+            assert error.diagnostics[0].code in str(error)

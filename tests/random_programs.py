@@ -58,9 +58,16 @@ class Array:
 
 @dataclass
 class Builder:
-    """The program so far. `readable` holds names of arrays whose every element has a value."""
+    """The program so far. `readable` holds names of arrays whose every element has a value.
+
+    `simple` programs are what fusion is for: unit steps, offsets, clamped edges, writes at the
+    loops' own iterators. The others use all of the language at once.
+    """
 
     draw: Any
+    simple: bool = True
+    shapes: list[tuple[str, ...]] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
     arrays: dict[str, Array] = field(default_factory=dict)
     readable: set[str] = field(default_factory=set)
     scope: list[Iterator] = field(default_factory=list)
@@ -123,7 +130,9 @@ class Builder:
         it = self.pick([it for it in self.scope if it.size == extent][::-1])
         if plain:
             return it.name
-        form = self.integer(0, 9)
+        form = 0 if self.simple else self.integer(0, 9)
+        if self.simple and self.chance(2):
+            return it.name
         if wild:
             offset = self.integer(-4, 4)
             if form >= 8:
@@ -141,13 +150,14 @@ class Builder:
 
     def load(self, array: Array) -> str:
         """A read of `array`, at any element that is in bounds, or with an edge mode."""
-        wild = self.chance(4) and "2" not in array.extents
+        wild = self.chance(6) and "2" not in array.extents
+        modes = EDGES[:2] if self.simple else EDGES
         index = ", ".join(self.subscript(extent, wild) for extent in array.extents)
-        return f"{array.name}.{self.pick(EDGES)}[{index}]" if wild else f"{array.name}[{index}]"
+        return f"{array.name}.{self.pick(modes)}[{index}]" if wild else f"{array.name}[{index}]"
 
     def target(self, array: Array) -> str:
         """An element of `array` to write."""
-        plain = not self.chance(5)
+        plain = self.simple or not self.chance(6)
         index = ", ".join(self.subscript(extent, False, plain) for extent in array.extents)
         return f"{array.name}[{index}]"
 
@@ -167,7 +177,11 @@ class Builder:
         options = [array for array in options if self.touchable(array)]
         same = [array for array in options if array.dtype == dtype]
         if same and not self.chance(4):
-            return self.load(self.pick(same))
+            made = [array for array in same if array.mode == "temp"]
+            # The latest temporary, so that loops feed each other.
+            return self.load(
+                made[-1] if made and self.simple and not self.chance(3) else self.pick(same)
+            )
         form = self.integer(0, 3)
         scalars = [name for name, held in self.scalars.items() if held == dtype]
         if form == 1 and scalars:
@@ -268,7 +282,7 @@ class Builder:
     def range(self, name: str, size: str, full: bool = False) -> tuple[Iterator, str]:
         """An iterator over `size` and its `i in a..b step k`; `full` covers every value."""
         low, high = (0, 0) if full else (self.integer(0, 2), self.integer(0, 2))
-        form = 0 if full else self.integer(0, 9)
+        form = 0 if full or self.simple and not self.chance(8) else self.integer(0, 9)
         peers = [it for it in self.scope if it.size == size]
         upper = f"{size} - {high}" if high else size
         if form == 6 and peers:  # lower triangle
@@ -337,7 +351,7 @@ class Builder:
 
     def statements(self, budget: int) -> None:
         """Between one and `budget` statements; always at least one store where possible."""
-        for _ in range(self.integer(1, budget)):
+        for _ in range(self.integer(1, 1 if self.simple else budget)):
             form = self.integer(0, 9)
             depth = sum(it.size != "steps" for it in self.scope)
             if form == 5:
@@ -363,7 +377,8 @@ class Builder:
                 self.accumulate()
             else:
                 self.store()
-        self.store()
+        if form in (5, 7, 8):
+            self.store()
 
     def filled(self, body: Any) -> None:
         """`body()`, and a harmless statement if it added nothing (a suite is never empty)."""
@@ -405,7 +420,7 @@ class Builder:
         order = self.pick([axes, axes[::-1]])
 
         def body() -> None:
-            names = {}
+            names: dict[int, str] = {}
             for it, axis in zip(self.scope[-len(axes) :], order):
                 names[axis] = it.name
             index = [names[axis] for axis in axes]
@@ -418,7 +433,7 @@ class Builder:
 
     def temporary(self) -> None:
         """A temporary, filled and then read by whatever comes later."""
-        array = Array(self.fresh("t"), self.pick(DTYPES), self.pick(SHAPES), "temp")
+        array = Array(self.fresh("t"), self.pick(self.dtypes), self.pick(self.shapes), "temp")
         self.line(f"temp {array.name}: {array.dtype}[{', '.join(array.extents)}]")
         self.arrays[array.name] = array
         self.fill(array)
@@ -501,13 +516,18 @@ SHAPES = [("N",), ("N", "M"), ("M",), ("M", "N"), ("N", "N"), ("N", "M", "N")]
 def programs(draw: Any) -> RandomProgram:
     """A whole program with sizes from 0 to 9 (to 6 or 4 where nests are deep)."""
     b = Builder(draw)
+    b.simple = not b.chance(4)
+    b.shapes, b.dtypes = SHAPES, list(DTYPES)
+    if b.simple:  # a palette: most arrays have one shape and one type, so that loops can meet
+        b.shapes = [b.pick(SHAPES[:4])] * 5 + [b.pick(SHAPES)]
+        b.dtypes = [b.pick(DTYPES)] * 4 + [b.pick(DTYPES)]
     timed = b.chance(4)
     for position in range(b.integer(2, 4)):
         mode = (
             "in" if position == 0 else "inout" if position == 1 else b.pick(["inout", "out", "in"])
         )
-        shapes = SHAPES + ([("2", "N")] if timed and mode == "inout" else [])
-        array = Array("abcd"[position], b.pick(DTYPES), b.pick(shapes), mode)
+        shapes = b.shapes + ([("2", "N")] if timed and mode == "inout" else [])
+        array = Array("abcd"[position], b.pick(b.dtypes), b.pick(shapes), mode)
         b.arrays[array.name] = array
         if mode != "out":
             b.readable.add(array.name)
@@ -555,6 +575,8 @@ def programs(draw: Any) -> RandomProgram:
         )
         for line in b.lines
     ):
+        b.plain()
+    if b.simple and any(a.mode == "temp" for a in b.arrays.values()):
         b.plain()
     text = f"kernel random({', '.join(params)}):\n" + "\n".join(b.lines) + "\n"
     cap = {0: 9, 1: 9, 2: 9, 3: 6}.get(b.deepest, 4)

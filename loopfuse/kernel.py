@@ -181,14 +181,15 @@ class Kernel:
         self, options: Options, emit: frozenset[str], constants: Mapping[str, int] | None = None
     ) -> Artifact:
         """Compile, or take the artifact from the disk cache."""
-        host = _host_cpu() if not options.target.is_gpu else ""
+        host = "" if options.target.is_gpu else _host_cpu()
         key = cache.key_of(
             "artifact", self.source.text, self.source.name, self.name, options, sorted(emit),
             sorted((constants or {}).items()), host,
         )  # fmt: skip
         hit = cache.get(key)
         if hit is not None:
-            return Artifact(**{**hit[0], **hit[1]})
+            stored: dict[str, Any] = {**hit[0], **hit[1]}
+            return Artifact(**stored)
         from loopfuse import pipeline
 
         artifact = pipeline.compile_kernel(self.program(constants), self.name, options, emit=emit)
@@ -405,16 +406,15 @@ def default_target(for_running: bool) -> Target:
     return Target("cpu") if for_running else Target("sm_80")
 
 
+def _host_cpu() -> str:
+    from loopfuse.runtime.cpu import host_cpu
+
+    return host_cpu()
+
+
 def _everything(target: Target) -> frozenset[str]:
     code = "ptx" if target.is_gpu else "object"
     return frozenset({code, "mlir", "affine", "llvm"})
-
-
-def _host_cpu() -> str:
-    """The host CPU's name and features, as LLVM has them: part of a native object's key."""
-    import llvmlite.binding as llvm
-
-    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 class Kernels(Mapping[str, Kernel]):

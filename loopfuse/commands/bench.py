@@ -64,7 +64,7 @@ def _bench(
     kernel: Kernel, common: Common, values: Sequence[str], seed: int, on_gpu: bool
 ) -> None:
     given = known_sizes(kernel, dict(common.sizes), strict=False)
-    typed = split_values(kernel, values, given, seed) if values else dict(given)
+    typed: dict[str, Any] = split_values(kernel, values, given, seed) if values else dict(given)
     for parameter in kernel.signature.parameters:  # sizes that typed arrays fix
         array = typed.get(parameter.name)
         if parameter.is_array and array is not None:

@@ -70,10 +70,7 @@ def doctor() -> bool:
         _line("ok" if version else "MISSING", name, version or f"pip install {name}")
     say("\nCPU")
     try:
-        import llvmlite.binding as llvm
-
-        llvm_version = ".".join(map(str, llvm.llvm_version_info))
-        _line("ok", "LLVM", f"{llvm_version}, {llvm.get_host_cpu_name()}")
+        _line("ok", "LLVM", f"{cpu.llvm_version()}, {cpu.host_cpu().partition(' ')[0]}")
     except (ImportError, OSError) as error:
         good = False
         _line("MISSING", "LLVM", str(error))

@@ -255,7 +255,7 @@ def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
     sort, [scalar-range] for an integer that does not fit.
     """
     expects = f"`{kernel}` expects `{name}` as {dtype.value}"
-    plain = value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+    plain: Any = value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
     if dtype is DType.BOOL:
         good = isinstance(plain, bool)
     elif dtype.is_float:

@@ -125,6 +125,21 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     return LoadedObject(manifest, adapters, engine)
 
 
+@lru_cache(maxsize=1)
+def host_cpu() -> str:
+    """The host CPU's name and features as LLVM has them: part of a native object's cache key."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def llvm_version() -> str:
+    """The version of LLVM in llvmlite; ImportError or OSError where it does not load."""
+    import llvmlite.binding as llvm
+
+    return ".".join(map(str, llvm.llvm_version_info))
+
+
 # ------------------------------------------------------------------------------------ threads
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -144,7 +144,7 @@ def _primary_context(index: int) -> Any:
 
 
 @contextmanager
-def _on(index: int) -> Iterator[None]:
+def _on(index: int) -> Generator[None]:
     """Make GPU `index`'s primary context (the one that torch and CuPy use) current."""
     driver = _driver()
     wanted = _primary_context(index)

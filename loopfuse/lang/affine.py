@@ -203,11 +203,9 @@ def _print_polynomial(terms: Polynomial) -> str:
     text = ""
     for monomial in order:
         coefficient = terms[monomial]
-        factors = [f"({f})" if " % " in f or "//" in f else f for f in monomial]
-        if len(monomial) == 1 and abs(coefficient) == 1:
-            factors = [monomial[0]]
-            if " % " in monomial[0] and len(terms) > 1:
-                factors = [f"({monomial[0]})"]
+        # `//` and `%` bind as `*`, and looser than a leading minus.
+        bare = len(monomial) == 1 and (coefficient == 1 or (coefficient == -1 and text))
+        factors = [f if bare or not (" % " in f or "//" in f) else f"({f})" for f in monomial]
         if abs(coefficient) != 1 or not factors:
             factors.insert(0, str(abs(coefficient)))
         sign = ("-" if coefficient < 0 else "") if not text else " - " if coefficient < 0 else " + "

@@ -1,0 +1,97 @@
+"""Index expressions: built, evaluated and printed as Python formulas."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import combine, evaluate_index, integer, to_python, trip_count
+from loopfuse.lang.nodes import Binary, Cast, Expr, Iter, Symbol, Unary
+from loopfuse.lang.walk import iterators, loads, map_expr, substitute, symbols, walk_expr
+
+H, W, N = (Symbol(name, DType.I64) for name in "HWN")
+i, j = Iter("i"), Iter("j.2")
+
+
+def op(name: str, left: Expr | int, right: Expr | int) -> Expr:
+    """A Binary of dtype i64, unsimplified."""
+    a = integer(left) if isinstance(left, int) else left
+    b = integer(right) if isinstance(right, int) else right
+    return Binary(name, a, b, DType.I64)
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (op("mul", op("mul", 4, H), W), "4*H*W"),
+        (op("add", op("mul", H, W), op("mul", W, H)), "2*H*W"),
+        (op("add", N, 0), "N"),
+        (op("sub", N, N), "0"),
+        (op("add", op("sub", 0, i), N), "N - i"),
+        (op("sub", op("mul", 2, N), op("add", 1, N)), "N - 1"),
+        (op("floordiv", op("add", N, 1), 2), "(N + 1)//2"),
+        (op("floordiv", op("mul", 4, N), 2), "2*N"),
+        (op("mod", op("sub", i, 1), N), "(i - 1) % N"),
+        (op("mul", 3, op("mod", i, 2)), "3*(i % 2)"),
+        (op("add", op("mod", i, 2), 1), "i % 2 + 1"),
+        (op("min", op("min", N, H), 3), "min(N, H, 3)"),
+        (op("max", 0, op("max", 2, N)), "max(N, 2)"),
+        (op("max", 0, op("sub", N, 1)), "max(0, N - 1)"),
+        (op("mul", op("add", N, 1), op("sub", N, 1)), "N*N - 1"),
+        (Unary("neg", N, DType.I64), "-N"),
+        (Cast(Symbol("k", DType.I32), DType.I64), "k"),
+        (op("add", j, 1), "j + 1"),
+        (integer(-3), "-3"),
+        (op("floordiv", 7, 2), "3"),
+    ],
+)
+def test_to_python(expr: Expr, text: str) -> None:
+    assert to_python(expr) == text
+
+
+leaves = st.one_of(st.sampled_from([H, W, N, i]), st.integers(-5, 5).map(integer))
+
+
+def _larger(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    divisors = st.integers(1, 4).map(integer)
+    return st.one_of(
+        st.builds(op, st.sampled_from(["add", "sub", "mul", "min", "max"]), inner, inner),
+        st.builds(op, st.sampled_from(["floordiv", "mod"]), inner, divisors),
+        st.builds(lambda e: Unary("neg", e, DType.I64), inner),
+    )
+
+
+expressions = st.recursive(leaves, _larger, max_leaves=8)
+values = st.fixed_dictionaries({name: st.integers(-6, 9) for name in ("H", "W", "N", "i")})
+
+
+@given(expressions, values)
+def test_printing_keeps_the_value(expr: Expr, names: dict[str, int]) -> None:
+    expected = evaluate_index(expr, names)
+    assert eval(to_python(expr), {"min": min, "max": max}, dict(names)) == expected
+
+
+@given(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "min", "max"]),
+       expressions, st.integers(1, 5), values)  # fmt: skip
+def test_combine_keeps_the_value(name: str, expr: Expr, k: int, names: dict[str, int]) -> None:
+    plain = op(name, expr, k)
+    assert evaluate_index(combine(name, expr, integer(k)), names) == evaluate_index(plain, names)
+
+
+@given(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from([-3, -2, -1, 1, 2, 3]))
+def test_trip_count_is_the_length_of_range(lower: int, upper: int, step: int) -> None:
+    names = {"i": lower, "N": upper}
+    assert evaluate_index(trip_count(i, N, step), names) == len(range(lower, upper, step))
+
+
+@given(expressions, expressions, values)
+def test_substitute(expr: Expr, value: Expr, names: dict[str, int]) -> None:
+    inner = {**names, "i": evaluate_index(value, names)}
+    replaced = substitute(expr, {"i": value})
+    assert evaluate_index(replaced, names) == evaluate_index(expr, inner)
+    assert map_expr(lambda e: e, expr) is expr
+    assert loads(expr) == ()
+    named = {e.name for e in walk_expr(expr) if isinstance(e, Iter | Symbol)}
+    assert iterators(expr) | symbols(expr) == named

@@ -225,6 +225,7 @@ def total(
     threads: int = 4, start: float = 0.0, blocks: str = "3", twice: bool = False,
     first_only: bool = True, fold_from: str = "0", fold_to: str = "3", op: str = "sum",
     update: str = "12*n + 4*g + k", init: bool = True, combine: bool = True, ticket: bool = False,
+    counted: str = "3",
 ) -> Example:
     """sum of a in two stages: threads, a Combine in each of 3 blocks, then a fold of 3 partials
     (in a second launch, or by the last block to finish)."""
@@ -258,7 +259,7 @@ def total(
         folds *= 2
     second = [kit.neutral("fin"), *folds, kit.compute(program, "S2", "", "b[0]", {"s": "fin"})]
     if ticket:
-        last = Ticket(kit.load("count[0]"), kit.ex(blocks), (kit.guard("k == 0", *second),))
+        last = Ticket(kit.load("count[0]"), kit.ex(counted), (kit.guard("k == 0", *second),))
         launches = [launch("total_0", kit.loop("grid", f"g in 0..{blocks}", kit.loop(
             "block", f"k in 0..{threads}", *first, last)))]  # fmt: skip
     else:
@@ -387,6 +388,8 @@ def tile_loop(barriers: str = "both") -> Example:
     body.append(kit.compute(program, "S2", "y, x", "b[y, x]", {"t": "s[7 - x]"}))
     if barriers in ("both", "second"):
         body.append(Barrier("block"))
+    if barriers == "divergent":
+        body.insert(1, kit.guard("x < 7", Barrier("block")))
     made = tree("tile_loop", "gpu", buffers, launch("tile_loop_0", kit.loop(
         "block", "x in 0..8", kit.loop("serial", "y in 0..N", *body))))  # fmt: skip
 

@@ -1,0 +1,382 @@
+"""The checker: does a LoopTree do what the program says? It trusts nothing the planner said.
+
+From the tree alone it derives where and when each Compute runs (`verify_events`), and proves:
+
+1. every Compute runs an instance of its statement's domain and calculates the statement's value
+   (`verify_values`);
+2. every read finds the value that the exact dependences name: the last write to the cell it reads
+   was made by an instance of the same statement and iteration, or there was none and the program
+   reads an initial value too;
+3. when all is done, every element the caller sees was written last by the instance that the
+   program says, and no other element was written;
+4. no two threads touch one cell, one of them writing, unless a barrier stands between them; so
+   the order taken in 2 and 3 does not matter;
+5. accesses to storage stay inside it;
+6. a reduction whose order changed still counts every update exactly once (`verify_reductions`).
+
+Cells are storage locations: a register of each thread is a cell of its own, and so on. Values are
+named by what made them: `S1[i, j]` for an instance, `@a[i]` for what the caller's array held,
+`@0[]` for zeroed storage. Each question is one isl question about relations between instances of
+tree nodes and values. What isl cannot answer is "unknown", never "proved".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from loopfuse.base.diagnostics import InternalError
+from loopfuse.lang.nodes import Const, Expr, Load
+from loopfuse.lang.walk import substitute
+from loopfuse.plan.linear import constant_value, same_index
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
+from loopfuse.plan.tree_check import check_tree
+from loopfuse.plan.tree_printer import print_expr
+from loopfuse.plan.tree_walk import mentions_aligned, resolve_aligned
+from loopfuse.plan.verify_events import (
+    READ,
+    WRITE,
+    Accesses,
+    Events,
+    Leaf,
+    Read,
+    Undecided,
+    Write,
+    union,
+)
+from loopfuse.plan.verify_races import find_race
+from loopfuse.plan.verify_reductions import check_reduction
+from loopfuse.plan.verify_values import Different, match_value
+from loopfuse.poly import isl
+from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly.isl_relations import sample_pair
+from loopfuse.poly.model import Dependences, PolyProgram, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`answer` is proved, wrong or unknown; `findings` say what is wrong or not known, with a
+    statement and an example; `questions` is how many relations were compared."""
+
+    answer: str
+    findings: tuple[str, ...] = ()
+    questions: int = 0
+
+
+def verify(program: PolyProgram, deps: Dependences, tree: LoopTree) -> Verdict:
+    """Prove that `tree` computes what `program` does, for every call that its context allows."""
+    if not deps.complete:
+        return Verdict("unknown", (deps.why,))
+    try:
+        check_tree(tree)
+    except InternalError as error:
+        return Verdict("wrong", (error.diagnostics[0].message,))
+    wrong: list[str] = []
+    unknown: list[str] = []
+    questions = 0
+    for aligned in (True, False) if mentions_aligned(tree) else (True,):
+        checker = _Checker(program, deps, resolve_aligned(tree, aligned), wrong, unknown)
+        try:
+            checker.run()
+        except Undecided as error:
+            unknown.append(str(error))
+        except isl.Unknown as error:
+            unknown.append(f"isl gave up: {error}")
+        questions += checker.questions
+    answer = "wrong" if wrong else "unknown" if unknown else "proved"
+    return Verdict(answer, tuple(dict.fromkeys(wrong + unknown)), questions)
+
+
+class _Checker:
+    def __init__(
+        self,
+        program: PolyProgram,
+        deps: Dependences,
+        tree: LoopTree,
+        wrong: list[str],
+        unknown: list[str],
+    ) -> None:
+        self.program, self.deps, self.tree = program, deps, tree
+        self.wrong, self.unknown = wrong, unknown
+        self.questions = 0
+        self.fed = {(flow.sink, flow.array) for flow in deps.flow}
+        self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
+        self.found: dict[str, dict[str, list[Any]] | None] = {}
+
+    def run(self) -> None:
+        self.events = Events(self.program, self.tree)
+        self.accesses = Accesses(self.events)
+        ask = self.events.context.ask
+        for leaf in self.events.leaves:
+            if not leaf.points.is_empty():
+                ask(lambda leaf=leaf: self._leaf(leaf))
+        if self.wrong:
+            return  # what follows takes instances and places for granted
+        for buffer in self.tree.buffers:
+            if buffer.name in self.accesses.writes:
+                ask(lambda name=buffer.name: self._bounds(name))
+                self.questions += 1
+                race = ask(lambda name=buffer.name: find_race(self.accesses, name))
+                if race is not None:
+                    self._fail(f"two threads touch one element of {buffer.name}", race)
+        reductions: dict[str, None] = {}
+        for name in self.accesses.reads:
+            ask(lambda name=name: self._reads(name, reductions))
+        for array in reductions:
+            problem = ask(lambda array=array: check_reduction(self.accesses, array))
+            self.questions += 1
+            if problem is not None:
+                self.wrong.append(problem)
+        for array in self.program.arrays.values():
+            if array.is_argument:
+                ask(lambda name=array.name: self._results(name))
+
+    def _fail(self, message: str, example: Any) -> None:
+        """Note that the relation `example` should have been empty."""
+        found = sample_pair(example)
+        where = ""
+        if found is not None:
+            sizes, source, sink = found
+            names = ", ".join(f"{name}={value}" for name, value in sizes.items())
+            where = f": {_tuple(example, isl.IN, source)} -> {_tuple(example, isl.OUT, sink)}"
+            where += f" at {names}" if names else ""
+        self.wrong.append(message + where)
+
+    # ------------------------------------------------- 1: instances and what they calculate
+
+    def _leaf(self, leaf: Leaf) -> None:
+        match leaf.node:
+            case Compute():
+                self._compute(leaf, leaf.node)
+            case Copy(target=target, value=Load() as value):
+                self.accesses.add_write(leaf, target, None)
+                self.accesses.add_read(leaf, value)
+            case Copy(target=target, value=value):
+                is_zero = isinstance(value, Const) and repr(value.value) in ("0", "0.0", "False")
+                self.accesses.add_write(leaf, target, leaf.relation([], "@0") if is_zero else None)
+            case Fold(target=target, value=value):
+                self.accesses.add_read(leaf, value)
+                self.accesses.add_write(leaf, target, None)
+            case Combine(buffer=buffer):
+                register = Load(buffer, (), self.events.buffers[buffer].dtype)
+                self.accesses.add_read(leaf, register)
+                self.accesses.add_write(leaf, register, None)
+            case _:
+                pass
+
+    def _compute(self, leaf: Leaf, node: Compute) -> None:
+        statement = self.program.statement(node.statement)
+        if len(node.iteration) != len(statement.iterators):
+            self.wrong.append(f"{statement.id} has {len(statement.iterators)} iterators")
+            return
+        instance = leaf.relation(node.iteration, statement.id)
+        self.questions += 1
+        if not instance.range().is_subset(statement.domain):
+            outside = instance.subtract_range(statement.domain)
+            self._fail(f"{statement.id} runs outside its loops", outside)
+            return
+        try:
+            pairs = match_value(statement, leaf, node)
+        except Different as error:
+            self.wrong.append(f"{statement.id} calculates something else: {error}")
+            return
+        if statement.predicate is not None:
+            pairs.append((len(statement.reads) - 1, node.target))
+        for number, load in pairs:
+            self._compute_read(leaf, node, statement, instance, number, load)
+        self.accesses.add_write(leaf, node.target, instance)
+
+    def _compute_read(
+        self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
+    ) -> None:
+        """Note what read `number` must find."""
+        access = statement.reads[number]
+        if not access.exact:
+            raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
+        if self._is_plain_argument(statement, node, number, load):
+            return
+        key = (statement.id, number)
+        if key not in self.flows:
+            self.flows[key] = flow_of_read(self.program, self.deps, *key)
+        sources, rest = self.flows[key]
+        wanted = [instance.apply_range(source.reverse()) for source in sources.values()]
+        for name, relation in access.parts:
+            initial = instance.apply_range(relation.intersect_domain(rest))
+            if self.program.arrays[name].is_argument:
+                wanted.append(initial.set_tuple_name(isl.OUT, f"@{name}"))
+            else:
+                zero = leaf.relation([], "@0")
+                wanted.append(zero.intersect_domain(initial.domain()))
+        wanted = [each for each in wanted if not each.is_empty()]
+        what = f"{statement.id} reading {print_expr(access.load)} in {load.array}"
+        if wanted:
+            self.accesses.add_read(leaf, load, wanted, what, (statement, number))
+
+    def _is_plain_argument(
+        self, statement: Statement, node: Compute, number: int, load: Load
+    ) -> bool:
+        """An argument that neither program nor tree writes, read where the program reads it: the
+        common case, without isl."""
+        access = statement.reads[number]
+        buffer = self.events.buffers[load.array]
+        if not buffer.argument or load.array in self.events.written or len(access.parts) != 1:
+            return False
+        if access.array != buffer.array or (statement.id, access.array) in self.fed:
+            return False
+        iteration = dict(zip(statement.iterators, node.iteration, strict=True))
+        return _same_place(access.load.index, load.index, iteration)
+
+    # ------------------------------------------------- 2: reads
+
+    def _values_at(self, buffer: str) -> dict[str, list[Any]]:
+        """For each read of `buffer`: maps { read -> value it finds }, one a kind of value."""
+        if buffer in self.found:
+            found = self.found[buffer]
+            if found is None:
+                raise Undecided(f"values are copied in a circle through {buffer}")
+            return found
+        self.found[buffer] = None
+        reads = {read.name: read for read in self.accesses.reads.get(buffer, [])}
+        writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
+        values: dict[str, list[Any]] = {name: [] for name in reads}
+        unwritten = {name: read.cell for name, read in reads.items()}
+        for pairs in self._last_writes(list(reads.values()), list(writes.values())):
+            write, name = writes[isl.domain_name(pairs)], isl.range_name(pairs)
+            back = pairs.reverse()
+            values[name] += [back.apply_range(value) for value in self._written(write)]
+            unwritten[name] = unwritten[name].subtract_domain(pairs.range())
+        about = self.events.buffers[buffer]
+        for name, rest in unwritten.items():
+            if about.argument:
+                values[name].append(rest.set_tuple_name(isl.OUT, f"@{about.array}"))
+            elif about.zeroed:
+                zero = reads[name].leaf.relation([], "@0").set_tuple_name(isl.IN, name)
+                values[name].append(zero.intersect_domain(rest.domain()))
+        self.found[buffer] = values
+        return values
+
+    def _written(self, write: Write) -> list[Any]:
+        """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""
+        if write.value is not None:
+            return [write.value]
+        copied = self.accesses.copied.get(write.leaf.name)
+        if copied is None:
+            return []
+        values = self._values_at(copied.buffer)[copied.name]
+        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
+
+    def _last_writes(self, reads: list[Read], writes: list[Write]) -> list[Any]:
+        """{ write -> read } maps: the last write to the cell before each read."""
+        if not reads or not writes:
+            return []
+        whens = [self.events.when(read.leaf, READ, read.name) for read in reads]
+        whens += [self.events.when(write.leaf, WRITE) for write in writes]
+        certain, _ = isl.compute_flow(
+            isl.union_of([read.cell for read in reads]),
+            isl.union_of([write.cell for write in writes]),
+            None,
+            isl.union_of(whens),
+        )
+        return [each.range_factor_domain() for each in isl.maps_of(certain)]
+
+    def _reads(self, buffer: str, reductions: dict[str, None]) -> None:
+        wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
+        if not wanted:
+            return
+        found = self._values_at(buffer)
+        for read in wanted:
+            for value in read.wanted:
+                self.questions += 1
+                missing = value.subtract(union(found[read.name], value))
+                if missing.is_empty():
+                    continue
+                array = read.array
+                if any(s.kind == "update" and s.target.array == array for s in
+                       self.program.statements):  # fmt: skip
+                    reductions[array] = None
+                    break
+                self._fail(f"{read.what} does not find", missing)
+
+    # ------------------------------------------------- 3: results, 5: bounds
+
+    def _results(self, array: str) -> None:
+        """What the caller finds in `array`: written last by whom the program says."""
+        names = [b.name for b in self.tree.buffers if b.argument and b.array == array]
+        written = [write for name in names for write in self.accesses.writes.get(name, [])]
+        live = self.deps.live_out.get(array, {})
+        if not names and live:
+            self.wrong.append(f"no buffer of the tree is the argument {array}")
+        if not names or not (written or live):
+            return
+        expected = [
+            relation.reverse().set_tuple_name(isl.IN, "@end").intersect_params(self.program.context)
+            for relation in live.values()
+        ]
+        touched = union([write.cell.range().identity() for write in written], None)
+        kept = union([each.domain().identity() for each in expected], None)
+        if touched is not None:
+            touched = touched.set_tuple_name(isl.IN, "@end").domain()
+            extra = touched if kept is None else touched.subtract(kept.domain())
+            if not extra.is_empty():
+                self._fail(f"{array} is written where the program does not", extra.identity())
+        if kept is None:
+            return
+        cell = kept.set_tuple_name(isl.OUT, names[0])
+        elements = cell.domain().reset_tuple_id()
+        last = [1 << 20, *([0] * self.events.depth)]
+        end = isl.schedule_of(elements.get_space(), last, elements).set_tuple_name(isl.IN, "@end")
+        flow: list[Any] = []
+        if written:
+            whens = [end, *(self.events.when(write.leaf, WRITE) for write in written)]
+            certain, _ = isl.compute_flow(
+                isl.union_of([cell]),
+                isl.union_of([write.cell for write in written]),
+                None,
+                isl.union_of(whens),
+            )
+            flow = [each.range_factor_domain() for each in isl.maps_of(certain)]
+        by_name = {write.leaf.name: write for write in written}
+        found = [
+            pairs.reverse().apply_range(value)
+            for pairs in flow
+            for value in self._written(by_name[isl.domain_name(pairs)])
+        ]
+        for value in expected:
+            self.questions += 1
+            missing = value.subtract(union(found, value))
+            if not missing.is_empty():
+                self._fail(f"{array} does not hold in the end", missing)
+
+    def _bounds(self, name: str) -> None:
+        """Accesses of a workspace stay inside it. (Those of an argument are the program's own.)"""
+        buffer = self.events.buffers[name]
+        if buffer.argument or not buffer.extents:
+            return
+        for access in (*self.accesses.writes[name], *self.accesses.reads.get(name, [])):
+            index = access.load.index
+            constants = [constant_value(part) for part in index]
+            extents = [constant_value(extent) for extent in buffer.extents]
+            if all(
+                i is not None and n is not None and 0 <= i < n
+                for i, n in zip(constants, extents, strict=True)
+            ):
+                continue
+            self.questions += 1
+            box = self.events.box(buffer, access.cell.dim(isl.OUT) - len(index))
+            outside = access.cell.subtract_range(box)
+            if not outside.is_empty():
+                self._fail(f"an access leaves {name}", outside)
+
+
+def _same_place(
+    wanted: tuple[Expr, ...], given: tuple[Expr, ...], iteration: dict[str, Expr]
+) -> bool:
+    return len(wanted) == len(given) and all(
+        same_index(substitute(one, iteration), other)
+        for one, other in zip(wanted, given, strict=True)
+    )
+
+
+def _tuple(relation: Any, side: Any, values: list[int]) -> str:
+    name = relation.get_tuple_name(side) if relation.has_tuple_name(side) else ""
+    return f"{name}[{', '.join(map(str, values))}]"

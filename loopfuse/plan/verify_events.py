@@ -1,0 +1,447 @@
+"""What a LoopTree does, as isl relations: which leaf runs when, touching which cells.
+
+A *leaf* is a node that reads or writes storage. Its instances are the values of all the tree loops
+around it (host loops too). Parallel loops are put in one possible order: the threads of a block
+take turns between two barriers. `verify` proves separately that any other order does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
+from loopfuse.lang.walk import iterators, loads
+from loopfuse.plan.looptree import (
+    Await,
+    Barrier,
+    Buffer,
+    Combine,
+    Compute,
+    Copy,
+    DistributedShared,
+    Fold,
+    Global,
+    Guard,
+    HostLoop,
+    HostNode,
+    Lanes,
+    Launch,
+    LineBuffer,
+    Loop,
+    LoopTree,
+    Mapping,
+    Raise,
+    Shared,
+    Ticket,
+    TreeNode,
+    Window,
+)
+from loopfuse.plan.tree_check import owns_lane
+from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
+from loopfuse.poly import isl
+from loopfuse.poly.model import PolyProgram, Statement
+
+Time = tuple[int | tuple[str, int], ...]
+"""Numbers and loop variables (with sign 1), compared lexicographically."""
+
+GRID, CLUSTER, BLOCK, LANE = range(4)
+"""Levels of parallel loops, outermost first; a WARP loop counts as BLOCK, THREAD as GRID."""
+
+LEVELS = {
+    Mapping.GRID: GRID, Mapping.THREAD: GRID, Mapping.CLUSTER: CLUSTER, Mapping.BLOCK: BLOCK,
+    Mapping.WARP: BLOCK, Mapping.LANE: LANE,
+}  # fmt: skip
+
+SYNC, READ, WRITE = range(3)
+"""Moments within one leaf, in this order."""
+
+
+class Undecided(Exception):
+    """The tree holds something that these relations cannot express."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A node, the loops around it and its instances (named `name` in relations)."""
+
+    name: str
+    node: TreeNode
+    launch: int
+    host: tuple[str, ...]
+    chain: tuple[Loop, ...]
+    names: tuple[str, ...]  # the variables of all loops around it, outermost first
+    reader: Any
+    points: Any  # the instances, as a set without a name
+    time: Time
+    in_ticket: bool
+    crosses_lanes: bool
+
+    def level_vars(self, levels: Sequence[int]) -> list[str]:
+        """The variables of the parallel loops of these levels."""
+        return [loop.var for loop in self.chain if LEVELS[loop.mapping] in levels]
+
+    def relation(self, values: Sequence[Expr | int], name: str) -> Any:
+        """{ leaf -> name[values] } over the leaf's instances."""
+        parts: list[Any] = []
+        for value in values:
+            part = (
+                self.reader.constant(value)
+                if isinstance(value, int)
+                else self.reader.piecewise(value, self.points)
+            )
+            if part is None:
+                raise Undecided("a subscript or an iteration that is not affine")
+            parts.append(part)
+        found = isl.relation_of(self.reader.space, parts, name).intersect_domain(self.points)
+        return found.set_tuple_name(isl.IN, self.name)
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Where the walk stands."""
+
+    host: tuple[str, ...]
+    names: tuple[str, ...]
+    reader: Any
+    domain: Any
+    time: Time
+    chain: tuple[Loop, ...] = ()
+    launch: int = 0
+    waiting: tuple[str, ...] = ()  # variables of threads, not yet part of `time`
+    in_ticket: bool = False
+
+
+@dataclass(slots=True)
+class Events:
+    """All leaves of a tree, in text order."""
+
+    program: PolyProgram
+    tree: LoopTree
+    leaves: list[Leaf] = field(default_factory=list[Leaf])
+    launches: list[Launch] = field(default_factory=list[Launch])
+    depth: int = 0  # the length of the longest time
+
+    buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+    written: set[str] = field(default_factory=set[str])
+    context: Any = None
+
+    def __post_init__(self) -> None:
+        self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
+        self.context = isl.context_of(self.program.context)
+        space = isl.set_space(self.context, self.program.symbols, ())
+        domain = isl.universe(space).intersect_params(self.program.context)
+        self._host(self.tree.body, _Scope((), (), isl.Reader(space), domain, ()))
+        self.depth = max((len(leaf.time) for leaf in self.leaves), default=0)
+
+    # ------------------------------------------------------------------------- the walk
+
+    def _enter(self, scope: _Scope, loop: Loop | HostLoop) -> _Scope:
+        names = (*scope.names, loop.var)
+        space = isl.set_space(self.context, self.program.symbols, names)
+        reader = isl.Reader(space)
+        last = len(scope.names)
+        domain = scope.domain.insert_dims(isl.SET, last, 1).set_dim_name(isl.SET, last, loop.var)
+        lower = reader.piecewise(loop.lower, domain)
+        upper = reader.piecewise(loop.upper, domain)
+        if lower is None or upper is None:
+            raise Undecided(f"the bounds of the loop over {loop.var} are not affine")
+        here = reader.affine({loop.var: 1})
+        domain = domain.intersect(here.ge_set(lower)).intersect(here.lt_set(upper))
+        if loop.step > 1:
+            phase = here.sub(lower).mod_val(loop.step)
+            domain = domain.intersect(phase.eq_set(reader.constant(0)))
+        return replace(scope, names=names, reader=reader, domain=domain)
+
+    def _host(self, nodes: tuple[HostNode, ...], scope: _Scope) -> None:
+        for position, node in enumerate(nodes):
+            if isinstance(node, HostLoop):
+                inside = self._enter(scope, node)
+                inside.time = (*scope.time, position, (node.var, 1))
+                inside.host = (*scope.host, node.var)
+                self._host(node.body, inside)
+                continue
+            chain, body = split_chain(node)
+            inside = replace(scope, chain=chain, launch=len(self.launches))
+            self.launches.append(node)
+            for loop in chain:
+                inside = self._enter(inside, loop)
+            blocks = [loop.var for loop in chain if LEVELS[loop.mapping] < BLOCK]
+            inside.waiting = tuple(loop.var for loop in chain if loop.var not in blocks)
+            # 0: what every block runs; 1: what the block with the last ticket runs after it.
+            start = (*scope.time, position)
+            inside.time = (*start, 0, *((var, 1) for var in blocks))
+            last = body[-1] if body and isinstance(body[-1], Ticket) else None
+            self._nodes(body if last is None else body[:-1], inside)
+            if last is not None:
+                inside.time = (*start, 1, *((var, 1) for var in blocks))
+                self._ticket(last, inside)
+
+    def _ticket(self, node: Ticket, scope: _Scope) -> None:
+        """The body runs once, in some block: it may not matter in which, so take the first."""
+        grid = [loop for loop in scope.chain if LEVELS[loop.mapping] < BLOCK]
+        blocks = {loop.var for loop in grid}
+        trips: Expr = Const(1, DType.I64)
+        for loop in grid:
+            lower = scope.reader.piecewise(loop.lower, scope.domain)
+            here = scope.reader.affine({loop.var: 1})
+            if loop.step != 1:
+                raise Undecided("a ticket in a grid with a step")
+            scope.domain = scope.domain.intersect(here.eq_set(lower))
+            size = Binary("sub", loop.upper, loop.lower, DType.I64)
+            trips = size if len(grid) == 1 else Binary("mul", trips, size, DType.I64)
+        for inner in walk_nodes(node.body):
+            if any(iterators(e) & blocks for e in node_expressions(inner)):
+                raise Undecided("what the last block does depends on which block it is")
+        count, expected = scope.reader.piecewise(node.count), scope.reader.piecewise(trips)
+        if count is None or expected is None:
+            raise Undecided("the number of blocks is not affine")
+        if not scope.domain.is_subset(count.eq_set(expected)):
+            raise Undecided("the ticket does not count all blocks")
+        self._nodes(node.body, replace(scope, in_ticket=True))
+
+    def _nodes(self, nodes: tuple[TreeNode, ...], scope: _Scope) -> None:
+        if scope.waiting and not any(self._synchronises(node) for node in walk_nodes(nodes)):
+            scope = self._take_turns(scope)
+        for position, node in enumerate(nodes):
+            inside = replace(scope, time=(*scope.time, position))
+            if inside.waiting and not any(self._synchronises(n) for n in walk_nodes((node,))):
+                inside = self._take_turns(inside)
+            self._node(node, inside)
+
+    @staticmethod
+    def _take_turns(scope: _Scope) -> _Scope:
+        """From here on, inside, one thread of the block runs after the other."""
+        turns = tuple((var, 1) for var in scope.waiting)
+        return replace(scope, time=(*scope.time, *turns), waiting=())
+
+    def _node(self, node: TreeNode, scope: _Scope) -> None:
+        match node:
+            case Loop():
+                inside = self._enter(scope, node)
+                inside.time = (*scope.time, (node.var, 1))
+                self._nodes(node.body, inside)
+            case Guard():
+                holds = scope.reader.condition(node.condition, scope.domain)
+                if holds is None:
+                    raise Undecided("a guard that is not affine")
+                then = replace(
+                    scope, domain=scope.domain.intersect(holds), time=(*scope.time, 0)
+                )
+                self._nodes(node.then, then)
+                otherwise = replace(
+                    scope, domain=scope.domain.subtract(holds), time=(*scope.time, 1)
+                )
+                self._nodes(node.otherwise, otherwise)
+            case Compute() | Copy() | Fold() | Combine() | Barrier():
+                self._leaf(node, self._take_turns(scope))
+            case Raise() | Await():
+                raise Undecided("flags between blocks")
+            case Ticket():
+                raise Undecided("a ticket that is not the last thing its blocks do")
+
+    def _leaf(self, node: TreeNode, scope: _Scope) -> None:
+        match node:
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                self.written.add(target.array)
+            case Combine(buffer=buffer):
+                self.written.add(buffer)
+            case _:
+                pass
+        name = f"n{len(self.leaves)}"
+        self.leaves.append(
+            Leaf(
+                name,
+                node,
+                scope.launch,
+                scope.host,
+                scope.chain,
+                scope.names,
+                scope.reader,
+                scope.domain,
+                scope.time,
+                scope.in_ticket,
+                self._crosses_lanes(node, scope.chain),
+            )
+        )
+
+    def _synchronises(self, node: TreeNode) -> bool:
+        return isinstance(node, Barrier | Combine) or self._reads_lanes(node)
+
+    def _lane_reads(self, node: TreeNode) -> Iterator[tuple[Load, int]]:
+        if isinstance(node, Compute | Copy | Fold):
+            for expr in node_expressions(node)[:-1]:
+                for load in loads(expr):
+                    home = self.buffers[load.array].home
+                    if isinstance(home, Lanes | Window) and home.columns:
+                        yield load, home.columns
+
+    def _reads_lanes(self, node: TreeNode) -> bool:
+        return any(True for _ in self._lane_reads(node))
+
+    def _crosses_lanes(self, node: TreeNode, chain: tuple[Loop, ...]) -> bool:
+        lane = next((loop.var for loop in chain if loop.mapping is Mapping.LANE), "")
+        return any(
+            not owns_lane(load.index[-1], lane, columns, self.tree)
+            for load, columns in self._lane_reads(node)
+        )
+
+    # ------------------------------------------------------------------------- relations
+
+    def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:
+        """{ leaf -> time } of a moment of the leaf; `name` renames the leaf's tuple."""
+        times = [*leaf.time, *([0] * (self.depth - len(leaf.time))), moment]
+        found = isl.schedule_of(leaf.reader.space, times, leaf.points)
+        return found.set_tuple_name(isl.IN, name or leaf.name)
+
+    def cell(self, leaf: Leaf, load: Load) -> Any:
+        """{ leaf -> buffer[owner..., subscripts] }: the cell an access touches.
+
+        The owner of a copy (the thread, warp, block or cluster, of which launch) is part of a
+        cell's name; a buffer in global memory has one copy.
+        """
+        buffer = self.buffers[load.array]
+        index: list[Expr] = list(load.index)
+        if isinstance(buffer.home, Window | LineBuffer):
+            rows = Const(buffer.home.rows, DType.I64)
+            index[0] = Binary("mod", index[0], rows, DType.I64)
+        return leaf.relation([*self._owner(leaf, buffer), *index], buffer.name)
+
+    def box(self, buffer: Buffer, owners: int) -> Any:
+        """The cells a buffer has; its first `owners` dimensions are not bounded."""
+        names = [f"p{k}" for k in range(owners)] + [f"d{k}" for k in range(len(buffer.extents))]
+        space = isl.set_space(self.context, self.program.symbols, names, buffer.name)
+        reader = isl.Reader(space)
+        box = isl.universe(space)
+        for position, extent in enumerate(buffer.extents):
+            here, end = reader.affine({f"d{position}": 1}), reader.piecewise(extent)
+            if position == 0 and isinstance(buffer.home, Window | LineBuffer):
+                end = reader.constant(buffer.home.rows)
+            if end is None:
+                raise Undecided(f"an extent of {buffer.name} is not affine")
+            box = box.intersect(here.ge_set(reader.constant(0))).intersect(here.lt_set(end))
+        return box
+
+    @staticmethod
+    def shared_by(buffer: Buffer) -> int:
+        """The innermost level whose iterations each have a copy of the buffer; -1: none has."""
+        match buffer.home:
+            case Global():
+                return -1
+            case DistributedShared():
+                return GRID
+            case Shared():
+                return CLUSTER
+            case Lanes():
+                return BLOCK
+            case Window(columns=columns) if columns:
+                return BLOCK
+            case _:
+                return LANE
+
+    def _owner(self, leaf: Leaf, buffer: Buffer) -> list[Expr | int]:
+        level = self.shared_by(buffer)
+        if level < 0:
+            return []
+        owner: list[Expr | int] = [leaf.launch, int(leaf.in_ticket)]
+        owner += [Iter(var) for var in leaf.host]
+        return owner + [Iter(var) for var in leaf.level_vars(range(level + 1))]
+
+
+# ------------------------------------------------------------------------------- accesses
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One Load of a leaf, as a relation of its own: { `name`[instance] -> cell }.
+
+    `wanted` are the maps { name[instance] -> value } that say what it must find; without any, the
+    read only moves a value (Copy, Fold, Combine). `number` says which read of `statement` it is.
+    """
+
+    name: str
+    leaf: Leaf
+    load: Load
+    cell: Any
+    wanted: tuple[Any, ...] = ()
+    what: str = ""
+    statement: Statement | None = None
+    number: int = 0
+
+    @property
+    def buffer(self) -> str:
+        """The buffer it reads."""
+        return self.load.array
+
+    @property
+    def array(self) -> str:
+        """The array the program reads here, "" if this is no statement's read."""
+        return "" if self.statement is None else self.statement.reads[self.number].array
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The write of a leaf: { leaf -> cell }; `value` is { leaf -> value } where that is one
+    instance's value, or zero."""
+
+    leaf: Leaf
+    load: Load
+    cell: Any
+    value: Any | None
+
+
+class Accesses:
+    """Every read and write of a tree, by buffer."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.reads: dict[str, list[Read]] = {}
+        self.writes: dict[str, list[Write]] = {}
+        self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
+        self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold or Combine takes in
+        self.count = 0
+
+    def add_read(
+        self,
+        leaf: Leaf,
+        load: Load,
+        wanted: Sequence[Any] = (),
+        what: str = "",
+        of: tuple[Statement | None, int] = (None, 0),
+    ) -> None:
+        """Note a read; it happens only in the instances for which something is wanted."""
+        name = f"{leaf.name}r{self.count}"
+        self.count += 1
+        cell = self.events.cell(leaf, load)
+        if wanted:
+            where = wanted[0].domain()
+            for each in wanted[1:]:
+                where = where.union(each.domain())
+            cell = cell.intersect_domain(where)
+        named = tuple(each.set_tuple_name(isl.IN, name) for each in wanted)
+        read = Read(name, leaf, load, cell.set_tuple_name(isl.IN, name), named, what, *of)
+        self.reads.setdefault(load.array, []).append(read)
+        if isinstance(leaf.node, Copy):
+            self.copied[leaf.name] = read
+        if isinstance(leaf.node, Copy | Fold | Combine):
+            self.moved[leaf.name] = read
+
+    def add_write(self, leaf: Leaf, target: Load, value: Any | None) -> None:
+        """Note a write."""
+        cell = self.events.cell(leaf, target)
+        self.writes.setdefault(target.array, []).append(Write(leaf, target, cell, value))
+
+
+def union(maps: Sequence[Any], like: Any | None) -> Any:
+    """The union of those maps that have the spaces of `like` (all, where it is None).
+
+    None if there is none and no `like`; else an empty map.
+    """
+    out: Any = None if like is None else isl.empty_map(like.get_space())
+    for each in maps:
+        if like is not None and isl.range_name(each) != isl.range_name(like):
+            continue
+        out = each if out is None else out.union(each)
+    return out

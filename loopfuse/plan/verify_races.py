@@ -1,0 +1,160 @@
+"""Do two threads touch one cell, one of them writing, with nothing between them?
+
+For each level of parallel loops (blocks of the grid, of a cluster, threads of a block, lanes of a
+warp): the accesses of one launch that share everything outside this level, and the last barrier
+of this level's scope before them, happen in no given order. Such a cell must belong to one thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.looptree import Barrier
+from loopfuse.plan.verify_events import (
+    BLOCK,
+    CLUSTER,
+    GRID,
+    LANE,
+    READ,
+    SYNC,
+    WRITE,
+    Accesses,
+    Leaf,
+    Read,
+    Write,
+)
+from loopfuse.poly import isl
+
+_SCOPES = {
+    GRID: (),
+    CLUSTER: ("cluster",),
+    BLOCK: ("cluster", "block"),
+    LANE: ("cluster", "block", "warp"),
+}
+"""The barriers that order iterations of each level."""
+
+
+def find_race(accesses: Accesses, buffer: str) -> Any | None:
+    """A relation that shows a conflict over `buffer` ({ cell -> several threads }), or None."""
+    shared = accesses.events.shared_by(accesses.events.buffers[buffer])
+    if shared == LANE:
+        return None
+    every: list[Read | Write] = [*accesses.writes[buffer], *accesses.reads.get(buffer, [])]
+    # A launch, and what its last block does afterwards, come one after the other.
+    for phase in sorted({(access.leaf.launch, access.leaf.in_ticket) for access in every}):
+        here = [a for a in every if (a.leaf.launch, a.leaf.in_ticket) == phase]
+        if not any(isinstance(access, Write) for access in here):
+            continue
+        leaf = here[0].leaf
+        syncs = [
+            other
+            for other in accesses.events.leaves
+            if (other.launch, other.in_ticket) == phase
+            and (isinstance(other.node, Barrier) or other.crosses_lanes)
+        ]
+        inside = [level for level in (GRID, CLUSTER, BLOCK, LANE) if level > shared]
+        # Without barriers there is no order at any level: one question for all.
+        groups = [[level] for level in inside] if syncs else [inside]
+        for levels in groups:
+            threads = leaf.level_vars(levels)
+            if not threads or (phase[1] and levels == [GRID]):
+                continue
+            found = _conflict(accesses, here, levels, syncs)
+            if found is not None:
+                return found
+    return None
+
+
+def _conflict(
+    accesses: Accesses, here: list[Read | Write], levels: list[int], syncs: list[Leaf]
+) -> Any | None:
+    threads = here[0].leaf.level_vars(levels)
+    if all(_owned(here, var) for var in threads):
+        return None
+    scopes = _SCOPES[levels[0]] if len(levels) == 1 else ()
+    barriers = [
+        leaf
+        for leaf in syncs
+        if (isinstance(leaf.node, Barrier) and leaf.node.scope in scopes)
+        or (leaf.crosses_lanes and "warp" in scopes)
+    ]
+    by_epoch: dict[str, list[tuple[bool, Any]]] = {}
+    for access in here:
+        for epoch, relation in _touches(accesses, access, levels, barriers):
+            by_epoch.setdefault(epoch, []).append((isinstance(access, Write), relation))
+    for touched in by_epoch.values():
+        written: Any = None
+        for is_write, relation in touched:
+            if is_write:
+                written = relation if written is None else written.union(relation)
+        if written is None:
+            continue
+        everyone = written
+        for is_write, relation in touched:
+            if not is_write:
+                everyone = everyone.union(relation.intersect_domain(written.domain()))
+        if not everyone.is_single_valued():
+            pairs = everyone.reverse().apply_range(everyone)
+            return pairs.subtract(pairs.domain().identity())
+    return None
+
+
+def _owned(here: list[Read | Write], var: str) -> bool:
+    """Do all accesses have `var` itself as the same subscript? Then its iterations are apart."""
+    first = here[0].load.index
+    wanted: Expr = Iter(var)
+    return any(
+        all(access.load.index[position] == wanted for access in here)
+        for position in range(len(first))
+    )
+
+
+def _touches(
+    accesses: Accesses, access: Read | Write, levels: list[int], barriers: list[Leaf]
+) -> list[tuple[str, Any]]:
+    """(epoch, { [[what is common, cell] -> last barrier] -> thread }), one for each barrier that
+    may come last before the access."""
+    leaf = access.leaf
+    outer = [*leaf.host, *leaf.level_vars(range(levels[0]))]
+    cell = access.cell.set_tuple_name(isl.IN, leaf.name)
+    thread = leaf.relation([Iter(var) for var in leaf.level_vars(levels)], "thread")
+    common = leaf.relation([Iter(var) for var in outer], "common").range_product(cell)
+    if not barriers:
+        return [("", common.reverse().apply_range(thread))]
+
+    def meeting(barrier: Leaf) -> Any:
+        """{ barrier -> its instance, the same for all threads that meet there }."""
+        apart = barrier.level_vars(range(levels[0], LANE + 1))
+        kept = [Iter(name) for name in barrier.names if name not in apart]
+        return barrier.relation(kept, barrier.name)
+
+    def after(last: Any) -> Any:
+        return common.range_product(last).reverse().apply_range(thread)
+
+    if leaf in barriers:  # a shuffle: it waits before its reads, and again after them
+        epoch = f"{leaf.name} reads" if isinstance(access, Read) else leaf.name
+        return [(epoch, after(meeting(leaf)))]
+    # The last barrier is the flow from a cell that every barrier of this thread "writes" and the
+    # access "reads".
+    events = accesses.events
+    own = [Iter(var) for var in (*leaf.host, *(loop.var for loop in leaf.chain))]
+    moment = WRITE if isinstance(access, Write) else READ
+    whens = [events.when(leaf, moment), *(events.when(each, SYNC) for each in barriers)]
+    certain, _ = isl.compute_flow(
+        isl.union_of([leaf.relation(own, "here")]),
+        isl.union_of([each.relation(own, "here") for each in barriers]),
+        None,
+        isl.union_of(whens),
+    )
+    out: list[tuple[str, Any]] = []
+    rest = leaf.points.set_tuple_name(leaf.name)
+    by_name = {barrier.name: barrier for barrier in barriers}
+    for each in isl.maps_of(certain):
+        pairs = each.range_factor_domain()
+        barrier = by_name[isl.domain_name(pairs)]
+        out.append((barrier.name, after(pairs.reverse().apply_range(meeting(barrier)))))
+        rest = rest.subtract(pairs.range())
+    if not rest.is_empty():
+        out.append(("", common.intersect_domain(rest).reverse().apply_range(thread)))
+    return out

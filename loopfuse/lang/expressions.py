@@ -135,7 +135,8 @@ def access(context: Context, expr: syntax.Subscript, entry: ArrayEntry) -> Load:
     """`array[index]` as a Load: rank checked, swaps taken into account."""
     check_rank(context, expr, len(entry.extents))
     index = tuple(
-        to_index(context, elaborate(context, part), "subscript", part.span) for part in expr.index
+        to_index(context, elaborate(context, part), "subscript", part.span, expr.array)
+        for part in expr.index
     )
     array, swapped = context.swaps.redirect(entry.core)
     return Load(array, index, entry.dtype, expr.mode, swapped, span=expr.span)
@@ -158,7 +159,10 @@ def table_element(context: Context, expr: syntax.Subscript, entry: TableEntry) -
     """A constant table's element; the subscripts are constants once loops are unrolled."""
     if expr.mode:
         context.fail(
-            "table-mode", f"a constant table takes no edge mode `.{expr.mode}`", expr.span
+            "table-mode",
+            f"a constant table takes no edge mode `.{expr.mode}`",
+            expr.span,
+            fix=f"write `{expr.array}[...]`, with subscripts inside the table",
         )
     check_rank(context, expr, len(entry.shape))
     offset = 0
@@ -180,6 +184,7 @@ def table_element(context: Context, expr: syntax.Subscript, entry: TableEntry) -
                 f"subscript {position.value} is outside the table `{expr.array}`",
                 part.span,
                 label=f"this dimension has {extent} elements",
+                fix=f"keep it in 0..{extent}",
             )
         offset = offset * extent + int(position.value)
     element = entry.values[offset]

@@ -187,7 +187,8 @@ def declare_parameters(
             declared = _guarded(context, param, lambda p: _declare_array(context, p))
             if isinstance(declared, ArrayParam):
                 out.append(declared)
-    _check_determined(context, kernel, tuple(sizes), out)
+    if len(out) == len(kernel.params):
+        _check_determined(context, kernel, tuple(sizes), out)
     return tuple(out), tuple(sizes)
 
 

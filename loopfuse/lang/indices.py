@@ -28,8 +28,9 @@ from loopfuse.lang.typing import Value
 from loopfuse.lang.walk import iterators, loads, map_expr
 
 
-def to_index(context: Context, value: Value, what: str, span: Span) -> Expr:
-    """`value` as an i64 index expression. `what` is `subscript`, `bound`, `step` or `extent`."""
+def to_index(context: Context, value: Value, what: str, span: Span, array: str = "a") -> Expr:
+    """`value` as an i64 index expression. `what` is `subscript` (of `array`), `bound`, `step` or
+    `extent`."""
     if not value.dtype.is_integer:
         text = context.text(span)
         context.fail(
@@ -40,7 +41,7 @@ def to_index(context: Context, value: Value, what: str, span: Span) -> Expr:
             if value.dtype.is_float
             else "write it as an integer",
         )
-    return _Converter(context, what, span).convert(value.expr)
+    return _Converter(context, what, span, array).convert(value.expr)
 
 
 def affine_value(context: Context, value: Value) -> Expr | None:
@@ -66,8 +67,8 @@ def inline_lets(context: Context, expr: Expr) -> Expr:
 
 
 class _Converter:
-    def __init__(self, context: Context, what: str, span: Span) -> None:
-        self.context, self.what, self.span = context, what, span
+    def __init__(self, context: Context, what: str, span: Span, array: str = "a") -> None:
+        self.context, self.what, self.span, self.array = context, what, span, array
 
     def convert(self, expr: Expr) -> Expr:
         match expr:
@@ -107,6 +108,7 @@ class _Converter:
                 "division-in-index",
                 f"a {self.what} may divide only by a positive constant, not by {right.value}",
                 self.place(expr),
+                fix="divide by a positive number",
             )
         if op == "mod" and isinstance(right, Symbol):
             return combine(op, left, right)
@@ -119,7 +121,8 @@ class _Converter:
         context = self.context
         text = context.text(self.place(expr))
         if self.what == "subscript":
-            fix = "give the array one dimension more: `a[i, j]` instead of `a[i*N + j]`"
+            name = self.array
+            fix = f"give `{name}` a dimension more: `{name}[i, j]` instead of `{name}[i*N + j]`"
         else:
             fix = "make the product a size or an integer parameter of its own"
         context.limit(
@@ -154,5 +157,10 @@ def check_extent(context: Context, expr: Expr, span: Span) -> Expr:
             fix="use the largest extent it may have",
         )
     if isinstance(expr, Const) and int(expr.value) < 0:
-        context.fail("negative-extent", f"an extent cannot be {expr.value}", span)
+        context.fail(
+            "negative-extent",
+            f"an extent cannot be {expr.value}",
+            span,
+            fix="write the number of elements",
+        )
     return expr

@@ -60,7 +60,8 @@ def combine_values(context: Context, op: str, left: Value, right: Value, span: S
         warn_promotion(context, left, right, span)
     a = context.convert(left, dtype, left.expr.span)
     b = context.convert(right, dtype, right.expr.span)
-    if left.is_literal and right.is_literal:
+    # Our own functions' bits are the compiled code's: not for this room to compute.
+    if left.is_literal and right.is_literal and op not in semantics.OURS:
         assert isinstance(a, Const) and isinstance(b, Const)
         return Value(_fold(context, op, a, b, dtype, span), weak=True)
     return Value(Binary(op, a, b, dtype, span=span), left.weak and right.weak)
@@ -75,14 +76,6 @@ def _fold(context: Context, op: str, a: Const, b: Const, dtype: DType, span: Spa
         low, high = semantics.integer_limits(DType.I64)
         if not low <= exact <= high:
             context.fail("literal-range", f"{exact} does not fit i64", span)
-    if op in semantics.OURS:
-        # Our functions' bits are the compiled code's: not for this room to compute.
-        context.limit(
-            "constant-function",
-            f"`{op}` of literals is not computed while compiling",
-            span,
-            fix="write the number itself",
-        )
     kind = semantics.scalar_type(dtype)
     with np.errstate(all="ignore"):
         value = semantics.binary(op, dtype, {})(kind(a.value), kind(b.value))

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Symbol
-from loopfuse.base.dtypes import DType
 from loopfuse.plan.forest import Scope, Unit, order_is_free
 from loopfuse.poly.isl import IN, OUT
 from loopfuse.poly.isl_relations import Equality, affine_map, find_equalities

@@ -20,6 +20,7 @@ from loopfuse.plan.align import (
     with_dims,
 )
 from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
+from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Dependence, Loop, PolyProgram, Statement
 
 
@@ -104,18 +105,67 @@ def form_group(
     others), so that a recomputed producer of one still stores it.
     """
     recompute: set[str] = set()
+    strict = True
+    first: Refusal | None = None
     while True:
-        attempt = _align_all(units, scope, frozenset(recompute), keep)
+        attempt = _align_all(units, scope, frozenset(recompute), keep, strict)
         if isinstance(attempt, Group):
             return attempt
         dependence = attempt.dependence
-        if dependence is None or dependence.kind != "flow":
-            return attempt
-        producer = next(u for u in units if dependence.source in u.ids)
-        why = why_not_recomputable(producer, dependence, units, scope, program)
-        if why or producer.ids <= recompute:
-            return Refusal(attempt.reason, dependence, attempt.offending, why)
-        recompute |= producer.ids
+        if dependence is not None and dependence.kind == "flow":
+            more, why = _with_producers(dependence, units, scope, program)
+            if not why and not more <= recompute:
+                recompute |= more
+                continue
+            attempt = Refusal(attempt.reason, dependence, attempt.offending, why)
+        first = first or attempt
+        if not strict:
+            return first
+        strict = False  # a dimension may be given up after all: it then runs serially inside
+
+
+def _with_producers(
+    dependence: Dependence, units: Sequence[Unit], scope: Scope, program: PolyProgram
+) -> tuple[set[str], str]:
+    """Statements to recompute so that `dependence` need not be met in place: its source's unit
+    and every unit that feeds that one. The second result says why not, if not."""
+    found: set[str] = set()
+    waiting = [dependence]
+    while waiting:
+        flow = waiting.pop()
+        producer = next(u for u in units if flow.source in u.ids)
+        if producer.ids <= found:
+            continue
+        why = why_not_recomputable(producer, flow, units, scope, program)
+        if why:
+            return set(), why
+        found |= producer.ids
+        inside = {id for u in units for id in u.ids} - producer.ids
+        waiting += [
+            d
+            for d in scope.dependences
+            if d.kind == "flow" and d.sink in producer.ids and d.source in inside
+        ]
+    return found, ""
+
+
+def extend_group(group: Group, unit: Unit, scope: Scope) -> Group | None:
+    """The easy case of `form_group`: `unit` fits a map group as it stands, point to point. None
+    where the whole group must be thought over."""
+    if group.kind != "map" or not unit.parallel or not group.dims:
+        return None
+    mine = [d for d in scope.dependences if d.source in unit.ids or d.sink in unit.ids]
+    if any(d.source in group.recomputed or d.sink in group.recomputed for d in mine):
+        return None
+    near = Scope(scope.host, tuple(mine), scope.reassociate)
+    found = _find_coordinates(group.members, unit, near, frozenset(), "map", True)
+    if isinstance(found, Refusal) or any(dim not in found for dim in group.dims):
+        return None
+    placed = Placed(unit, tuple(found[dim] for dim in group.dims))
+    members = (*group.members, placed)
+    if find_violation(members, group.dims, mine, scope) is not None:
+        return None
+    return Group("map", group.dims, members, group.recomputed, group.absorbed, scope)
 
 
 def why_not_recomputable(
@@ -137,7 +187,6 @@ def why_not_recomputable(
     source = program.statement(dependence.source)
     if solve_target(source) is None:
         return "its subscripts cannot be turned back into its iteration"
-    group_ids = {s.id for unit in units for s in unit.statements}
     writers = [
         s.id
         for s in program.statements
@@ -153,25 +202,19 @@ def why_not_recomputable(
         for s in unit.statements
         for name, _ in s.write.parts
     }
-    fed = {
-        d.array for d in scope.dependences if d.kind == "flow" and d.sink in producer.ids
-    }
-    overwritten = sorted((read & written_here) - fed)
-    if overwritten:
-        return f"`{overwritten[0]}`, which it reads, is overwritten"
     for array in sorted(read & written_here):
-        into = {
+        sources = {
             d.source
             for d in scope.dependences
             if d.kind == "flow" and d.sink in producer.ids and d.array == array
         }
-        others = {
+        writers_here = {
             s.id
             for unit in units
             for s in unit.statements
-            if s.id not in into and any(name == array for name, _ in s.write.parts)
+            if any(name == array for name, _ in s.write.parts)
         }
-        if others - producer.ids & group_ids:
+        if writers_here - sources:
             return f"`{array}`, which it reads, is overwritten"
     return ""
 
@@ -195,9 +238,14 @@ def solve_target(statement: Statement) -> dict[str, tuple[int, Any]] | None:
 
 
 def _align_all(
-    units: Sequence[Unit], scope: Scope, recompute: frozenset[str], keep: frozenset[str]
+    units: Sequence[Unit],
+    scope: Scope,
+    recompute: frozenset[str],
+    keep: frozenset[str],
+    strict: bool = True,
 ) -> Group | Refusal:
-    """One attempt: align every unit that still runs its own iterations."""
+    """One attempt: align every unit that still runs its own iterations. `strict`: no dimension
+    that two units could share is given up."""
     absorbed = [
         u
         for u in units
@@ -223,34 +271,26 @@ def _align_all(
         kind = "combine"
     else:
         kind = "map"
-    placed = _place(staying, scope, covered, kind)
+    for unit in staying if kind == "combine" else ():
+        if unit.parallel and set(unit.parallel) != set(unit.relaxed):
+            return Refusal(f"{unit.label} keeps one result per iteration, the others one in all")
+    placed = _place(staying, scope, covered, kind, strict)
     if isinstance(placed, Refusal):
         return placed
     dims = tuple(c.dim for c in placed[0].coordinates)
     violation = find_violation(
         placed, dims, scope.dependences, scope, covered, relax=kind == "combine"
     )
-    while violation is not None and len(dims) > 1 and kind == "map":
+    while violation is not None and len(dims) > 1 and kind == "map" and not strict:
         # Keep the dimensions along which nothing moves; the rest stays serial inside.
         dims = tuple(dim for dim in dims if dim != violation.dim)
         placed = tuple(with_dims(p, dims) for p in placed)
-        dependence = violation.dependence
-        if dependence.kind == "flow" and not _worth_losing_dim(dependence, placed):
-            return Refusal("", dependence, violation.offending)
         violation = find_violation(placed, dims, scope.dependences, scope, covered)
     if violation is not None:
         return Refusal("", violation.dependence, violation.offending)
     if kind == "combine" and (bad := _early_use(placed, scope)):
         return bad
     return Group(kind, dims, placed, recompute, tuple(absorbed), scope)
-
-
-def _worth_losing_dim(dependence: Dependence, placed: Sequence[Placed]) -> bool:
-    """A flow whose producer could be recomputed is better met by that than by a serial loop."""
-    unit = next(p.unit for p in placed if dependence.source in p.unit.ids)
-    return any(s.kind in ("init", "update") for s in unit.statements) or any(
-        set(s.iterators) - {loop.iterator for loop in unit.common} for s in unit.statements
-    )
 
 
 def _append_scalars(
@@ -293,18 +333,20 @@ def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
 
 
 def _place(
-    units: Sequence[Unit], scope: Scope, covered: frozenset[tuple[str, str, str]], kind: str
+    units: Sequence[Unit],
+    scope: Scope,
+    covered: frozenset[tuple[str, str, str]],
+    kind: str,
+    strict: bool,
 ) -> tuple[Placed, ...] | Refusal:
     """Coordinates for every unit on common dimensions; dimensions not all share are dropped."""
     placed: list[Placed] = []
-    first = single_group(units[0], scope)
     names = units[0].relaxed if kind == "combine" else units[0].parallel
     order = [loop.iterator for loop in units[0].common if loop.iterator in names]
-    del first
     dims = tuple(f"g{k}" for k in range(len(order)))
     placed.append(Placed(units[0], tuple(Coordinate(d, i, 1) for d, i in zip(dims, order))))
     for unit in units[1:]:
-        found = _find_coordinates(placed, unit, scope, covered, kind)
+        found = _find_coordinates(placed, unit, scope, covered, kind, strict)
         if isinstance(found, Refusal):
             return found
         kept = [dim for dim in dims if dim in found]
@@ -322,6 +364,7 @@ def _find_coordinates(
     scope: Scope,
     covered: frozenset[tuple[str, str, str]],
     kind: str,
+    strict: bool,
 ) -> dict[str, Coordinate] | Refusal:
     allowed = set(unit.relaxed if kind == "combine" else unit.parallel)
     statements = {s.id: s for s in unit.statements}
@@ -347,11 +390,28 @@ def _find_coordinates(
                     c.iterator for c in found.values()
                 }:
                     found[dim] = coordinate
-            if not any(c.iterator in allowed for c in offsets.values()):
-                return Refusal("", d, d.relation)
+            usable = [c for c in offsets.values() if c.iterator in allowed]
+            wanted = min(len(p.coordinates), len(allowed)) if strict else 1
+            if len(usable) < wanted:
+                return Refusal("", d, moving_part(d.relation, source, sink, p, unit, forward))
     if related:
         return found
     return _match_operands(placed, unit, allowed) or _match_bounds(placed, unit, allowed)
+
+
+def moving_part(
+    relation: Any, source: Statement, sink: Statement, placed: Placed, unit: Unit, forward: bool
+) -> Any:
+    """The instances of a dependence whose ends differ when parallel loops are paired in order."""
+    theirs = [lp.iterator for lp in unit.common if lp.iterator in unit.parallel]
+    mine = [c.iterator for c in placed.coordinates]
+    pairs: list[tuple[int, int]] = []
+    for a, b in zip(mine, theirs):
+        first, second = (a, b) if forward else (b, a)
+        if first in source.iterators and second in sink.iterators:
+            pairs.append((source.iterators.index(first), sink.iterators.index(second)))
+    moving = relation.subtract(equate(relation, pairs))
+    return relation if moving.is_empty() else moving
 
 
 def _match_operands(
@@ -371,11 +431,15 @@ def _match_operands(
                         relation = a.parts[0][1].apply_range(b.parts[0][1].reverse())
                         offsets = find_offsets(p, mine, theirs, relation, True)
                         good = {d: c for d, c in offsets.items() if c.iterator in allowed}
-                        if len(good) > len(best):
+                        if _rank(good) > _rank(best):
                             best = good
-                        if len(best) == len(p.coordinates):
-                            return best
     return best
+
+
+def _rank(found: dict[str, Coordinate]) -> tuple[int, int]:
+    """More dimensions first, then the smaller shift."""
+    shift = sum(abs(c.constant) + len(c.parameters) + (c.sign < 0) for c in found.values())
+    return len(found), -shift
 
 
 def _match_bounds(

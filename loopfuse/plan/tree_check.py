@@ -38,7 +38,7 @@ from loopfuse.plan.looptree import (
     print_home,
 )
 from loopfuse.plan.tree_printer import print_expr, print_node
-from loopfuse.plan.tree_walk import node_expressions, split_chain
+from loopfuse.plan.tree_walk import split_chain, walk_nodes
 
 _RANK = {
     Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,
@@ -46,6 +46,10 @@ _RANK = {
 }  # fmt: skip
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
 FOLD_OPS = ("sum", "prod", "min", "max", "and", "or")
+
+
+What = TreeNode | str
+"""What a message is about: a node, or a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,11 @@ class _Place:
     sizes: dict[str, int]  # constant trip counts of CLUSTER, BLOCK, WARP and LANE loops
     divergent: frozenset[str] = frozenset()
 
-    def fail(self, what: str, rule: str) -> InternalError:
+    def fail(self, what: What, rule: str) -> InternalError:
         where = f" of launch `{self.launch}`" if self.launch else ""
+        name = what if isinstance(what, str) else print_node(what)
         return InternalError(
-            Diagnostic("bad-tree", f"in `{what}`{where}: {rule}", notes=(_REPORT,))
+            Diagnostic("bad-tree", f"in `{name}`{where}: {rule}", notes=(_REPORT,))
         )
 
 
@@ -100,9 +105,8 @@ def _check_buffer(buffer: Buffer, place: _Place) -> None:
         raise place.fail(buffer.name, "a line buffer exists on the CPU only")
     if isinstance(home, LineBuffer | Window) and home.rows < 1:
         raise place.fail(buffer.name, "it has at least one row")
-    rank = len(buffer.extents)
-    least = {Lanes: 1, Window: 2 if isinstance(home, Window) and home.columns else 1, LineBuffer: 1}
-    if rank < least.get(type(home), 0):
+    rank, least = len(buffer.extents), int(isinstance(home, Lanes | Window | LineBuffer))
+    if rank < least + int(isinstance(home, Window) and home.columns > 0):
         raise place.fail(buffer.name, f"{print_home(home)} needs more dimensions than {rank}")
 
 
@@ -118,7 +122,7 @@ def _check_host(nodes: tuple[HostNode, ...], place: _Place) -> None:
             _check_launch(node, replace(place, launch=node.name))
 
 
-def _enter(place: _Place, what: str, var: str, mapping: Mapping | None) -> _Place:
+def _enter(place: _Place, what: What, var: str, mapping: Mapping | None) -> _Place:
     if var in place.vars:
         raise place.fail(what, f"`{var}` is already the variable of a loop around it")
     return replace(place, vars={**place.vars, var: mapping})
@@ -128,7 +132,7 @@ def _check_launch(launch: Launch, place: _Place) -> None:
     chain, body = split_chain(launch)
     previous = 0
     for loop in chain:
-        what = print_node(loop)
+        what = loop
         _check_loop(loop, place)
         rank = _RANK[loop.mapping]
         if rank < previous:
@@ -151,7 +155,7 @@ def _check_launch(launch: Launch, place: _Place) -> None:
 
 
 def _check_loop(loop: Loop, place: _Place) -> None:
-    what = print_node(loop)
+    what = loop
     _check_index((loop.lower, loop.upper), what, place)
     if loop.step <= 0:
         raise place.fail(what, "a step is positive")
@@ -170,7 +174,7 @@ def _check_nodes(nodes: tuple[TreeNode, ...], place: _Place) -> None:
 
 
 def _check_node(node: TreeNode, place: _Place) -> None:
-    what = print_node(node)
+    what = node
     match node:
         case Loop():
             if node.mapping.is_parallel:
@@ -179,8 +183,7 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             inside = _enter(place, what, node.var, node.mapping)
             _check_nodes(node.body, _diverge(inside, node.lower, node.upper))
         case Guard():
-            if node.condition != ALIGNED:
-                _check_names(node.condition, what, place)
+            _check_names(node.condition, what, place, in_guard=True)
             if node.condition.dtype is not DType.BOOL:
                 raise place.fail(what, "a condition is a bool")
             inside = _diverge(place, node.condition)
@@ -212,15 +215,14 @@ def _check_node(node: TreeNode, place: _Place) -> None:
 
 def _diverge(place: _Place, *conditions: Expr) -> _Place:
     """Inside a node that the values of `conditions` decide on."""
-    names = {n.name for e in conditions for n in walk_expr(e) if isinstance(n, Iter | Load | Symbol)
-             if not isinstance(n, Load)}  # fmt: skip
+    names = {n.name for e in conditions for n in walk_expr(e) if isinstance(n, Iter)}
     if any(isinstance(n, Load) for e in conditions for n in walk_expr(e)):
         # What a thread loaded is its own.
         names |= {var for var, mapping in place.vars.items() if mapping in _INNER}
     return replace(place, divergent=place.divergent | names)
 
 
-def _check_converged(scope: str, what: str, place: _Place) -> None:
+def _check_converged(scope: str, what: What, place: _Place) -> None:
     """Do all threads of `scope` reach this node together?"""
     mappings = {var: mapping for var, mapping in place.vars.items() if mapping is not None}
     has_lanes = Mapping.LANE in mappings.values()
@@ -236,7 +238,7 @@ def _check_converged(scope: str, what: str, place: _Place) -> None:
         )
 
 
-def _check_combine(node: Combine, what: str, place: _Place) -> None:
+def _check_combine(node: Combine, what: What, place: _Place) -> None:
     _check_op(node.op, what, place)
     buffer = _declared(node.buffer, what, place)
     if not isinstance(buffer.home, Register) or buffer.extents:
@@ -254,7 +256,7 @@ def _check_combine(node: Combine, what: str, place: _Place) -> None:
     _check_converged("warp" if lanes_only else "block", what, place)
 
 
-def _check_flag(node: Raise | Await | Ticket, what: str, place: _Place) -> None:
+def _check_flag(node: Raise | Await | Ticket, what: What, place: _Place) -> None:
     flag = node.counter if isinstance(node, Ticket) else node.flag
     _check_access(flag, what, place)
     buffer = place.tree.buffer(flag.array)
@@ -268,12 +270,12 @@ def _check_flag(node: Raise | Await | Ticket, what: str, place: _Place) -> None:
         _check_nodes(node.body, place)
 
 
-def _check_op(op: str, what: str, place: _Place) -> None:
+def _check_op(op: str, what: What, place: _Place) -> None:
     if op not in FOLD_OPS:
         raise place.fail(what, f"`{op}` is not one of {', '.join(FOLD_OPS)}")
 
 
-def _check_move(value: Expr, target: Expr, what: str, place: _Place) -> None:
+def _check_move(value: Expr, target: Expr, what: What, place: _Place) -> None:
     if not isinstance(target, Load):
         raise place.fail(what, "a target is a place in a buffer")
     _check_names(value, what, place)
@@ -308,8 +310,6 @@ def owns_lane(index: Expr, lane: str, columns: int, tree: LoopTree) -> bool:
 
 def _unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
     """First and last value of each UNROLLED or VECTOR variable, over all its loops."""
-    from loopfuse.plan.tree_walk import walk_nodes
-
     out: dict[str, tuple[int, int]] = {}
     for launch in tree.launches:
         for node in walk_nodes(launch.body):
@@ -321,20 +321,20 @@ def _unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
     return out
 
 
-def _declared(name: str, what: str, place: _Place) -> Buffer:
+def _declared(name: str, what: What, place: _Place) -> Buffer:
     try:
         return place.tree.buffer(name)
     except KeyError:
         raise place.fail(what, f"`{name}` is not a buffer of the tree") from None
 
 
-def _check_names(expr: Expr, what: str, place: _Place) -> None:
+def _check_names(expr: Expr, what: What, place: _Place, in_guard: bool = False) -> None:
     """Every variable is of a loop around the node, every Load of a declared buffer."""
     for node in walk_expr(expr):
         match node:
             case Iter(name=name) if name not in place.vars:
                 raise place.fail(what, f"`{name}` is not the variable of a loop around it")
-            case Symbol() if node == ALIGNED:
+            case Symbol() if node == ALIGNED and not in_guard:
                 raise place.fail(what, "ALIGNED is asked for by guards alone")
             case Load():
                 _check_access(node, what, place)
@@ -342,14 +342,14 @@ def _check_names(expr: Expr, what: str, place: _Place) -> None:
                 pass
 
 
-def _check_index(exprs: tuple[Expr, ...], what: str, place: _Place) -> None:
+def _check_index(exprs: tuple[Expr, ...], what: What, place: _Place) -> None:
     for expr in exprs:
         _check_names(expr, what, place)
         if not expr.dtype.is_integer:
             raise place.fail(what, f"`{print_expr(expr)}` is not an integer")
 
 
-def _check_access(load: Load, what: str, place: _Place) -> None:
+def _check_access(load: Load, what: What, place: _Place) -> None:
     buffer = _declared(load.array, what, place)
     if load.mode or load.swapped is not None:
         raise place.fail(what, f"`{load.array}` has an edge mode or a swap left")
@@ -360,8 +360,7 @@ def _check_access(load: Load, what: str, place: _Place) -> None:
     if load.dtype is not buffer.dtype:
         raise place.fail(what, f"`{load.array}` holds {buffer.dtype.value}, not {load.dtype.value}")
     for part in load.index:
-        if isinstance(part, Iter) and part.name not in place.vars:
-            raise place.fail(what, f"`{part.name}` is not the variable of a loop around it")
+        _check_names(part, what, place)
     home = buffer.home
     mappings = place.vars.values()
     if isinstance(home, Register) or (isinstance(home, Window) and not home.columns):
@@ -389,6 +388,3 @@ def _is_constant(index: Expr, modulus: int, place: _Place) -> bool:
         )
     atoms = [node for node in walk_expr(index) if isinstance(node, Iter | Symbol | Load)]
     return all(isinstance(a, Iter) and place.vars.get(a.name) in unrolled for a in atoms)
-
-
-__all__ = ["FOLD_OPS", "check_tree", "node_expressions", "owns_lane"]

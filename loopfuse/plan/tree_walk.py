@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Const, Expr, Load, Symbol
-from loopfuse.lang.walk import map_expr
+from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
     Await,
@@ -79,7 +79,7 @@ def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]
 def mentions_aligned(tree: LoopTree) -> bool:
     """Does any guard of the tree ask for ALIGNED?"""
     return any(
-        isinstance(node, Guard) and node.condition == ALIGNED
+        isinstance(node, Guard) and ALIGNED in walk_expr(node.condition)
         for launch in tree.launches
         for node in walk_nodes(launch.body)
     )

@@ -34,6 +34,7 @@ from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import mentions_aligned, resolve_aligned
 from loopfuse.plan.verify_events import (
+    LANE,
     READ,
     WRITE,
     Accesses,
@@ -236,6 +237,10 @@ class _Checker:
                 raise Undecided(f"values are copied in a circle through {buffer}")
             return found
         self.found[buffer] = None
+        straight = self._in_straight_line(buffer)
+        if straight is not None:
+            self.found[buffer] = straight
+            return straight
         reads = {read.name: read for read in self.accesses.reads.get(buffer, [])}
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         values: dict[str, list[Any]] = {name: [] for name in reads}
@@ -253,6 +258,33 @@ class _Checker:
                 zero = reads[name].leaf.relation([], "@0").set_tuple_name(isl.IN, name)
                 values[name].append(zero.intersect_domain(rest.domain()))
         self.found[buffer] = values
+        return values
+
+    def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
+        """`_values_at` for registers whose every read follows a write in the same body, where
+        the order of the text decides; None for any other buffer."""
+        if self.events.shared_by(self.events.buffers[buffer]) != LANE:
+            return None
+        position = {leaf.name: k for k, leaf in enumerate(self.events.leaves)}
+        writes = self.accesses.writes.get(buffer, [])
+        values: dict[str, list[Any]] = {}
+        for access in (*writes, *self.accesses.reads[buffer]):
+            if access.leaf.points is not writes[0].leaf.points if writes else True:
+                return None
+            if any(constant_value(part) is None for part in access.load.index):
+                return None
+        for read in self.accesses.reads[buffer]:
+            before = [
+                write
+                for write in writes
+                if write.load.index == read.load.index
+                and position[write.leaf.name] < position[read.leaf.name]
+            ]
+            if not before:
+                return None
+            values[read.name] = [
+                value.set_tuple_name(isl.IN, read.name) for value in self._written(before[-1])
+            ]
         return values
 
     def _written(self, write: Write) -> list[Any]:

@@ -127,9 +127,11 @@ class Events:
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     written: set[str] = field(default_factory=set[str])
     context: Any = None
+    has_lanes: bool = False
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
+        self.has_lanes = any(self.shared_by(buffer) == BLOCK for buffer in self.tree.buffers)
         self.context = isl.context_of(self.program.context)
         space = isl.set_space(self.context, self.program.symbols, ())
         domain = isl.universe(space).intersect_params(self.program.context)
@@ -146,9 +148,9 @@ class Events:
         domain = scope.domain.insert_dims(isl.SET, last, 1).set_dim_name(isl.SET, last, loop.var)
         lower = reader.piecewise(loop.lower, domain)
         upper = reader.piecewise(loop.upper, domain)
-        if lower is None or upper is None:
-            raise Undecided(f"the bounds of the loop over {loop.var} are not affine")
         here = reader.affine({loop.var: 1})
+        if lower is None or upper is None or here is None:
+            raise Undecided(f"the bounds of the loop over {loop.var} are not affine")
         domain = domain.intersect(here.ge_set(lower)).intersect(here.lt_set(upper))
         if loop.step > 1:
             phase = here.sub(lower).mod_val(loop.step)
@@ -271,7 +273,7 @@ class Events:
         return isinstance(node, Barrier | Combine) or self._reads_lanes(node)
 
     def _lane_reads(self, node: TreeNode) -> Iterator[tuple[Load, int]]:
-        if isinstance(node, Compute | Copy | Fold):
+        if self.has_lanes and isinstance(node, Compute | Copy | Fold):
             for expr in node_expressions(node)[:-1]:
                 for load in loads(expr):
                     home = self.buffers[load.array].home
@@ -293,7 +295,12 @@ class Events:
     def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:
         """{ leaf -> time } of a moment of the leaf; `name` renames the leaf's tuple."""
         times = [*leaf.time, *([0] * (self.depth - len(leaf.time))), moment]
-        found = isl.schedule_of(leaf.reader.space, times, leaf.points)
+        values = [
+            leaf.reader.constant(time) if isinstance(time, int) else leaf.reader.affine({time[0]: 1})
+            for time in times
+        ]
+        # For any point of the space: what it is applied to has the leaf's instances only.
+        found = isl.relation_of(leaf.reader.space, values, "time")
         return found.set_tuple_name(isl.IN, name or leaf.name)
 
     def cell(self, leaf: Leaf, load: Load) -> Any:
@@ -319,7 +326,7 @@ class Events:
             here, end = reader.affine({f"d{position}": 1}), reader.piecewise(extent)
             if position == 0 and isinstance(buffer.home, Window | LineBuffer):
                 end = reader.constant(buffer.home.rows)
-            if end is None:
+            if here is None or end is None:
                 raise Undecided(f"an extent of {buffer.name} is not affine")
             box = box.intersect(here.ge_set(reader.constant(0))).intersect(here.lt_set(end))
         return box

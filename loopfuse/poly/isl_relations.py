@@ -166,3 +166,28 @@ def condition_expr(domain: Any, symbols: Sequence[str]) -> Expr:
             domain = domain.set_dim_name(PARAM, at + offset, name)
     domain = domain.params().coalesce()
     return _expr(_build(domain).expr_from_set(domain), frozenset(symbols))
+
+
+def simplify_within(domain: Any, certain: Any, context: Any) -> Any:
+    """What must be tested to know a point of `certain` is in `domain` (`context`: parameters)."""
+    certain = certain.intersect_params(context)
+    rest = domain.gist(certain).coalesce()
+    return rest
+
+
+def hull_along(images: Sequence[Any], k: int) -> tuple[Any, Any]:
+    """(least, greatest) value of dimension k over all `images` (sets), as pw_affs of parameters."""
+    whole = None
+    for image in images:
+        count = image.dim(SET)
+        alone = image.project_out(SET, k + 1, count - k - 1).project_out(SET, 0, k)
+        alone = alone.reset_tuple_id()
+        whole = alone if whole is None else whole.union(alone)
+    assert whole is not None
+    whole = whole.coalesce()
+    return whole.dim_min(0), whole.dim_max(0)
+
+
+def rename_range(relation: Any, name: str) -> Any:
+    """`relation` with its range's tuple called `name`."""
+    return relation.set_tuple_name(OUT, name)

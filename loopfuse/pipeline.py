@@ -1,0 +1,379 @@
+"""The compiler, as a table of contents: every stage in order, each a pure function.
+
+    parse        text                    -> surface Module        frontend.lf
+    check        Module                  -> core Program          lang.check
+    model        core Kernel             -> PolyProgram           poly.build, poly.bounds
+    dependences  PolyProgram             -> Dependences           poly.deps
+    simplify     dead statements go, storage-only dependences go  plan.dead, plan.rename
+    fuse         PolyProgram             -> FusionPlan            plan.fuse
+    schedule     FusionPlan              -> LoopTree              plan.schedule
+    verify       LoopTree                -> Verdict               plan.verify
+    lower        LoopTree                -> MLIR                  codegen.mlir_module
+    llvm         MLIR                    -> LLVM IR               codegen.llvm_walk
+    emit         LLVM IR                 -> PTX or object         codegen.ptx, codegen.native
+    assemble     PTX                     -> cubin                 codegen.assemble
+
+Everything a stage makes survives, so a report can show before and after. `Run` times the stages,
+dumps what they made and stops after one, as the command line's `--time --dump --stop-after` ask.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from loopfuse.base.artifact import Artifact
+from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
+from loopfuse.base.options import Options, Target
+from loopfuse.codegen.abi import build_manifest
+from loopfuse.codegen.affine import emit_affine, emit_fused
+from loopfuse.codegen.assemble import assemble
+from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
+from loopfuse.frontend.lf import parse
+from loopfuse.lang.check import check_with_warnings
+from loopfuse.lang.format import format_module
+from loopfuse.lang.nodes import Kernel, Program
+from loopfuse.lang.printer import print_kernel
+from loopfuse.plan.cost import CostModel
+from loopfuse.plan.dead import live_statements, remove_dead
+from loopfuse.plan.fuse import FusionPlan, Planner
+from loopfuse.plan.looptree import LoopTree
+from loopfuse.plan.records import Report
+from loopfuse.plan.rename import rename_webs
+from loopfuse.plan.report import build_report
+from loopfuse.plan.schedule import Scheduled, build_tree
+from loopfuse.plan.tree_printer import print_tree
+from loopfuse.plan.verify import Verdict, verify
+from loopfuse.poly.bounds import find_preconditions
+from loopfuse.poly.build import build_model
+from loopfuse.poly.deps import find_dependences
+from loopfuse.poly.model import Dependences, PolyProgram
+
+T = TypeVar("T")
+
+STAGES = (
+    "parse",
+    "check",
+    "model",
+    "dependences",
+    "simplify",
+    "fuse",
+    "schedule",
+    "verify",
+    "lower",
+    "llvm",
+    "emit",
+    "assemble",
+)
+
+
+class Stopped(Exception):
+    """Raised after the stage that `--stop-after` names."""
+
+
+@dataclass
+class Run:
+    """How the stages of one compile are watched: seconds per stage, what to dump, where to stop."""
+
+    dump: Collection[str] = ()
+    stop_after: str = ""
+    write: Callable[[str], None] = field(default=lambda text: print(text, file=sys.stderr))
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def stage(self, name: str, work: Callable[[], T], show: Callable[[T], str] = str) -> T:
+        """The result of `work`, timed, and dumped if asked for."""
+        start = time.perf_counter()
+        result = work()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        if name in self.dump:
+            self.write(f"== {name}\n{show(result)}")
+        if name == self.stop_after:
+            raise Stopped
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A kernel planned and checked: every record up to the LoopTree, and the report."""
+
+    kernel: Kernel
+    program: PolyProgram
+    dependences: Dependences
+    plan: FusionPlan
+    scheduled: Scheduled
+    verdict: Verdict
+    source: Source
+    options: Options
+    seconds: Mapping[str, float]
+
+    @property
+    def tree(self) -> LoopTree:
+        """The tree that is compiled."""
+        return self.scheduled.tree
+
+    @property
+    def report(self) -> Report:
+        """What was decided, for people (computed anew: it plans the unfused program too)."""
+        return build_report(
+            self.program,
+            self.dependences,
+            self.plan,
+            self.scheduled,
+            source_name=self.source.name,
+            options=self.options,
+            unfused=_unfused(self),
+            checked=_checked_text(self.verdict, self.seconds),
+        )
+
+
+# -------------------------------------------------------------------- text to core program
+
+
+def read_program(
+    source: Source,
+    fp: str = "fast",
+    constants: Mapping[str, int] | None = None,
+    run: Run | None = None,
+) -> Program:
+    """`source` parsed and checked; warnings go to Python's `warnings`. UserError or LimitError
+    with every place that is wrong."""
+    run = run or Run()
+    module = run.stage("parse", lambda: parse(source), format_module)
+    program, complaints = run.stage(
+        "check",
+        lambda: check_with_warnings(module, fp=fp, constants=constants),
+        lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
+    )
+    for complaint in complaints:
+        warnings.warn(str(LoopfuseError(complaint)), stacklevel=2)
+    return program
+
+
+# --------------------------------------------------------------------- core program to tree
+
+
+def plan_kernel(
+    program: Program, name: str, options: Options, run: Run | None = None
+) -> Planned:
+    """Kernel `name` from the core to a proved LoopTree. Where the checker cannot prove the fused
+    tree, the unfused one is used, and a warning says so."""
+    run = run or Run()
+    kernel = program.kernel(name)
+    try:
+        model = run.stage("model", lambda: _model(kernel), _show_model)
+        dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
+        model, dependences = run.stage("simplify", lambda: _simplify(model, dependences))
+        return _plan_model(kernel, model, dependences, options, program.source, run)
+    except LoopfuseError as error:
+        raise _placed(error, program.source) from None
+
+
+def _model(kernel: Kernel) -> PolyProgram:
+    model = build_model(kernel)
+    return replace(model, **_bounds(model))
+
+
+def _bounds(model: PolyProgram) -> dict[str, Any]:
+    preconditions, context = find_preconditions(model)
+    return {"preconditions": preconditions, "context": context}
+
+
+def _simplify(
+    model: PolyProgram, dependences: Dependences
+) -> tuple[PolyProgram, Dependences]:
+    live = live_statements(model, dependences)
+    smaller = remove_dead(model, live) if len(live) < len(model.statements) else model
+    if smaller is not model:
+        dependences = find_dependences(smaller)
+    renamed = rename_webs(smaller, dependences)
+    return (renamed, find_dependences(renamed)) if renamed is not smaller else (smaller, dependences)
+
+
+def _plan_model(
+    kernel: Kernel,
+    model: PolyProgram,
+    dependences: Dependences,
+    options: Options,
+    source: Source,
+    run: Run,
+) -> Planned:
+    device = "gpu" if options.target.is_gpu else "cpu"
+
+    def attempt(fuel: int | None) -> tuple[FusionPlan, Scheduled, Verdict]:
+        cost = CostModel(model, device, options.size_map)
+        planner = Planner(model, dependences, cost, options.reassociate, fuel)
+        plan = run.stage("fuse", planner.plan)
+        scheduled = run.stage(
+            "schedule",
+            lambda: build_tree(model, dependences, plan, device),
+            lambda result: print_tree(result.tree),
+        )
+        verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree))
+        return plan, scheduled, verdict
+
+    plan, scheduled, verdict = attempt(options.fuel)
+    if verdict.answer != "proved" and options.fuel != 0:
+        _warn_unproved(kernel, verdict)
+        plan, scheduled, verdict = attempt(0)
+    return Planned(
+        kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
+    )
+
+
+def _warn_unproved(kernel: Kernel, verdict: Verdict) -> None:
+    """A tree that is not proved is our bug (wrong) or isl's limit (unknown); say which."""
+    finding = verdict.findings[0] if verdict.findings else ""
+    if verdict.answer == "wrong":
+        text = (
+            f"loopfuse planned `{kernel.name}` wrongly and noticed ({finding}); the unfused "
+            "kernels are used. This is a bug: please report it with the program."
+        )
+    else:
+        text = (
+            f"the fused schedule of `{kernel.name}` could not be proved ({finding}); the unfused "
+            "kernels are used."
+        )
+    warnings.warn(text, stacklevel=4)
+
+
+def _unfused(planned: Planned) -> FusionPlan:
+    """The plan with fusion off, which reports compare with."""
+    device = "gpu" if planned.options.target.is_gpu else "cpu"
+    cost = CostModel(planned.program, device, planned.options.size_map)
+    reassociate = planned.options.reassociate
+    return Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
+
+
+# ----------------------------------------------------------------------------- tree to code
+
+
+def compile_kernel(
+    program: Program,
+    name: str,
+    options: Options,
+    *,
+    emit: Collection[str] = frozenset({"ptx"}),
+    run: Run | None = None,
+) -> Artifact:
+    """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin."""
+    run = run or Run()
+    planned = plan_kernel(program, name, options, run)
+    kernel, tree, target = planned.kernel, planned.tree, options.target
+    module = run.stage(
+        "lower", lambda: emit_module(tree, kernel, target, options.index_bits), print_module
+    )
+    llvm = run.stage("llvm", lambda: emit_llvm(module, target))
+    conditions = tuple(
+        {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}
+        for p in planned.program.preconditions
+    )
+    artifact = Artifact(
+        kernel=name,
+        target=target.name,
+        manifest=build_manifest(tree, kernel, target, options.index_bits, conditions),
+        report=planned.report.to_dict() if "report" in emit else {},
+        mlir=print_module(module) if "mlir" in emit else "",
+        affine_mlir=emit_affine(kernel) if "affine" in emit else "",
+        fused_mlir=emit_fused(tree, kernel) if "fused" in emit or "affine" in emit else "",
+        llvm=llvm if "llvm" in emit else "",
+    )
+    if target.is_gpu:
+        ptx = run.stage("emit", lambda: emit_ptx(llvm, target))
+        artifact = replace(artifact, ptx=ptx)
+        if "cubin" in emit:
+            artifact = run.stage("assemble", lambda: _assembled(artifact, target))
+        return artifact
+    return replace(artifact, object=run.stage("emit", lambda: emit_object(llvm, target)))
+
+
+def _assembled(artifact: Artifact, target: Target) -> Artifact:
+    made = assemble(artifact.ptx, target)
+    if made is None:
+        return artifact
+    cubin, registers, _ = made
+    return replace(artifact, cubin=cubin, cubin_maker="ptxas", registers=registers)
+
+
+def explain_kernel(program: Program, name: str, options: Options) -> Report:
+    """What would be fused, and why or why not."""
+    return plan_kernel(program, name, options).report
+
+
+def describe_dependences(
+    program: Program, name: str, sizes: dict[str, int] | None = None, instances: bool = False
+) -> dict[str, Any]:
+    """Every dependence of kernel `name`, as the JSON of `loopfuse deps`."""
+    from loopfuse.poly.deps_report import describe_dependences as describe
+
+    try:
+        model = build_model(program.kernel(name))
+        return describe(model, find_dependences(model), sizes, instances)
+    except LoopfuseError as error:
+        raise _placed(error, program.source) from None
+
+
+def scalar_math() -> Mapping[Any, Any]:
+    """Our math functions with the bits of compiled code, for the interpreters."""
+    from loopfuse.codegen.mathfns_host import compiled_math
+
+    return compiled_math()
+
+
+# ------------------------------------------------------------------------------ small things
+
+
+def _placed(error: LoopfuseError, source: Source) -> LoopfuseError:
+    """The error with the source on every diagnostic, so that it can show the line."""
+    placed = tuple(
+        d if d.source is not None else replace(d, source=source) for d in error.diagnostics
+    )
+    return type(error)(*placed)
+
+
+def _checked_text(verdict: Verdict, seconds: Mapping[str, float]) -> str:
+    total = sum(seconds.values())
+    spent = f"({seconds.get('verify', 0.0) * 1e3:.0f} ms of {total * 1e3:.0f} ms)"
+    match verdict.answer:
+        case "proved":
+            return f"schedule verified against all dependences {spent}"
+        case "unknown":
+            return f"not proved: {verdict.findings[0]}; run unfused {spent}"
+        case _:
+            return f"rejected: {verdict.findings[0]} {spent}"
+
+
+def _show_model(model: PolyProgram) -> str:
+    return "\n".join(
+        f"{s.id}: {s.domain}\n  writes {[str(m) for _, m in s.write.parts]}\n"
+        f"  reads {[str(m) for access in s.reads for _, m in access.parts]}"
+        for s in model.statements
+    )
+
+
+def _show_dependences(dependences: Dependences) -> str:
+    return "\n".join(
+        f"{d.kind} {d.array}: {d.relation}{'  (reduction)' if d.reduction else ''}"
+        for d in dependences.all
+    )
+
+
+def unknown_kernel(program: Program, name: str) -> UserError:
+    """The error for a kernel name that is not in the file."""
+    names = ", ".join(kernel.name for kernel in program.kernels)
+    return UserError(
+        Diagnostic(
+            "unknown-kernel",
+            f"there is no kernel `{name}` in {program.source.name}",
+            fix=f"it has {names}",
+            source=program.source,
+        )
+    )
+
+
+def target_kind(target: Target) -> str:
+    """`gpu` or `cpu`."""
+    return "gpu" if target.is_gpu else "cpu"

@@ -1,0 +1,325 @@
+"""What one thread of a kernel runs: loops, guards and computes for the statements of a group.
+
+The one place where program statements become LoopTree leaves. Strategies decide the loops around
+(who runs which iteration); `BodyBuilder` fills them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loopfuse.lang.affine import combine, integer, trip_count
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select
+from loopfuse.lang.walk import children, substitute, with_children
+from loopfuse.plan.align import Placed
+from loopfuse.plan.expressions import TRUE, compare, conjoin
+from loopfuse.plan.forest import Item, Nest
+from loopfuse.plan.groups import Group
+from loopfuse.plan.looptree import (
+    Buffer,
+    Compute,
+    Global,
+    Guard,
+    Loop,
+    Register,
+    TreeNode,
+)
+from loopfuse.plan.looptree import (
+    Mapping as Where,
+)
+from loopfuse.plan.recompute import Resolver, Value, tidy
+from loopfuse.plan.storage import Store
+from loopfuse.poly.isl import Reader, linear
+from loopfuse.poly.isl_relations import condition_expr, simplify_within
+from loopfuse.poly.model import PolyProgram, Statement
+
+
+@dataclass
+class Names:
+    """Hands out names that are unique in a tree, and collects its buffers."""
+
+    used: set[str] = field(default_factory=set[str])
+    buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or with a number behind it."""
+        name, count = wanted, 1
+        while name in self.used:
+            name = f"{wanted}_{count}"
+            count += 1
+        self.used.add(name)
+        return name
+
+    def add(self, buffer: Buffer) -> Buffer:
+        """Records a buffer."""
+        self.buffers[buffer.name] = buffer
+        return buffer
+
+
+@dataclass
+class BodyBuilder:
+    """Builds thread bodies of one group. `redirect` sends an array to another buffer load (a
+    private accumulator of a combining kernel)."""
+
+    program: PolyProgram
+    group: Group
+    stores: dict[str, Store]
+    names: Names
+    extents: dict[str, tuple[Expr, Expr]]
+    redirect: dict[str, Load] = field(default_factory=dict[str, Load])
+    skip: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.resolver = Resolver(self.program, self.group)
+        self.values: dict[Value, str] = {}
+        self.parity: dict[Expr, int] = {}
+
+    # ------------------------------------------------------------------ units and items
+
+    def unit(self, placed: Placed, known: Sequence[Expr], point: Mapping[str, Expr]) -> list[TreeNode]:
+        """A placed unit at group point `point` (dimension -> value). `known`: conditions on the
+        unit's iterators that hold there (the bounds of the loops around)."""
+        iteration = {
+            c.iterator: tidy(substitute(c.value(), point)) for c in placed.coordinates
+        }
+        if self.group.scope is not None:
+            iteration |= {loop.iterator: Iter(loop.iterator) for loop in self.group.scope.host}
+        return merge_guards(self.items(placed.unit.items, iteration, list(known)))
+
+    def items(
+        self, items: Sequence[Item], iteration: Mapping[str, Expr], known: list[Expr]
+    ) -> list[TreeNode]:
+        """`items` in order; iterators in `iteration` are already fixed."""
+        out: list[TreeNode] = []
+        for item in items:
+            if isinstance(item, Statement) and item.id in self.skip:
+                continue
+            if isinstance(item, Statement):
+                out += self.statement(item, iteration, known)
+            elif item.loop.iterator in iteration:
+                out += self.items(item.children, iteration, known)
+            else:
+                out += self.serial(item, iteration, known)
+        return out
+
+    def serial(self, nest: Nest, iteration: Mapping[str, Expr], known: list[Expr]) -> list[TreeNode]:
+        """A loop that the thread runs in order."""
+        loop = nest.loop
+        lower = tidy(substitute(loop.lower, iteration))
+        upper = tidy(substitute(loop.upper, iteration))
+        var = self.names.fresh(loop.iterator)
+        if loop.step > 0:
+            value: Expr = Iter(var)
+            bounds = (lower, upper, loop.step)
+        else:
+            step = combine("mul", Iter(var), integer(-loop.step))
+            value = combine("sub", lower, step)
+            bounds = (integer(0), trip_count(lower, upper, loop.step), 1)
+        inside = known + loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
+        saved = dict(self.values)
+        body = merge_guards(
+            self.items(nest.children, {**iteration, loop.iterator: value}, inside)
+        )
+        self.values = saved
+        return [Loop(var, *bounds, Where.SERIAL, tuple(body))] if body else []
+
+    # ----------------------------------------------------------------------- statements
+
+    def statement(
+        self, statement: Statement, iteration: Mapping[str, Expr], known: Sequence[Expr]
+    ) -> list[TreeNode]:
+        """One statement instance, behind what it recomputes, guarded by what is not known; one
+        version for each parity of a swap."""
+        swaps = {
+            load.swapped.parity
+            for load in (statement.target, *(access.load for access in statement.reads))
+            if load.swapped is not None
+        }
+        open_swaps = sorted((p for p in swaps if p not in self.parity), key=repr)
+        if open_swaps:
+            parity = open_swaps[0]
+            versions: list[tuple[TreeNode, ...]] = []
+            for value in (1, 0):
+                self.parity[parity] = value
+                versions.append(tuple(self.statement(statement, iteration, known)))
+            del self.parity[parity]
+            test = compare("eq", tidy(substitute(parity, iteration)), integer(1))
+            return [Guard(test, versions[0], versions[1])]
+        condition = self.guard(statement, known)
+        if condition == Const(False, TRUE.dtype):
+            return []
+        condition = substitute(condition, iteration)
+        saved = dict(self.values)
+        out: list[TreeNode] = []
+        for value in self.resolver.closure(statement, iteration):
+            out += self.value(value)
+        point = tuple(iteration[name] for name in statement.iterators)
+        resolved = self.resolver.instance(statement, iteration)
+        sources = iter(resolved.sources)
+        predicate = None
+        if resolved.predicate is not None:
+            predicate = self.redirected(resolved.predicate, sources, statement, iteration)
+        value_expr = self.redirected(resolved.value, sources, statement, iteration)
+        target = self.storage(
+            tidy_load(substitute(statement.target, iteration)), statement, iteration
+        )
+        out.append(Compute(statement.id, point, target, value_expr, predicate))
+        if condition != TRUE:
+            self.values = saved
+            return [Guard(condition, tuple(merge_guards(out)))]
+        return out
+
+    def value(self, value: Value) -> list[TreeNode]:
+        """A recomputed value, into a register of its own (once per place)."""
+        if value in self.values:
+            return []
+        statement = self.resolver.statements[value.statement]
+        array = statement.target.array
+        name = self.names.fresh(array)
+        dtype = statement.target.dtype
+        self.names.add(Buffer(name, array, dtype, (), Register()))
+        iteration = dict(zip(statement.iterators, value.iteration))
+        resolved = self.resolver.instance(statement, iteration)
+        sources = iter(
+            Value(s.statement, s.iteration, conjoin(value.needed, s.needed)) if s else None
+            for s in resolved.sources
+        )
+        expr = self.redirected(resolved.value, sources, statement, iteration)
+        self.values[value] = name
+        node = Compute(statement.id, value.iteration, Load(name, (), dtype), expr)
+        return [node] if value.needed == TRUE else [Guard(value.needed, (node,))]
+
+    def redirected(self, expr: Expr, sources, statement: Statement, iteration: Mapping[str, Expr]) -> Expr:
+        """`expr` with each load sent to its buffer."""
+        if isinstance(expr, Load):
+            source = next(sources)
+            if source is not None:
+                return Load(self.values[source], (), expr.dtype, span=expr.span)
+            return self.storage(tidy_load(expr), statement, iteration)
+        if isinstance(expr, Select):
+            condition = self.redirected(expr.condition, sources, statement, iteration)
+            then = self.redirected(expr.then, sources, statement, iteration)
+            other = self.redirected(expr.otherwise, sources, statement, iteration)
+            return Select(condition, then, other, expr.dtype, span=expr.span)
+        below = children(expr)
+        if not below:
+            return expr
+        return with_children(
+            expr,
+            tuple(self.redirected(child, sources, statement, iteration) for child in below),
+        )
+
+    def storage(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
+        """The buffer element that holds `load` (subscripts already in tree variables)."""
+        if load.array in self.redirect:
+            return self.redirect[load.array]
+        if load.swapped is not None:
+            parity = self.original_parity(load, statement)
+            other = load.swapped.array if self.parity[parity] else load.array
+            load = Load(other, load.index, load.dtype, span=load.span)
+        store, array = self.stores[load.array], self.program.arrays[load.array]
+        if store.home == "register":
+            if load.array not in self.names.buffers:
+                self.names.used.add(load.array)
+                self.names.add(Buffer(load.array, load.array, array.dtype, (), Register()))
+            return Load(load.array, (), load.dtype, span=load.span)
+        leading = tuple(
+            tidy(combine("sub", iteration[name], self.extents[name][0])) for name in store.leading
+        )
+        name = declare_global(self.program, self.stores, self.extents, self.names, load.array)
+        return Load(name, (*leading, *load.index), load.dtype, span=load.span)
+
+    def original_parity(self, load: Load, statement: Statement) -> Expr:
+        """The parity of a substituted load as the statement writes it."""
+        for each in (statement.target, *(access.load for access in statement.reads)):
+            if each.swapped is not None and each.span == load.span and each.array == load.array:
+                return each.swapped.parity
+        raise KeyError(load.array)
+
+    # --------------------------------------------------------------------------- guards
+
+    def guard(self, statement: Statement, known: Sequence[Expr]) -> Expr:
+        """The part of the statement's domain that `known` does not imply, in its iterators."""
+        reader = Reader(statement.domain.get_space())
+        certain = reader.condition(TRUE)
+        for condition in known:
+            part = reader.condition(condition)
+            if part is not None:
+                certain = certain.intersect(part)
+        rest = simplify_within(statement.domain, certain, self.program.context)
+        return condition_expr(rest, self.program.symbols)
+
+
+def tidy_load(expr: Expr) -> Load:
+    """`tidy` of a Load."""
+    out = tidy(expr)
+    assert isinstance(out, Load)
+    return out
+
+
+def loop_conditions(iterator: str, lower: Expr, upper: Expr, step: int) -> list[Expr]:
+    """What holds of an iterator inside its loop."""
+    it = Iter(iterator)
+    if step < 0:
+        out = [compare("le", it, lower), compare("gt", it, upper)]
+    else:
+        out = [compare("ge", it, lower), compare("lt", it, upper)]
+    if abs(step) != 1:
+        away = combine("mod", combine("sub", it, lower), integer(abs(step)))
+        out.append(compare("eq", away, integer(0)))
+    return out
+
+
+def declare_global(
+    program: PolyProgram,
+    stores: Mapping[str, Store],
+    extents: Mapping[str, tuple[Expr, Expr]],
+    names: Names,
+    array_name: str,
+) -> str:
+    """The Global buffer of an array, made on first use; its name."""
+    array, store = program.arrays[array_name], stores[array_name]
+    if array_name not in names.buffers:
+        names.used.add(array_name)
+        leading = tuple(
+            tidy(combine("sub", extents[name][1], extents[name][0])) for name in store.leading
+        )
+        names.add(
+            Buffer(
+                array_name,
+                array_name,
+                array.dtype,
+                (*leading, *array.extents),
+                Global(),
+                argument=array.is_argument,
+                zeroed=store.zeroed and not array.is_argument,
+            )
+        )
+    return array_name
+
+
+def merge_guards(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """Neighbouring guards with one condition become one."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        last = out[-1] if out else None
+        if (
+            isinstance(node, Guard)
+            and isinstance(last, Guard)
+            and node.condition == last.condition
+        ):
+            out[-1] = Guard(
+                node.condition,
+                tuple(merge_guards((*last.then, *node.then))),
+                tuple(merge_guards((*last.otherwise, *node.otherwise))),
+            )
+        else:
+            out.append(node)
+    return out
+
+
+def is_linear_in(expr: Expr, name: str) -> bool:
+    """`expr` is linear and its coefficient of `name` is 1."""
+    terms = linear(expr)
+    return terms is not None and terms.get(name) == 1

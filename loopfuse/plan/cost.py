@@ -1,0 +1,217 @@
+"""What a group would cost: the largest of bytes at memory bandwidth, operations at peak, plus
+launches. A roofline, with few threads counted as little bandwidth.
+
+Sizes that are not known are taken as large. The figures of a device are round numbers of its
+class; only ratios decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.nodes import Call, Const, Expr, Fma, Iter, Load, Symbol
+from loopfuse.lang.walk import children, iterators
+from loopfuse.plan.generic import order_dims
+from loopfuse.plan.groups import Group
+from loopfuse.plan.recompute import Resolver, TooMany, Value
+from loopfuse.plan.storage import touches
+from loopfuse.poly.isl import linear
+from loopfuse.poly.model import Loop, PolyProgram, Statement
+
+LARGE = 4096
+LARGE_1D = 1 << 24
+CALL_OPERATIONS = 25
+"""A math function, in operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Bytes and operations a second, seconds a launch, threads for full speed."""
+
+    bandwidth: float
+    operations: float
+    launch: float
+    threads: float
+    uncoalesced: float  # bytes moved per byte used when neighbouring threads are far apart
+
+
+GPU = Machine(3.0e12, 2.5e13, 4e-6, 60_000, 3.0)
+CPU = Machine(4.0e10, 4.0e11, 5e-6, 16, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds, and what they are made of."""
+
+    seconds: float
+    bytes: float
+    operations: float
+    threads: float
+
+
+class CostModel:
+    """Prices groups of one program at assumed sizes."""
+
+    def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
+        self.program = program
+        self.machine = GPU if device == "gpu" else CPU
+        rank = max((len(a.extents) for a in program.arrays.values()), default=1)
+        default = LARGE_1D if rank <= 1 else LARGE if rank == 2 else 256
+        self.sizes = {name: sizes.get(name, default) for name in program.symbols}
+
+    def number(self, expr: Expr, values: Mapping[str, int] | None = None) -> int:
+        """An index expression at the assumed sizes; iterators not given count as the middle."""
+        known = dict(self.sizes) | dict(values or {})
+        for name in iterators(expr):
+            known.setdefault(name, LARGE // 2)
+        try:
+            return evaluate_index(expr, known)
+        except (KeyError, ValueError):
+            return LARGE
+
+    def trips(self, loops: tuple[Loop, ...]) -> float:
+        """How many iterations a nest runs; triangular bounds at the middle of the outer loop."""
+        total, values = 1.0, dict[str, int]()
+        for loop in loops:
+            lower, upper = self.number(loop.lower, values), self.number(loop.upper, values)
+            count = max(0, (upper - lower) if loop.step > 0 else (lower - upper)) / abs(loop.step)
+            values[loop.iterator] = (lower + upper) // 2
+            total *= max(count, 0.0)
+        return total
+
+    def elements(self, array: str) -> float:
+        """Elements of an array."""
+        total = 1.0
+        for extent in self.program.arrays[array].extents:
+            total *= max(0, self.number(extent))
+        return total
+
+    def group(self, group: Group) -> Estimate:
+        """The cost of one run of a group (one iteration of the host loops around)."""
+        machine = self.machine
+        host = len(group.scope.host) if group.scope else 0
+        operations = self.operations(group, host)
+        threads = 1.0
+        if group.members and group.dims:
+            first = group.members[0]
+            names = {c.iterator for c in first.coordinates}
+            threads = self.trips(tuple(lp for lp in first.unit.common if lp.iterator in names))
+            if group.kind == "combine":
+                threads = min(threads, 1024.0 * 256)
+        moved = sum(self.traffic(group, name) for name in self.program.arrays)
+        speed = min(1.0, max(threads, 1.0) / machine.threads)
+        seconds = max(moved / machine.bandwidth, operations / machine.operations) / speed
+        launches = 2 if group.kind == "combine" else 1
+        return Estimate(seconds + launches * machine.launch, moved, operations, threads)
+
+    def operations(self, group: Group, host: int) -> float:
+        """Operations of the group. Values that several members recompute at one point count
+        once; infinite past the limit of recomputation."""
+        resolver = Resolver(self.program, group)
+        total = 0.0
+        values: dict[Value, float] = {}
+        for placed in group.members:
+            at = {c.iterator: c.value() for c in placed.coordinates}
+            for s in placed.unit.statements:
+                count = self.trips(s.loops[host:])
+                total += count * operations_of(s)
+                point: dict[str, Expr] = {name: at.get(name, Iter(name)) for name in s.iterators}
+                try:
+                    for value in resolver.closure(s, point):
+                        values[value] = max(count, values.get(value, 0.0))
+                except TooMany:
+                    return float("inf")
+        statements = resolver.statements
+        return total + sum(c * operations_of(statements[v.statement]) for v, c in values.items())
+
+    def traffic(self, group: Group, array: str) -> float:
+        """Bytes of `array` the group moves: each element read once and written once, nothing for
+        values that stay in registers."""
+        reads = writes = False
+        factor = 1.0
+        info = self.program.arrays[array]
+        fed = {
+            (d.sink, d.array)
+            for d in (group.scope.dependences if group.scope else ())
+            if d.kind == "flow" and d.source in group.recomputed
+        }
+        members = {id for p in group.members for id in p.unit.ids}
+        users = [s for u in group.units for s in u.statements]
+        for s in users:
+            for access, is_write in touches(s, array):
+                if is_write and s.id in members:
+                    writes = True
+                elif not is_write and (s.id, array) not in fed:
+                    reads = True
+                    factor = max(factor, self.stride(group, s, access.load))
+        if not (reads or writes):
+            return 0.0
+        if not info.is_argument and self.is_local(group, array):
+            return 0.0
+        inside = self.written_inside(group, array)
+        count = float(reads and not inside) + float(writes)
+        return self.elements(array) * info.dtype.bytes * count * factor
+
+    def stride(self, group: Group, statement: Statement, load: Load) -> float:
+        """How much more than it uses a GPU access moves: neighbouring threads far apart."""
+        placed = next((p for p in group.members if statement.id in p.unit.ids), None)
+        if placed is None or not load.index or not group.dims or not placed.coordinates:
+            return 1.0
+        if group.kind == "combine":
+            return 1.0
+        last = placed.coordinate(order_dims(group)[-1]).iterator
+        if all(last not in iterators(e) for e in load.index):
+            return 1.0
+        terms = linear(load.index[-1])
+        fine = terms is None or abs(terms.get(last, 0)) == 1
+        return 1.0 if fine else self.machine.uncoalesced
+
+    def written_inside(self, group: Group, array: str) -> bool:
+        """Some unit of the group writes the array before another reads it."""
+        writers = {
+            s.id for u in group.units for s in u.statements if s.write.array == array
+        }
+        scope = group.scope
+        return bool(writers) and any(
+            d.kind == "flow" and d.array == array and d.source in writers and d.sink in group.ids
+            for d in (scope.dependences if scope else ())
+        )
+
+    def is_local(self, group: Group, array: str) -> bool:
+        """All uses of a temporary are inside the group, point to point."""
+        for s in self.program.statements:
+            if s.id not in group.ids and touches(s, array):
+                return False
+        inner = self.program.arrays[array].extents
+        depth = {len(s.loops) for s in self.program.statements if touches(s, array)}
+        host = len(group.scope.host) if group.scope else 0
+        return not inner or max(depth) - host <= len(group.dims)
+
+
+def operations_of(statement: Statement) -> float:
+    """Arithmetic and loads of one instance, addresses not counted."""
+    total = 0.0
+
+    def visit(expr: Expr) -> None:
+        nonlocal total
+        match expr:
+            case Load():
+                total += 1
+                return
+            case Const() | Iter() | Symbol():
+                return
+            case Call():
+                total += CALL_OPERATIONS
+            case Fma():
+                total += 1
+            case _:
+                total += 0.5
+        for child in children(expr):
+            visit(child)
+
+    visit(statement.value)
+    if statement.predicate is not None:
+        visit(statement.predicate)
+    return total

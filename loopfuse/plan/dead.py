@@ -1,0 +1,37 @@
+"""Dead statements: what computes nothing the caller sees is not run.
+
+before:  t = f(x); u = g(x); out = t        after:  t = f(x); out = t
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopfuse.poly.model import Dependences, PolyProgram
+
+
+def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset[str]:
+    """Ids of the statements that some element the caller sees depends on."""
+    live = {id for by_id in dependences.live_out.values() for id in by_id}
+    arguments = {a.name for a in program.arrays.values() if a.is_live_out}
+    if not dependences.complete:
+        return frozenset(s.id for s in program.statements)
+    for statement in program.statements:
+        # A write that may or may not happen keeps what it may keep.
+        if statement.write.array in arguments and statement.predicate is not None:
+            live.add(statement.id)
+    while True:
+        more = {d.source for d in dependences.flow if d.sink in live} - live
+        labels = {s.label for s in program.statements if s.id in live and s.kind == "update"}
+        more |= {
+            s.id for s in program.statements if s.kind == "init" and s.label in labels
+        } - live
+        if not more:
+            return frozenset(live)
+        live |= more
+
+
+def remove_dead(program: PolyProgram, live: frozenset[str]) -> PolyProgram:
+    """The program with only its live statements, and the arrays they use."""
+    statements = tuple(s for s in program.statements if s.id in live)
+    return replace(program, statements=statements)

@@ -1,0 +1,276 @@
+"""The fusion plan: which loops become one kernel, in which order, and why not the others.
+
+Units are taken in program order; each joins the last group it legally and profitably can, past
+groups it does not depend on. A loop that no thread can own is distributed, run by the host, or
+left serial. Every attempt leaves a `Decision`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.plan.cost import CostModel
+from loopfuse.plan.explanations import describe_fusion, describe_refusal
+from loopfuse.plan.forest import (
+    Item,
+    Nest,
+    Scope,
+    Unit,
+    build_forest,
+    cells,
+    components,
+    make_unit,
+    statements_of,
+)
+from loopfuse.plan.groups import (
+    Group,
+    HostGroup,
+    PlanItem,
+    Refusal,
+    extend_group,
+    form_group,
+    single_group,
+)
+from loopfuse.plan.records import Decision
+from loopfuse.poly.model import Dependences, PolyProgram, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """Groups in launch order, and a decision for each pair of loops that was considered."""
+
+    items: tuple[PlanItem, ...]
+    decisions: tuple[Decision, ...]
+
+
+@dataclass
+class Planner:
+    """One planning run. `fuel` is how many more fusions may be made (None: any number)."""
+
+    program: PolyProgram
+    dependences: Dependences
+    cost: CostModel
+    reassociate: bool
+    fuel: int | None
+    quiet: bool = False
+    decisions: list[Decision] = field(default_factory=list[Decision])
+
+    def __post_init__(self) -> None:
+        self.statements = {s.id: s for s in self.program.statements}
+
+    def plan(self) -> FusionPlan:
+        """The plan of the whole kernel."""
+        scope = Scope((), self.dependences.all, self.reassociate)
+        if not self.dependences.complete:
+            return self.plan_in_order(scope)
+        items = self.sequence(build_forest(self.program.statements), scope)
+        return FusionPlan(tuple(items), tuple(self.decisions))
+
+    def plan_in_order(self, scope: Scope) -> FusionPlan:
+        """No proof is to be had: every nest runs in one thread, in text order."""
+        items: list[PlanItem] = []
+        for cell in cells(build_forest(self.program.statements)):
+            unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
+            items.append(Group("serial", (), (_bare(unit),), scope=scope))
+        return FusionPlan(tuple(items), ())
+
+    # ------------------------------------------------------------------------- sequences
+
+    def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
+        """The plan of statements and loops that run one after the other."""
+        out: list[PlanItem] = []
+        for cell in cells(items):
+            for entry in self.entries(cell, scope):
+                if isinstance(entry, HostGroup):
+                    out.append(entry)
+                else:
+                    self.place(entry, out, scope)
+        return self.drop_recomputed(out, scope)
+
+    def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
+        """One nest as units and host loops."""
+        unit = make_unit(label_of(cell), cell, scope)
+        if not unit.common or unit.parallel:
+            return [unit]
+        nest = cell[-1]
+        assert isinstance(nest, Nest)
+        if len(cell) == 1:
+            parts = components(cells(nest.children), scope)
+            if len(parts) > 1:
+                split = self.distribute(nest, parts, scope)
+                if any(isinstance(e, HostGroup) or e.parallel or e.relaxed for e in split):
+                    return split
+        if unit.relaxed and all(s.reduction for s in unit.statements if s.kind != "define"):
+            return [unit]
+        if len(cell) == 1 and (host := self.host_loop(nest, scope, unit)):
+            return [host]
+        return [unit]
+
+    def distribute(
+        self, nest: Nest, parts: list[list[tuple[Item, ...]]], scope: Scope
+    ) -> list[Unit | HostGroup]:
+        """before: for i: A; B        after: for i: A        for i: B"""
+        out: list[Unit | HostGroup] = []
+        for part in parts:
+            children = tuple(item for cell in part for item in cell)
+            out += self.entries((Nest(nest.loop, children),), scope)
+        return out
+
+    def host_loop(self, nest: Nest, scope: Scope, unit: Unit) -> HostGroup | None:
+        """The loop run by the host around the launches of its body, if that is faster than one
+        thread running all of it."""
+        del unit
+        inner = scope.enter(nest.loop, self.statements)
+        mark = len(self.decisions)
+        body = self.sequence(nest.children, inner)
+        if not any(isinstance(i, HostGroup) or i.kind != "serial" for i in body):
+            del self.decisions[mark:]
+            return None
+        return HostGroup(nest.loop, tuple(body))
+
+    # ---------------------------------------------------------------------------- fusing
+
+    def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
+        """`unit` into the last group of `out` that takes it, else as a group of its own."""
+        for k in range(len(out) - 1, -1, -1):
+            item = out[k]
+            if isinstance(item, Group) and (joined := self.join(item, unit, scope)):
+                out[k] = joined
+                return
+            if self.depends(item, unit, scope):
+                break
+        out.append(single_group(unit, scope))
+
+    def depends(self, item: PlanItem, unit: Unit, scope: Scope) -> bool:
+        """`unit` needs `item` to have run."""
+        return any(d.source in item.ids and d.sink in unit.ids for d in scope.dependences)
+
+    def join(self, group: Group, unit: Unit, scope: Scope) -> Group | None:
+        """The group with `unit` in it, if legal and not slower; leaves a decision."""
+        partner = self.partner(group, unit, scope)
+        if self.is_fenced(group, unit):
+            self.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
+                        remedy="remove the `nofuse:` block")
+            return None
+        wanted = self.must_fuse(group, unit)
+        if self.fuel == 0 and self.quiet:
+            return None
+        if self.fuel == 0:
+            self.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
+            return None
+        units = tuple(sorted((*group.units, unit), key=lambda u: u.statements[0].positions))
+        keep = self.needed_after(units)
+        formed = extend_group(group, unit, scope) or form_group(units, scope, self.program, keep)
+        if isinstance(formed, Refusal):
+            decision = describe_refusal(
+                self.program, partner, unit, formed, units, scope, keep
+            )
+            if wanted:
+                raise self.cannot_fuse(decision, unit)
+            self.decisions.append(decision)
+            return None
+        apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
+        together = self.cost.group(formed)
+        if not wanted and together.seconds > apart:
+            self.decide(
+                partner, unit, False,
+                f"it would be slower: about {_time(together.seconds)} together, "
+                f"{_time(apart)} apart",
+                remedy="wrap both loops in a `fuse:` block",
+            )
+            return None
+        if self.fuel is not None:
+            self.fuel -= 1
+        self.decisions.append(describe_fusion(self.program, partner, unit, formed))
+        return formed
+
+    def partner(self, group: Group, unit: Unit, scope: Scope) -> Unit:
+        """The unit of the group a decision names: the last one `unit` depends on, else the last."""
+        related = [
+            u
+            for u in group.units
+            if any(
+                d.kind == "flow" and d.source in u.ids and d.sink in unit.ids
+                for d in scope.dependences
+            )
+        ]
+        return (related or list(group.units))[-1]
+
+    def needed_after(self, units: Sequence[Unit]) -> frozenset[str]:
+        """Arrays whose values someone outside `units` sees."""
+        ids = {s.id for u in units for s in u.statements}
+        keep = {a.name for a in self.program.arrays.values() if a.is_argument}
+        keep |= {d.array for d in self.dependences.flow if d.source in ids and d.sink not in ids}
+        return frozenset(keep)
+
+    def decide(
+        self, first: Unit, second: Unit, fused: bool, reason: str, remedy: str | None = None
+    ) -> None:
+        """Record a decision without a witness."""
+        self.decisions.append(
+            Decision((first.label, second.label), fused, None, reason, None, remedy)
+        )
+
+    def is_fenced(self, group: Group, unit: Unit) -> bool:
+        """A `nofuse:` block holds one of them."""
+        return any(_fences(u, "nofuse") for u in (*group.units, unit))
+
+    def must_fuse(self, group: Group, unit: Unit) -> bool:
+        """A `fuse:` block holds both."""
+        return any(_fences(u, "fuse") & _fences(unit, "fuse") for u in group.units)
+
+    def cannot_fuse(self, decision: Decision, unit: Unit) -> UserError:
+        """The error for a `fuse:` block whose loops cannot be fused."""
+        span = unit.statements[0].span
+        return UserError(
+            Diagnostic(
+                "cannot-fuse",
+                f"the loops {decision.between[0]} and {decision.between[1]} in this `fuse:` block "
+                "cannot run together",
+                span,
+                notes=(decision.reason,),
+                fix=decision.remedy or "take one of them out of the block",
+            )
+        )
+
+    def drop_recomputed(self, items: list[PlanItem], scope: Scope) -> list[PlanItem]:
+        """Producers that nothing needs any more are absorbed; form the final groups with what is
+        really needed after them."""
+        out: list[PlanItem] = []
+        for item in items:
+            if isinstance(item, Group) and item.recomputed:
+                again = form_group(item.units, scope, self.program, self.needed_after(item.units))
+                out.append(again if isinstance(again, Group) else item)
+            else:
+                out.append(item)
+        return out
+
+
+def _fences(unit: Unit, kind: str) -> set[str]:
+    """The `fuse`/`nofuse` blocks around a unit."""
+    loops = [loop for s in unit.statements for loop in s.loops[:1]]
+    return {name for loop in loops for name in loop.fence if name.startswith(f"{kind}.")}
+
+
+def _bare(unit: Unit):
+    from loopfuse.plan.align import Placed
+
+    return Placed(unit, ())
+
+
+def label_of(cell: tuple[Item, ...]) -> str:
+    """How reports name a cell: its loop's label, else its first statement's."""
+    for item in cell:
+        if isinstance(item, Nest) and item.loop.label:
+            return item.loop.label
+    statements: tuple[Statement, ...] = statements_of(cell)
+    return statements[0].label
+
+
+def _time(seconds: float) -> str:
+    """Seconds as `12 us` or `3.4 ms`."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

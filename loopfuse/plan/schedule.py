@@ -1,0 +1,114 @@
+"""From the fusion plan to the LoopTree: each group becomes launches by the strategy that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.body import Names
+from loopfuse.plan.combine import plan_combine
+from loopfuse.plan.fuse import FusionPlan
+from loopfuse.plan.generic import Site, plan_map, plan_serial
+from loopfuse.plan.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
+from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
+from loopfuse.plan.storage import Store, place_storage
+from loopfuse.poly.isl import value_expr
+from loopfuse.poly.isl_relations import hull_along
+from loopfuse.poly.model import Dependences, PolyProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """The tree, and the home of every array of the program."""
+
+    tree: LoopTree
+    stores: dict[str, Store]
+
+
+def build_tree(
+    program: PolyProgram, dependences: Dependences, plan: FusionPlan, device: str
+) -> Scheduled:
+    """The LoopTree of `plan` for `device` (cpu or gpu)."""
+    stores = place_storage(program, dependences, plan.items)
+    # Hidden from other names: the parameters, and iterators of host loops.
+    names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
+    names.used |= set(program.arrays)
+    site = Site(program, stores, names, device, iterator_extents(program, stores))
+    builder = _TreeBuilder(site, program.kernel.name)
+    body = builder.host(plan.items)
+    tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
+    return Scheduled(tree, stores)
+
+
+@dataclass
+class _TreeBuilder:
+    site: Site
+    kernel: str
+    count: int = 0
+
+    def host(self, items: Sequence[PlanItem]) -> list[HostNode]:
+        out: list[HostNode] = []
+        for item in items:
+            if isinstance(item, HostGroup):
+                out.append(self.loop(item))
+            else:
+                out += self.launch(item)
+        return out
+
+    def loop(self, item: HostGroup) -> HostLoop:
+        loop = item.loop
+        self.site.names.used.add(loop.iterator)
+        body = tuple(self.host(item.body))
+        if loop.step > 0:
+            return HostLoop(loop.iterator, loop.lower, loop.upper, loop.step, body)
+        # Counting down: the tree's variable is -iterator.
+        raise AssertionError("host loops that count down are planned as serial")
+
+    def launch(self, group: Group) -> list[Launch]:
+        name = f"{self.kernel}_{self.count}"
+        self.count += 1
+        labels = tuple(dict.fromkeys(unit.label for unit in group.units))
+        if group.kind == "combine":
+            return list(plan_combine(group, self.site, name, labels))
+        if group.kind == "map" and group.dims:
+            if fits_pointwise(group, self.site):
+                return [plan_pointwise(group, self.site, name, labels)]
+            return [plan_map(group, self.site, name, labels)]
+        return [plan_serial(group, self.site, name, labels)]
+
+
+def iterator_extents(
+    program: PolyProgram, stores: dict[str, Store]
+) -> dict[str, tuple[Expr, Expr]]:
+    """For every iterator that storage is expanded over: (least value, greatest value + 1)."""
+    wanted = {name for store in stores.values() for name in store.leading}
+    out: dict[str, tuple[Expr, Expr]] = {}
+    for name in sorted(wanted):
+        statement = next(s for s in program.statements if name in s.iterators)
+        loop = next(loop for loop in statement.loops if loop.iterator == name)
+        if loop.step > 0 and not iterators(loop.lower) | iterators(loop.upper):
+            out[name] = (loop.lower, loop.upper)
+        elif loop.step < 0 and not iterators(loop.lower) | iterators(loop.upper):
+            one = integer(1)
+            out[name] = (combine("add", loop.upper, one), combine("add", loop.lower, one))
+        else:
+            position = statement.iterators.index(name)
+            domains = [s.domain for s in program.statements if name in s.iterators]
+            alone = [
+                hull_along([d], s.iterators.index(name))
+                for d, s in zip(domains, (s for s in program.statements if name in s.iterators))
+            ]
+            del position
+            low = value_expr(alone[0][0], program.symbols)
+            high = value_expr(alone[0][1], program.symbols)
+            for least, greatest in alone[1:]:
+                low = combine("min", low, value_expr(least, program.symbols))
+                high = combine("max", high, value_expr(greatest, program.symbols))
+            out[name] = (low, combine("add", high, integer(1)))
+    return out
+
+

@@ -1,0 +1,206 @@
+"""Storage: the home of every array, decided from where its values are made and used.
+
+before:  temp t[N]: written in one loop, read in the next
+after:   one register, if each point of the fused loops touches one element and every value is
+         used at the point that made it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopfuse.plan.align import Placed
+from loopfuse.plan.groups import Group, HostGroup, PlanItem
+from loopfuse.poly.isl import IN, OUT
+from loopfuse.poly.isl_relations import affine_map, is_equal_along
+from loopfuse.poly.model import Access, Array, Dependences, PolyProgram, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where an array lives. `home` is none (never stored: recomputed or dead), register, or
+    global; a global array keeps `leading`, the iterators it stays expanded over; `zeroed` where
+    a read may see an element nothing wrote."""
+
+    home: str
+    leading: tuple[str, ...] = ()
+    zeroed: bool = False
+
+
+def place_storage(
+    program: PolyProgram, dependences: Dependences, plan: Sequence[PlanItem]
+) -> dict[str, Store]:
+    """The home of every array of the program."""
+    groups: list[tuple[Group, tuple[str, ...]]] = []
+
+    def visit(items: Sequence[PlanItem], host: tuple[str, ...]) -> None:
+        for item in items:
+            if isinstance(item, HostGroup):
+                visit(item.body, (*host, item.loop.iterator))
+            else:
+                groups.append((item, host))
+
+    visit(plan, ())
+    return {
+        name: _place(array, program, dependences, groups) for name, array in program.arrays.items()
+    }
+
+
+def touches(statement: Statement, array: str) -> list[tuple[Access, bool]]:
+    """The accesses of `statement` to `array`, and whether each writes."""
+    found = [(a, False) for a in statement.reads if any(n == array for n, _ in a.parts)]
+    if any(n == array for n, _ in statement.write.parts):
+        found.append((statement.write, True))
+    return found
+
+
+def _place(
+    array: Array,
+    program: PolyProgram,
+    dependences: Dependences,
+    groups: Sequence[tuple[Group, tuple[str, ...]]],
+) -> Store:
+    if array.is_argument:
+        return Store("global")
+    users: list[tuple[Group, Statement]] = []
+    for group, _ in groups:
+        member_ids = {id for p in group.members for id in p.unit.ids}
+        fed = {
+            (d.sink, d.array)
+            for d in (group.scope.dependences if group.scope else ())
+            if d.kind == "flow" and d.source in group.recomputed
+        }
+        for statement in program.statements:
+            running = statement.id in member_ids
+            if not running and statement.id not in group.ids:
+                continue
+            for _, is_write in touches(statement, array.name):
+                if is_write and not running:
+                    continue  # an absorbed producer stores nothing
+                if not is_write and (statement.id, array.name) in fed:
+                    continue  # recomputed where it is read
+                users.append((group, statement))
+                break
+    if not any(touches(s, array.name)[-1:] and touches(s, array.name)[-1][1] for _, s in users):
+        if not users:
+            return Store("none")
+        return Store("global", array.private_to, zeroed=True)
+    ids = {s.id for _, s in users}
+    flows = [d for d in dependences.flow if d.array == array.name]
+    zeroed = _reads_unwritten(program, array.name, [s for _, s in users], dependences)
+    owners = {id(group) for group, _ in users}
+    if len(owners) == 1 and not zeroed and users[0][0].kind != "combine":
+        group = users[0][0]
+        if all(s.id not in group.recomputed for _, s in users) and _fits_register(
+            array, [s for _, s in users], group, [d for d in flows if d.sink in ids]
+        ):
+            return Store("register")
+    leading = tuple(
+        iterator
+        for iterator in array.private_to
+        if not _is_sequential(iterator, [s for _, s in users], users, groups)
+    )
+    return Store("global", leading, zeroed)
+
+
+def _reads_unwritten(
+    program: PolyProgram, array: str, users: Sequence[Statement], dependences: Dependences
+) -> bool:
+    """Some read of the array may see an element no statement wrote."""
+    for statement in users:
+        for access in statement.reads:
+            for name, relation in access.parts:
+                if name != array:
+                    continue
+                fed = None
+                for d in dependences.flow:
+                    if d.sink == statement.id and d.array == array and d.by_element is not None:
+                        hit = d.by_element.range().unwrap()
+                        fed = hit if fed is None else fed.union(hit)
+                if fed is None or not relation.intersect_params(program.context).is_subset(fed):
+                    return True
+    return False
+
+
+def _prefix(users: Sequence[Statement], group: Group) -> tuple[str, ...]:
+    """Iterators of the serial loops, inside the group's dimensions, around every user."""
+    dims = {c.iterator for p in group.members for c in p.coordinates}
+    host = {loop.iterator for loop in group.scope.host} if group.scope else set()
+    inner = [[i for i in s.iterators if i not in dims and i not in host] for s in users]
+    out: list[str] = []
+    for position in range(min(len(names) for names in inner)):
+        if len({names[position] for names in inner}) != 1:
+            break
+        out.append(inner[0][position])
+    return tuple(out)
+
+
+def _fits_register(
+    array: Array, users: Sequence[Statement], group: Group, flows: Sequence[object]
+) -> bool:
+    from loopfuse.poly.model import Dependence
+
+    prefix = _prefix(users, group)
+    placed = {id: p for p in group.members for id in p.unit.ids}
+    elements = None
+    for statement in users:
+        p = placed.get(statement.id)
+        if p is None or len(p.coordinates) != len(group.dims):
+            return False
+        where = _where(statement, p, group, prefix)
+        for access, _ in touches(statement, array.name):
+            if len(access.parts) != 1:
+                return False
+            touched = access.parts[0][1].apply_domain(where)
+            elements = touched if elements is None else elements.union(touched)
+    if elements is None or not elements.is_single_valued():
+        return False
+    for d in flows:
+        assert isinstance(d, Dependence)
+        by_id = {s.id: s for s in users}
+        if d.source not in by_id or d.sink not in by_id:
+            return False
+        source = _where(by_id[d.source], placed[d.source], group, prefix)
+        sink = _where(by_id[d.sink], placed[d.sink], group, prefix)
+        moved = d.relation.apply_domain(source).apply_range(sink)
+        for k in range(moved.dim(OUT)):
+            if not is_equal_along(moved, k, k):
+                return False
+    return True
+
+
+def _where(statement: Statement, placed: Placed, group: Group, prefix: tuple[str, ...]):
+    """{ S[...] -> [host, dims, prefix] }."""
+    host = [loop.iterator for loop in group.scope.host] if group.scope else []
+    values: list[dict[str, int]] = [{iterator: 1} for iterator in host]
+    for dim in group.dims:
+        c = placed.coordinate(dim)
+        value = {c.iterator: c.sign, "": -c.sign * c.constant}
+        for name, factor in c.parameters:
+            value[name] = -c.sign * factor
+        values.append(value)
+    values += [{iterator: 1} for iterator in prefix]
+    relation = affine_map(statement.domain, values)
+    assert relation.dim(IN) == len(statement.loops)
+    return relation
+
+
+def _is_sequential(
+    iterator: str,
+    users: Sequence[Statement],
+    where: Sequence[tuple[Group, Statement]],
+    groups: Sequence[tuple[Group, tuple[str, ...]]],
+) -> bool:
+    """All users stand in one and the same serial or host loop over `iterator`, so one copy of
+    the storage serves all its iterations in turn."""
+    del users
+    hosts = {id(group): host for group, host in groups}
+    if all(iterator in hosts[id(group)] for group, _ in where):
+        return True
+    if len({id(group) for group, _ in where}) != 1:
+        return False
+    group = where[0][0]
+    dims = {c.iterator for p in group.members for c in p.coordinates}
+    units = {id(p.unit) for p in group.members for _, s in where if s.id in p.unit.ids}
+    return iterator not in dims and len(units) == 1 and group.kind != "combine"

@@ -91,7 +91,7 @@ class _Builder:
             self.arrays,
             tuple(self.statements),
             self.symbols,
-            self.known.params(),
+            self.known,
         )
 
     # ------------------------------------------------------------------------- parameters
@@ -111,7 +111,7 @@ class _Builder:
                 value = reader.piecewise(extent)
                 if value is not None:
                     known = known.intersect(value.ge_set(zero))
-        return known
+        return known.params()
 
     def _assume(self, stmt: Assume, scope: _Scope) -> None:
         """Keeps the parameters for which the condition holds in every iteration."""
@@ -120,7 +120,7 @@ class _Builder:
             return
         broken = scope.domain.subtract(holds)
         count = broken.dim(isl.SET)
-        self.known = self.known.subtract(broken.project_out(isl.SET, 0, count))
+        self.known = self.known.subtract(broken.project_out(isl.SET, 0, count).params())
 
     # ---------------------------------------------------------------------------- helpers
 
@@ -144,7 +144,7 @@ class _Builder:
         return (*scope.positions, at)
 
     def _proved(self, domain: IslSet, violation: IslSet) -> bool:
-        return domain.intersect(violation).intersect_params(self.known.params()).is_empty()
+        return domain.intersect(violation).intersect_params(self.known).is_empty()
 
     def _enter(self, scope: _Scope, loop: Loop) -> _Scope:
         """The scope inside `loop`."""
@@ -155,7 +155,9 @@ class _Builder:
         domain = scope.domain.insert_dims(isl.SET, len(scope.loops), 1).set_dim_name(
             isl.SET, len(scope.loops), loop.iterator
         )
-        lower, upper = reader.piecewise(loop.lower, domain), reader.piecewise(loop.upper, domain)
+        possible = domain.intersect_params(self.known)
+        lower = reader.piecewise(loop.lower, possible)
+        upper = reader.piecewise(loop.upper, possible)
         if lower is None or upper is None:
             bound = loop.lower if lower is None else loop.upper
             raise LimitError(
@@ -339,7 +341,7 @@ class _Builder:
 
     def _split(self, condition: Expr, scope: _Scope) -> tuple[IslSet | None, Expr | None]:
         """(affine part as a set, the rest as an expression); either may be missing."""
-        exact = scope.reader.condition(condition, scope.domain)
+        exact = scope.reader.condition(condition, scope.domain.intersect_params(self.known))
         if exact is not None:
             return exact, None
         match condition:
@@ -441,7 +443,7 @@ class _Builder:
                 return plain
             case Select(condition=condition, then=then, otherwise=otherwise):
                 test = self._lower(condition, where, scope, name, reads)
-                holds = scope.reader.condition(condition, where)
+                holds = scope.reader.condition(condition, where.intersect_params(self.known))
                 first, second = where, where
                 if holds is not None and (_has_load(then) or _has_load(otherwise)):
                     first, second = where.intersect(holds), where.subtract(holds)
@@ -502,8 +504,11 @@ class _Builder:
         values = [reader.affine({owner: 1}) for owner in array.private_to]
         lead = len(values)
         unknown: list[int] = []
+        possible = where
+        if any(isl.linear(subscript) is None for subscript in load.index):
+            possible = where.intersect_params(self.known)
         for position, subscript in enumerate(load.index):
-            value = reader.piecewise(subscript, where)
+            value = reader.piecewise(subscript, possible)
             if value is None:
                 unknown.append(lead + position)
                 value = reader.constant(0)

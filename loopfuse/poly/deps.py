@@ -27,13 +27,17 @@ from loopfuse.poly.model import (
 )
 
 
-def find_dependences(program: PolyProgram, may: bool = False) -> Dependences:
+def find_dependences(
+    program: PolyProgram, may: bool = False, operations: int = isl.OPERATIONS
+) -> Dependences:
     """All dependences of `program`, for every parameter value at once.
+
+    `operations` is isl's limit for each of the (at most four) questions about an array.
 
     When isl gives up on an array, the others are still answered, `complete` is False and `why`
     says which; nothing may then be fused on the answer.
     """
-    finder = _Finder(program, may)
+    finder = _Finder(program, may, operations)
     flow: list[Dependence] = []
     anti: list[Dependence] = []
     output: list[Dependence] = []
@@ -44,7 +48,7 @@ def find_dependences(program: PolyProgram, may: bool = False) -> Dependences:
         if uses is None:
             continue
         try:
-            found = finder.context.ask(lambda uses=uses: finder.of_array(uses))
+            found = finder.of_array(uses)
         except isl.Unknown:
             gave_up.append(name)
             continue
@@ -122,10 +126,10 @@ class _Use:
 
 
 class _Finder:
-    def __init__(self, program: PolyProgram, may: bool) -> None:
+    def __init__(self, program: PolyProgram, may: bool, operations: int) -> None:
         self.program = program
         self.may = may
-        self.context = isl.context_of(program.context)
+        self.context = isl.context_of(program.context, operations)
         self.uses: dict[str, list[_Use]] = {}
         self.schedules: dict[tuple[str, int], IslMap] = {}
         self.depth = max((len(each.loops) for each in program.statements), default=0)
@@ -170,19 +174,14 @@ class _Finder:
         writers = [use for use in uses if use.write is not None]
         if not writers:
             return [], [], [], {}
-        flow = self._flow(readers, writers)
-        anti = self._anti(readers, writers)
-        overwritten, output = self._output(writers)
-        live: dict[str, IslMap] = {}
-        name = writers[0].write.get_tuple_name(isl.OUT)
-        if self.program.arrays[name].is_live_out:
-            for use in writers:
-                relation = use.write
-                for gone in overwritten.get(use.statement.id, []):
-                    relation = relation.subtract(gone)
-                if not relation.is_empty():
-                    live[use.statement.id] = relation
-        return flow, anti, output, live
+        ask = self.context.ask
+        flow = ask(lambda: self._flow(readers, writers))
+        anti = ask(lambda: self._anti(readers, writers))
+        output = ask(lambda: self._output(writers))
+        name = isl.range_name(writers[0].write)
+        if not self.program.arrays[name].is_live_out:
+            return flow, anti, output, {}
+        return flow, anti, output, ask(lambda: self._live(writers))
 
     # ------------------------------------------------------------------------- order
 
@@ -315,26 +314,49 @@ class _Finder:
             )
         return found
 
-    def _output(
-        self, writers: list[_Use]
-    ) -> tuple[dict[str, list[IslMap]], list[Dependence]]:
-        """({ writer: the parts of its write that are certainly overwritten }, dependences)."""
+    def _output(self, writers: list[_Use]) -> list[Dependence]:
         if len(writers) == 1 and (
             not writers[0].statement.loops or self._writes_once(writers[0])
         ):
-            return {}, []
+            return []
         by_name = {use.statement.id: use for use in writers}
-        gone: dict[str, list[IslMap]] = {}
         found: list[Dependence] = []
         for relation in self._ask([(use, use.write) for use in writers], writers, 1):
             if relation.is_empty():
                 continue
             pairs = relation.range_factor_domain()
             source, sink = by_name[isl.domain_name(pairs)], by_name[isl.range_name(pairs)]
-            if self._kills(sink):
-                gone.setdefault(source.statement.id, []).append(relation.range_factor_range())
             found.append(self._dependence("output", source, sink, pairs))
-        return gone, found
+        return found
+
+    def _live(self, writers: list[_Use]) -> dict[str, IslMap]:
+        """{ writer -> element } of the last writes: the flow to a read of everything at the end."""
+        if len(writers) == 1 and self._writes_once(writers[0]):
+            return {writers[0].statement.id: writers[0].write}
+        elements = writers[0].write.range()
+        for use in writers[1:]:
+            elements = elements.union(use.write.range())
+        end = isl.reading_everything(elements)
+        last = max(statement.positions[0] for statement in self.program.statements) + 1
+        times = [last] + [0] * (2 * self.depth)
+        here = end.domain()
+        schedule = self._schedule(writers, 1).add_map(
+            isl.schedule_of(here.get_space(), times, here)
+        )
+        must = [use.write for use in writers if self._kills(use)]
+        may = [use.write for use in writers if not self._kills(use)]
+        certain, possible = isl.compute_flow(
+            isl.union_of([end]),
+            isl.union_of(must) if must else None,
+            isl.union_of(may) if may else None,
+            schedule,
+        )
+        live: dict[str, IslMap] = {}
+        for relation in isl.maps_of(possible if may else certain):
+            pairs = relation.intersect_params(self.program.context).range_factor_range()
+            if not pairs.is_empty():
+                live[isl.domain_name(pairs)] = pairs
+        return live
 
     def _dependence(
         self,

@@ -58,11 +58,11 @@ class Context:
             self.raw.set_max_operations(0)
 
 
-def context_of(thing: Any) -> Context:
+def context_of(thing: Any, operations: int = OPERATIONS) -> Context:
     """A Context around the isl context that `thing` (a set or map) lives in."""
     context = Context.__new__(Context)
     context.raw = thing.get_ctx()
-    context.operations = OPERATIONS
+    context.operations = operations
     return context
 
 
@@ -121,6 +121,12 @@ def domain_name(relation: Any) -> str:
 def range_name(relation: Any) -> str:
     """The tuple name of a map's range."""
     return relation.get_tuple_name(OUT) or ""
+
+
+def reading_everything(elements: Any) -> Any:
+    """{ end[] -> element } for each of `elements`: a read of them all after the last statement."""
+    point = islpy.Set.universe(elements.get_space().params().set_from_params())
+    return islpy.Map.from_domain_and_range(point.set_tuple_name("end"), elements)
 
 
 def compute_flow(sinks: Any, must: Any | None, may: Any | None, schedule: Any) -> tuple[Any, Any]:
@@ -539,3 +545,8 @@ def constant_of(value: Any) -> int | None:
             return None
         result = int(number.to_python())
     return result
+
+
+def integer_of(number: Any) -> int | None:
+    """An isl value as an int; None if it is infinite or not a number."""
+    return int(number.to_python()) if number.is_int() else None

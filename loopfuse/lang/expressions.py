@@ -8,6 +8,7 @@ from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import calls, reductions, syntax
 from loopfuse.lang.context import Context, Poisoned, place
+from loopfuse.lang.fma import form_fmas
 from loopfuse.lang.indices import to_index
 from loopfuse.lang.nodes import Const, Define, Expr, If, Load, Select, Stmt, Store
 from loopfuse.lang.operators import (
@@ -271,7 +272,8 @@ def _guard(
     core = context.names.declare(f"{context.target}.if")
     cell = Load(core, (), dtype, span=expr.span)
     zero = Const(represent(0, dtype), dtype, span=expr.span)
-    body = (*first, Store(cell, expr, span=expr.span))
+    arm = form_fmas(expr) if context.fp == "fast" else expr
+    body = (*first, Store(cell, arm, span=expr.span))
     context.hoists.append(Define(core, dtype, zero, mutable=True, span=expr.span))
     then, otherwise = (body, ()) if truth else ((), body)
     context.hoists.append(If(choice, then, otherwise, span=expr.span))

@@ -25,7 +25,7 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.lang.typing import Value
-from loopfuse.lang.walk import iterators, loads, map_expr
+from loopfuse.lang.walk import iterators, loads
 
 
 def to_index(context: Context, value: Value, what: str, span: Span, array: str = "a") -> Expr:
@@ -52,18 +52,6 @@ def affine_value(context: Context, value: Value) -> Expr | None:
         return _Converter(context, "subscript", value.expr.span).convert(value.expr)
     except LoopfuseError:
         return None
-
-
-def inline_lets(context: Context, expr: Expr) -> Expr:
-    """`expr` with each affine `let` replaced by its value, so that conditions stay exact."""
-
-    def inline(node: Expr) -> Expr:
-        if isinstance(node, Load) and not node.index and node.array in context.affine:
-            value = context.affine[node.array]
-            return value if node.dtype is DType.I64 else Cast(value, node.dtype, span=node.span)
-        return node
-
-    return map_expr(inline, expr)
 
 
 class _Converter:

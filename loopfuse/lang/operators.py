@@ -9,7 +9,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
 from loopfuse.lang.context import Context, article, parenthesise, place
 from loopfuse.lang.fma import negate
-from loopfuse.lang.indices import inline_lets
+from loopfuse.lang.indices import affine_value
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -178,16 +178,20 @@ def need_bool(context: Context, value: Value, what: str) -> Expr:
 
 
 def compare(context: Context, op: str, left: Value, right: Value, span: Span) -> Value:
-    """`left op right` as a bool; affine `let`s are inlined so that guards on iterators stay
-    exact, and two literals give a literal."""
+    """`left op right` as a bool. Two affine integers are compared as exact i64 index expressions,
+    so that guards on iterators stay exact; two literals give a literal."""
     if op not in ("==", "!="):
         for operand in (left, right):
             refuse_bool(context, operand, f"`{op}`")
     dtype = join(left, right)
     if not left.weak and not right.weak and loses_f32(left.dtype, right.dtype):
         warn_promotion(context, left, right, span)
-    a = inline_lets(context, context.convert(left, dtype, left.expr.span))
-    b = inline_lets(context, context.convert(right, dtype, right.expr.span))
+    a = context.convert(left, dtype, left.expr.span)
+    b = context.convert(right, dtype, right.expr.span)
+    if dtype.is_integer:
+        exact = affine_value(context, left), affine_value(context, right)
+        if exact[0] is not None and exact[1] is not None:
+            a, b = exact
     if isinstance(a, Const) and isinstance(b, Const):
         answer = semantics.COMPARE[COMPARISONS[op]](a.value, b.value)
         return Value(Const(answer, DType.BOOL, span=span))

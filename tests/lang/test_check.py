@@ -282,6 +282,37 @@ kernel test(x: f32[N], out y: f32[N]):
     )
 
 
+def test_fmas_form_in_an_arm_that_runs_first() -> None:
+    text = """
+kernel test(x: f32[N], out y: f32[N]):
+    for i in 0..N:
+        y[i] = x[i] * x[i] + sum(k in 0..3: x[k]) if i >= 3 else 0.0
+"""
+    assert "S3 y.if = fma(x[i], x[i], y.sum)" in body(text)
+    assert "S3 y.if = x[i] * x[i] + y.sum" in body(text, "strict")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("i < m", "i < i64(m)"),
+        ("2 * i + 1 == n - 3", "2 * i + 1 == n - 3"),
+        ("i % 2 == 0 and i > 3", "i % 2 == 0 and i > 3"),
+        ("i * i < N", "i * i < N"),
+        ("k[i] < i", "k[i] < i32(i)"),
+        ("not i < 3 or m == 1", "(not i < 3) or i64(m) == 1"),
+    ],
+)
+def test_guards_on_iterators_are_exact(condition: str, expected: str) -> None:
+    text = f"""
+kernel test(k: i32[N], out y: f32[N], m: i32, n: i64):
+    for i in 0..N:
+        if {condition}:
+            y[i] = 1.0
+"""
+    assert f"if {expected}:" in body(text).replace("if not i < 3 or", "if (not i < 3) or")
+
+
 # ------------------------------------------------------------------------- names and labels
 
 
@@ -338,7 +369,7 @@ kernel test(x: f32[N], out y: f32[N], off: i32):
         "L1 for i in 0..N:\n"
         "    S1 let j: i32 = i32(2 * i) + off\n"
         "    S2 let h: i32 = j // 4\n"
-        "    if i32((2 * i + i64(off)) // 4) < 5:\n"
+        "    if (2 * i + i64(off)) // 4 < 5:\n"
         "        S3 y[i] = f32(f64(x.clamp[(2 * i + i64(off)) // 4 - 1]) * f64(h))"
     )
 

@@ -29,12 +29,11 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.nodes import Const, Expr, Load
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree, Register
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import mentions_aligned, resolve_aligned
 from loopfuse.plan.verify_events import (
-    LANE,
     READ,
     WRITE,
     Accesses,
@@ -263,28 +262,32 @@ class _Checker:
     def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
         """`_values_at` for registers whose every read follows a write in the same body, where
         the order of the text decides; None for any other buffer."""
-        if self.events.shared_by(self.events.buffers[buffer]) != LANE:
+        writes, reads = self.accesses.writes.get(buffer, []), self.accesses.reads[buffer]
+        if not writes or not isinstance(self.events.buffers[buffer].home, Register):
             return None
-        position = {leaf.name: k for k, leaf in enumerate(self.events.leaves)}
-        writes = self.accesses.writes.get(buffer, [])
+        first = writes[0].leaf
+        places: dict[int, tuple[int | None, ...]] = {}
+        for access in (*writes, *reads):
+            leaf = access.leaf
+            if leaf.points is not first.points or leaf.launch != first.launch:
+                return None
+            if leaf.in_ticket != first.in_ticket:
+                return None
+            place = tuple(constant_value(part) for part in access.load.index)
+            if None in place:
+                return None
+            places[id(access)] = place
         values: dict[str, list[Any]] = {}
-        for access in (*writes, *self.accesses.reads[buffer]):
-            if access.leaf.points is not writes[0].leaf.points if writes else True:
-                return None
-            if any(constant_value(part) is None for part in access.load.index):
-                return None
-        for read in self.accesses.reads[buffer]:
+        for read in reads:
             before = [
                 write
                 for write in writes
-                if write.load.index == read.load.index
-                and position[write.leaf.name] < position[read.leaf.name]
+                if places[id(write)] == places[id(read)] and write.leaf.number < read.leaf.number
             ]
             if not before:
                 return None
-            values[read.name] = [
-                value.set_tuple_name(isl.IN, read.name) for value in self._written(before[-1])
-            ]
+            found = self._written(before[-1])
+            values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
         return values
 
     def _written(self, write: Write) -> list[Any]:
@@ -354,30 +357,36 @@ class _Checker:
         if kept is None:
             return
         cell = kept.set_tuple_name(isl.OUT, names[0])
-        elements = cell.domain().reset_tuple_id()
-        last = [1 << 20, *([0] * self.events.depth)]
-        end = isl.schedule_of(elements.get_space(), last, elements).set_tuple_name(isl.IN, "@end")
-        flow: list[Any] = []
-        if written:
-            whens = [end, *(self.events.when(write.leaf, WRITE) for write in written)]
-            certain, _ = isl.compute_flow(
-                isl.union_of([cell]),
-                isl.union_of([write.cell for write in written]),
-                None,
-                isl.union_of(whens),
-            )
-            flow = [each.range_factor_domain() for each in isl.maps_of(certain)]
+        flow = [each.reverse() for each in self._last_of_all(written, cell)]
         by_name = {write.leaf.name: write for write in written}
         found = [
-            pairs.reverse().apply_range(value)
+            pairs.apply_range(value)
             for pairs in flow
-            for value in self._written(by_name[isl.domain_name(pairs)])
+            for value in self._written(by_name[isl.range_name(pairs)])
         ]
         for value in expected:
             self.questions += 1
             missing = value.subtract(union(found, value))
             if not missing.is_empty():
                 self._fail(f"{array} does not hold in the end", missing)
+
+    def _last_of_all(self, writes: list[Write], cell: Any) -> list[Any]:
+        """{ write -> @end } maps: the last write of all to each cell of { @end -> cell }."""
+        if len(writes) == 1 and writes[0].cell.is_injective():
+            return [writes[0].cell.apply_range(cell.reverse())]  # the only write there
+        if not writes:
+            return []
+        elements = cell.domain().reset_tuple_id()
+        space = elements.get_space()
+        last = [1 << 20, *([0] * self.events.depth)]
+        end = isl.schedule_of(space, last, elements).set_tuple_name(isl.IN, "@end")
+        certain, _ = isl.compute_flow(
+            isl.union_of([cell]),
+            isl.union_of([write.cell for write in writes]),
+            None,
+            isl.union_of([end, *(self.events.when(write.leaf, WRITE) for write in writes)]),
+        )
+        return [each.range_factor_domain() for each in isl.maps_of(certain)]
 
     def _bounds(self, name: str) -> None:
         """Accesses of a workspace stay inside it. (Those of an argument are the program's own.)"""

@@ -68,6 +68,7 @@ class Leaf:
     """A node, the loops around it and its instances (named `name` in relations)."""
 
     name: str
+    number: int  # its place in the text
     node: TreeNode
     launch: int
     host: tuple[str, ...]
@@ -256,6 +257,7 @@ class Events:
         self.leaves.append(
             Leaf(
                 name,
+                len(self.leaves),
                 node,
                 scope.launch,
                 scope.host,

@@ -14,11 +14,24 @@ from xdsl.ir import SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import not_lowered
+from loopfuse.codegen.mathfns_exp import emit_exp, emit_exp2, emit_expm1, emit_tanh
+from loopfuse.codegen.mathfns_log import emit_log, emit_log1p, emit_log2, emit_pow
 from loopfuse.codegen.mathfns_mod import float_mod
 from loopfuse.codegen.mathfns_ops import Ops
+from loopfuse.codegen.mathfns_special import emit_erf, emit_rsqrt
 from loopfuse.codegen.mlir_build import F32, F64, Builder, make_function, vector_type
 
 FUNCTIONS: dict[str, Callable[..., SSAValue]] = {
+    "exp": emit_exp,
+    "exp2": emit_exp2,
+    "expm1": emit_expm1,
+    "log": emit_log,
+    "log2": emit_log2,
+    "log1p": emit_log1p,
+    "tanh": emit_tanh,
+    "erf": emit_erf,
+    "rsqrt": emit_rsqrt,
+    "pow": emit_pow,
 }
 """Each takes an `Ops` and its operands."""
 

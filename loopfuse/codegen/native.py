@@ -38,3 +38,10 @@ def emit_object(llvm: str, target: Target) -> bytes:
     """An ELF object; nothing in it is unresolved but libm's `fma`, `fmaf`, rounding functions
     where the CPU lacks the instruction, and `memset`, `memcpy`."""
     return host_machine(target).emit_object(optimize_llvm(llvm, target))
+
+
+def new_host_machine(target: Target) -> binding.TargetMachine:
+    """A target machine that an execution engine may own."""
+    cpu, features = host_cpu(target)
+    found = binding.Target.from_triple(binding.get_default_triple())
+    return found.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", jit=True)

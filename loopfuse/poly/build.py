@@ -465,7 +465,7 @@ class _Builder:
         self, load: Load, where: IslSet, scope: _Scope, name: str, reads: list[Access]
     ) -> Expr:
         def known(subscript: Expr, extent: Expr) -> tuple[bool, bool]:
-            if self._obviously_inside(subscript, extent, scope):
+            if obviously_inside(subscript, extent, scope.loops):
                 return True, True
             value = scope.reader.piecewise(subscript, where)
             end = scope.reader.piecewise(extent, where)
@@ -479,22 +479,6 @@ class _Builder:
             reads.append(self._access(lowered, where, scope, name))
             return lowered
         return self._lower(lowered, where, scope, name, reads)
-
-    @staticmethod
-    def _obviously_inside(subscript: Expr, extent: Expr, scope: _Scope) -> bool:
-        """An iterator that runs over exactly this extent: the common case, without isl."""
-        if not isinstance(subscript, Iter):
-            return False
-        for loop in scope.loops:
-            if loop.iterator == subscript.name:
-                start = loop.lower
-                return (
-                    loop.step > 0
-                    and isinstance(start, Const)
-                    and start.value >= 0
-                    and loop.upper == extent
-                )
-        return False
 
     # ------------------------------------------------------------------------ accesses
 
@@ -546,6 +530,22 @@ class _Builder:
             found = array_box(self.context, self.symbols, self.arrays[name])
             self.boxes[name] = found
         return found
+
+
+def obviously_inside(subscript: Expr, extent: Expr, loops: tuple[Loop, ...]) -> bool:
+    """`subscript` is an iterator that runs inside 0..extent: the common case, without isl."""
+    if not isinstance(subscript, Iter):
+        return False
+    for loop in loops:
+        if loop.iterator == subscript.name:
+            start = loop.lower
+            return (
+                loop.step > 0
+                and isinstance(start, Const)
+                and start.value >= 0
+                and loop.upper == extent
+            )
+    return False
 
 
 def array_box(context: isl.Context, symbols: tuple[str, ...], array: Array) -> IslSet:

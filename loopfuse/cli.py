@@ -6,6 +6,7 @@ of ours.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -105,9 +106,13 @@ def _gather(flags: dict[str, Any]) -> Common:
 
         parse_target(common.target)
     if common.dump or common.stop_after or common.time:
-        from loopfuse.commands.stages import watch
+        from loopfuse.watch import times_text, watch
 
-        watch(common)
+        run = watch(common.dump, common.stop_after)
+        if common.time:
+            click.get_current_context().call_on_close(
+                lambda: print(times_text(run), file=sys.stderr)
+            )
     return common
 
 
@@ -216,7 +221,7 @@ def fmt(files: tuple[str, ...], check: bool, stdout: bool) -> None:
 
     results = [format_file(file, check, stdout) for file in files]
     if check and not all(results):
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
 
 
 @cli.command(epilog="Example: loopfuse check examples/unsharp.lf")
@@ -244,7 +249,7 @@ def doctor() -> None:
     from loopfuse.commands.doctor import doctor as examine
 
     if not examine():
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
 
 
 # --------------------------------------------------------------------------------------- errors
@@ -283,28 +288,46 @@ def _run(arguments: list[str] | None) -> int:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        # The reader went away, as `head` does: no error, and nothing more to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()  # the reader went away, as `head` does: no error
         return 0
     except KeyboardInterrupt:
         return 130
-    except InternalError as error:
-        _paint(str(error).replace("error[", "bug[", 1))
-        _paint(f"  = this is a bug in loopfuse: please report it, with this text, at {ISSUES}")
-        return error.exit_code
-    except LoopfuseError as error:
-        _paint(str(error))
-        return error.exit_code
-    except OSError as error:  # standard output that cannot be written, above all
-        _paint(f"error[cannot-write]: {error.strerror or error}")
-        return 1
-    except MemoryError:
-        _paint("error[out-of-memory]: not enough memory")
-        return 1
-    except Exception:
-        traceback.print_exc()
-        _paint(f"bug[unexpected]: please report it, with this text, at {ISSUES}")
-        return InternalError.exit_code
+    except Exception as error:
+        from loopfuse.watch import is_stop
+
+        return 0 if is_stop(error) else _fail(error)
+    finally:
+        from loopfuse.watch import unwatch
+
+        unwatch()
+
+
+def _close_output() -> None:
+    """Send what is left in the buffer nowhere, so that nothing more fails at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(error: Exception) -> int:
+    """Say what went wrong; the exit code."""
+    report = f"  = this is a bug in loopfuse: please report it, with this text, at {ISSUES}"
+    match error:
+        case InternalError():
+            _paint(f"{str(error).replace('error[', 'bug[', 1)}\n{report}")
+            return error.exit_code
+        case LoopfuseError():
+            _paint(str(error))
+            return error.exit_code
+        case OSError():  # standard output that cannot be written, above all
+            _close_output()
+            _paint(f"error[cannot-write]: {error.strerror or error}")
+            return 1
+        case MemoryError():
+            _paint("error[out-of-memory]: not enough memory")
+            return 1
+        case _:
+            _paint("".join(traceback.format_exception(error)) + f"bug[unexpected]\n{report}")
+            return InternalError.exit_code
 
 
 def main(arguments: list[str] | None = None) -> None:

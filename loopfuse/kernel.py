@@ -21,6 +21,7 @@ from loopfuse.base.options import Options, Target, fuel_from_environment, parse_
 from loopfuse.runtime import arrays, cache
 from loopfuse.runtime.arrays import Binding, Match, Signature, read_signature
 from loopfuse.runtime.steps import buffer_bytes
+from loopfuse.watch import current_run, is_watched, tell_times
 
 if TYPE_CHECKING:
     from loopfuse.explain import Explanation
@@ -62,7 +63,7 @@ def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
     """The `kernel`, `parameters` and `sizes` of each kernel in `source`, in text order; from the
     disk cache where this text was checked before, else by reading it (every user error)."""
     key = cache.key_of("signatures", source.text, fp)
-    hit = cache.get(key)
+    hit = None if is_watched() else cache.get(key)
     if hit is not None:
         return list(hit[0]["kernels"])
     from loopfuse.signatures import describe_kernel
@@ -83,7 +84,7 @@ def read_program(
     """`source` parsed and checked by the compiler."""
     from loopfuse import pipeline
 
-    return pipeline.read_program(source, fp, dict(constants) if constants else None)
+    return pipeline.read_program(source, fp, dict(constants) if constants else None, current_run())
 
 
 # ------------------------------------------------------------------------------------ kernels
@@ -186,13 +187,15 @@ class Kernel:
             "artifact", self.source.text, self.source.name, self.name, options, sorted(emit),
             sorted((constants or {}).items()), host,
         )  # fmt: skip
-        hit = cache.get(key)
+        hit = None if is_watched() else cache.get(key)
         if hit is not None:
             stored: dict[str, Any] = {**hit[0], **hit[1]}
             return Artifact(**stored)
         from loopfuse import pipeline
 
-        artifact = pipeline.compile_kernel(self.program(constants), self.name, options, emit=emit)
+        program, run = self.program(constants), current_run()
+        artifact = pipeline.compile_kernel(program, self.name, options, emit=emit, run=run)
+        tell_times(run)
         stored = {one.name: getattr(artifact, one.name) for one in fields(artifact)}
         cache.put(
             key,
@@ -211,8 +214,8 @@ class Kernel:
     ) -> Artifact:
         """Compile for `target` (the local GPU's, else `sm_80`) without running.
 
-        `emit` names the texts wanted (`ptx object mlir llvm affine cubin`; all but cubin if
-        not given). Keywords may give sizes to plan for and values of `const` parameters.
+        `emit` names what is wanted (`ptx object mlir llvm affine report cubin`; all but cubin
+        if not given). Keywords may give sizes to plan for and values of `const` parameters.
         """
         wanted = parse_target(target) if target else default_target(for_running=False)
         texts = frozenset(emit) if emit else _everything(wanted)
@@ -349,8 +352,9 @@ class Kernel:
         else:
             constants, sizes = self._split(kwargs)
         options = self.options(wanted or default_target(for_running=True), sizes=sizes)
-        report = pipeline.explain_kernel(self.program(constants), self.name, options)
-        return Explanation(report)
+        program, run = self.program(constants), current_run()
+        planned = pipeline.plan_kernel(program, self.name, options, run)
+        return Explanation(planned.report)
 
     def dependences(
         self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
@@ -414,7 +418,7 @@ def _host_cpu() -> str:
 
 def _everything(target: Target) -> frozenset[str]:
     code = "ptx" if target.is_gpu else "object"
-    return frozenset({code, "mlir", "affine", "llvm"})
+    return frozenset({code, "mlir", "affine", "llvm", "report"})
 
 
 class Kernels(Mapping[str, Kernel]):

@@ -31,11 +31,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernel"),
-    "kernel": ("base", "runtime", "pipeline", "signatures", "explain", "commands", "lang.nodes"),
+    "kernel": ("base", "runtime", "pipeline", "signatures", "explain", "commands", "lang.nodes",
+        "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),
     "explain_html": ("explain", "plan.records"),
-    "cli": ("", "base", "commands"),
+    "watch": ("base", "pipeline"),
+    "cli": ("", "base", "commands", "watch"),
 }
 ANYTHING = ("pipeline", "commands", "testing")
 

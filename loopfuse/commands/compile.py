@@ -34,7 +34,7 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
             kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
             raise refuse("bad-emit", f"`--emit {name}` needs {kind}, and this is {target.name}")
     kernels = open_kernels(file, common)
-    texts = {name for name in wanted if name != "report"}
+    texts = {*wanted, "report"}
     if "mlir" in texts:
         texts.add("affine")
     texts.add("ptx" if target.is_gpu else "object")

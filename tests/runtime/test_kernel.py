@@ -36,11 +36,15 @@ class Compiler(ModuleType):
         self.reads = 0
         self.compiled: list[Options] = []
 
-    def read_program(self, source: Source, fp: str = "fast", constants: Any = None) -> Any:
+    def read_program(
+        self, source: Source, fp: str = "fast", constants: Any = None, run: Any = None
+    ) -> Any:
         self.reads += 1
         return check(parse(source), fp=fp, constants=constants)
 
-    def compile_kernel(self, program: Any, name: str, options: Options, *, emit: Any) -> Artifact:
+    def compile_kernel(
+        self, program: Any, name: str, options: Options, *, emit: Any, run: Any = None
+    ) -> Artifact:
         assert program.kernel(name).name == "scale"
         self.compiled.append(options)
         return Artifact(name, options.target.name, self.manifest, {}, object=self.code)

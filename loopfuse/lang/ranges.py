@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.lang import expressions, syntax
@@ -94,7 +95,7 @@ def constant_values(context: Context, each: syntax.Range, limits: Bounds) -> ran
     return values
 
 
-def unroll_too_large(context: Context, span: Span) -> None:
+def unroll_too_large(context: Context, span: Span) -> NoReturn:
     """The limit on unrolling."""
     context.limit(
         "unroll-too-large",

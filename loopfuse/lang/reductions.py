@@ -7,6 +7,8 @@ after:   reduce y.sum = sum over c in 0..C:  y.sum = y.sum + x[r, c]
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import expressions, ranges, syntax
 from loopfuse.lang.context import Context
@@ -28,7 +30,7 @@ from loopfuse.lang.operators import need_bool, refuse_bool
 from loopfuse.lang.scope import ValueEntry
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.typing import Value
-from loopfuse.lang.unroll import unrolled_ranges
+from loopfuse.lang.unroll import MAX_COPIES, unrolled_ranges
 
 OPERATIONS = {
     "sum": "add",
@@ -39,6 +41,9 @@ OPERATIONS = {
     "all": "and",
 }
 STORE_NAMES = {"any": "or", "all": "and"}
+
+MAX_CHAIN = 64
+"""The most steps of an unrolled reduction that become one expression."""
 
 
 def elaborate_reduction(context: Context, expr: syntax.Reduction, core: str = "") -> Value:
@@ -109,13 +114,69 @@ def _element(context: Context, expr: syntax.Reduction) -> Value:
 # -------------------------------------------------------------------- over constant tables
 
 
-def _unrolled(
-    context: Context, expr: syntax.Reduction, unrolled: set[str], core: str
-) -> Value:
-    """A reduction whose body subscripts a constant table: a variable, and the steps one by one.
+def _unrolled(context: Context, expr: syntax.Reduction, unrolled: set[str], core: str) -> Value:
+    """A reduction whose body subscripts a constant table, step by step in the same order.
 
-    The dtype is the body's, which the first copy tells.
+    before:  y[i] = sum(k in 0..3: w[k] * x[i + k])
+    after:   y[i] = fma(w2, x[i + 2], fma(w1, x[i + 1], fma(w0, x[i], 0.0)))
+
+    Where a range stays a loop, or the steps are many, they are Stores to a variable instead. So
+    they are for `prod`: a chain would let the last product join an FMA.
     """
+    if unrolled == {each.iterator for each in expr.ranges} and expr.op != "prod":
+        points = _points(context, expr)
+        if len(points) <= MAX_CHAIN:
+            return _chain(context, expr, points)
+    return _steps(context, expr, unrolled, core)
+
+
+def _points(context: Context, expr: syntax.Reduction) -> list[tuple[int, ...]]:
+    """The iterators' values at each step; a bound may name an iterator before it."""
+    points: list[tuple[int, ...]] = [()]
+    for position, each in enumerate(expr.ranges):
+        longer: list[tuple[int, ...]] = []
+        for point in points:
+            with context.inner():
+                _bind(context, expr.ranges[:position], point)
+                limits = ranges.bounds(context, each)
+                values = ranges.constant_values(context, each, limits)
+                longer += [(*point, value) for value in values]
+        points = longer
+        if len(points) > MAX_COPIES:
+            ranges.unroll_too_large(context, each.span)
+    return points
+
+
+def _bind(context: Context, headers: tuple[syntax.Range, ...], point: tuple[int, ...]) -> None:
+    for each, number in zip(headers, point, strict=True):
+        constant = Value(expressions.index_literal(number, each.span), weak=True)
+        context.define(each.iterator, ValueEntry(constant, "iterator", each.span))
+
+
+def _chain(context: Context, expr: syntax.Reduction, points: list[tuple[int, ...]]) -> Value:
+    result: Value | None = None
+    for point in points:
+        with context.inner():
+            _bind(context, expr.ranges, point)
+            element = _element(context, expr)
+        if result is None:
+            start = Const(neutral(expr.op, element.dtype), element.dtype, span=expr.span)
+            result = Value(start, element.weak)
+        value = step(context, expr.op, result.expr, element.expr)
+        result = Value(replace(value, span=expr.span), result.weak and element.weak)
+    if result is None:
+        dtype = _empty_dtype(expr.op)
+        return Value(Const(neutral(expr.op, dtype), dtype, span=expr.span), weak=True)
+    context.check_size(result.expr, expr.span)
+    return result
+
+
+def _empty_dtype(op: str) -> DType:
+    """The dtype of a reduction without steps: nothing tells it but the operation."""
+    return DType.BOOL if op in ("any", "all") else DType.I64
+
+
+def _steps(context: Context, expr: syntax.Reduction, unrolled: set[str], core: str) -> Value:
     name = core or context.names.hoisted(context.target, expr.op)
     found: list[Value] = []
 
@@ -134,8 +195,7 @@ def _unrolled(
         out: list[Stmt] = []
         for number in ranges.constant_values(context, each, limits):
             with context.inner():
-                constant = Value(expressions.index_literal(number, each.span), weak=True)
-                context.define(each.iterator, ValueEntry(constant, "iterator", each.span))
+                _bind(context, (each,), (number,))
                 out += nest(k + 1)
         return out
 
@@ -154,10 +214,8 @@ def _unrolled(
         return [*first, Store(cell, value, label, span=expr.span)]
 
     steps = nest(0)
-    if found:
-        dtype, weak = found[0].dtype, all(element.weak for element in found)
-    else:  # an empty range: nothing tells the dtype but the operation
-        dtype, weak = (DType.BOOL if expr.op in ("any", "all") else DType.I64), True
+    dtype = found[0].dtype if found else _empty_dtype(expr.op)
     start = Const(neutral(expr.op, dtype), dtype, span=expr.span)
     context.hoists += [Define(name, dtype, start, mutable=True, span=expr.span), *steps]
-    return Value(Load(name, (), dtype, span=expr.span), weak)
+    cell = Load(name, (), dtype, span=expr.span)
+    return Value(cell, all(element.weak for element in found))

@@ -24,6 +24,7 @@ from loopfuse.lang.nodes import (
     Define,
     For,
     If,
+    Load,
     Stmt,
     Temp,
 )
@@ -109,14 +110,15 @@ def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
     core = context.names.declare(stmt.name)
     if isinstance(stmt.value, syntax.Reduction) and not stmt.mutable:
         value = reductions.elaborate_reduction(context, stmt.value, core)
-        if stmt.dtype in (None, value.dtype):
+        reduced = isinstance(value.expr, Load) and value.expr.array == core
+        if reduced and stmt.dtype in (None, value.dtype):
             weak = value.weak and stmt.dtype is None
-            declare_scalar(context, stmt, ScalarEntry(
-                core, value.dtype, weak, False, stmt.name_span
-            ))  # fmt: skip
+            entry = ScalarEntry(core, value.dtype, weak, False, stmt.name_span)
+            declare_scalar(context, stmt, entry)
             return []
-        # The annotation converts: the accumulator keeps the name, the `let` gets another.
-        core = context.names.declare(stmt.name)
+        if reduced:
+            # The annotation converts: the accumulator keeps the name, the `let` gets another.
+            core = context.names.declare(stmt.name)
     else:
         value = elaborate(context, stmt.value)
     dtype = stmt.dtype or value.dtype

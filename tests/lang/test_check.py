@@ -425,10 +425,31 @@ kernel test(x: f32[N], out y: f32[N]):
         "    S4 y[i.1] = 0.25 * x[i.1 - 1]\n"
         "    S5 let j.1: i64 = i.1 + 1\n"
         "    S6 y[i.1] = fma(0.75, x[i.1 + 1], y[i.1])  [sum]\n"
-        "    S7 var y.sum: f32 = 0.0\n"
-        "    S8 y.sum = fma(0.5, x[i.1 - 1], y.sum)  [sum]\n"
-        "    S9 y.sum = fma(1.0, x[i.1 + 1], y.sum)  [sum]\n"
-        "    S10 y[i.1] = y[i.1] + y.sum  [sum]"
+        "    S7 y[i.1] = y[i.1] + fma(1.0, x[i.1 + 1], fma(0.5, x[i.1 - 1], 0.0))  [sum]"
+    )
+
+
+def test_reductions_over_tables_that_need_a_variable() -> None:
+    text = """
+const W: f32[2] = [0.25, 0.5]
+kernel test(x: f32[N], out y: f32[N]):
+    let p = prod(k in 0..2: W[k] * x[k])
+    y[0] = sum(k in 0..2, c in 0..N: W[k] * x[c]) + p
+    let t: f64 = max(k in 0..2: W[k])
+    y[1] = t
+"""
+    assert body(text) == (
+        "S1 var p: f32 = 1.0\n"
+        "S2 p = p * (0.25 * x[0])  [prod]\n"
+        "S3 p = p * (0.5 * x[1])  [prod]\n"
+        "S4 var y.sum: f32 = 0.0\n"
+        "L4 for c in 0..N:\n"
+        "    S5 y.sum = fma(0.25, x[c], y.sum)  [sum]\n"
+        "L5 for c.1 in 0..N:\n"
+        "    S6 y.sum = fma(0.5, x[c.1], y.sum)  [sum]\n"
+        "S7 y[0] = y.sum + p\n"
+        "S8 let t: f64 = f64(max(max(-inf, 0.25), 0.5))\n"
+        "S9 y[1] = f32(t)"
     )
 
 

@@ -189,9 +189,9 @@ def compare(context: Context, op: str, left: Value, right: Value, span: Span) ->
     a = context.convert(left, dtype, left.expr.span)
     b = context.convert(right, dtype, right.expr.span)
     if dtype.is_integer:
-        exact = affine_value(context, left), affine_value(context, right)
-        if exact[0] is not None and exact[1] is not None:
-            a, b = exact
+        first, second = affine_value(context, left), affine_value(context, right)
+        if first is not None and second is not None:
+            a, b = first, second
     if isinstance(a, Const) and isinstance(b, Const):
         answer = semantics.COMPARE[COMPARISONS[op]](a.value, b.value)
         return Value(Const(answer, DType.BOOL, span=span))

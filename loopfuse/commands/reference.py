@@ -27,11 +27,15 @@ def interpret(kernel: Kernel, binding: arrays.Binding) -> None:
         found[name][...] = result
 
 
-def math_functions() -> Mapping[str, Callable[..., Any]] | None:
-    """Our math functions with the compiled code's bits, from the pipeline that knows them."""
+def math_functions() -> Mapping[str, Callable[..., Any]]:
+    """Our math functions with the compiled code's bits, keyed as the interpreter asks for them:
+    `exp_f32`."""
     from loopfuse import pipeline
 
-    return pipeline.scalar_math()
+    return {
+        key if isinstance(key, str) else f"{key[0]}_{key[1].value}": function
+        for key, function in pipeline.scalar_math().items()
+    }
 
 
 def reference_of(kernel: Kernel) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Our math functions on the host, for the interpreters: the very bits that kernels compute.
 
-The MLIR of `mathfns`, lowered by the same walk and compiled for this machine once a process. Each
-comes as a loop over arrays; `lanes` gives the vector form, for the tests.
+The MLIR of `mathfns`, lowered by the same walk and compiled for this machine when it is first
+called. Each comes as a loop over arrays; `lanes` gives the vector form, for the tests.
 """
 
 from __future__ import annotations
@@ -28,18 +28,13 @@ NAMES = (*FUNCTIONS, "mod")
 TWO_ARGUMENTS = ("pow", "mod")
 
 
-def host_math_module(lanes: int = 0) -> ModuleOp:
-    """Every function in f32 and f64, and for each a loop `loop_NAME(x..., y, begin, end)`.
+def host_math_module(name: str, dtype: DType, lanes: int = 0) -> ModuleOp:
+    """A function and a loop over it: `loop_NAME_DTYPE(x..., y, begin, end)`.
 
-    With `lanes` the loops take that many elements a step (their bounds are multiples of it).
+    With `lanes` the loop takes that many elements a step (its bounds are multiples of it).
     """
-    operations: list[func.FuncOp] = []
-    for name in NAMES:
-        for dtype in (DType.F32, DType.F64):
-            width = 0 if name == "mod" else lanes
-            operations.append(make_math_function(name, dtype, width))
-            operations.append(_loop(name, dtype, width))
-    return ModuleOp(operations)
+    width = 0 if name == "mod" else lanes
+    return ModuleOp([make_math_function(name, dtype, width), _loop(name, dtype, width)])
 
 
 def _loop(name: str, dtype: DType, lanes: int) -> func.FuncOp:
@@ -75,26 +70,36 @@ def _loop(name: str, dtype: DType, lanes: int) -> func.FuncOp:
     )
 
 
-def compile_host_math(target: Target = CPU, lanes: int = 0) -> dict[tuple[str, DType], Callable[..., Any]]:
-    """As `compiled_math`, for a CPU target that this machine can run, and a shape."""
-    text = emit_llvm(host_math_module(lanes), *native.host_triple(target))
-    binding.initialize_native_target()
-    engine = binding.create_mcjit_compiler(
-        binding.parse_assembly(""), native.new_host_machine(target)
-    )
-    engine.add_object_file(binding.ObjectFileRef.from_data(native.emit_object(text, target)))
-    engine.finalize_object()
-    return {
-        (name, dtype): _wrap(engine, name, dtype, lanes)
-        for name in NAMES
-        for dtype in (DType.F32, DType.F64)
-    }
+def host_math_function(
+    name: str, dtype: DType, target: Target = CPU, lanes: int = 0
+) -> Callable[..., Any]:
+    """One function, compiled on its first call; for a CPU target that this machine can run."""
+    compiled: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if not compiled:
+            text = emit_llvm(host_math_module(name, dtype, lanes), *native.host_triple(target))
+            binding.initialize_native_target()
+            engine = binding.create_mcjit_compiler(
+                binding.parse_assembly(""), native.new_host_machine(target)
+            )
+            code = binding.ObjectFileRef.from_data(native.emit_object(text, target))
+            engine.add_object_file(code)
+            engine.finalize_object()
+            compiled.append(_wrap(engine, name, dtype, lanes))
+        return compiled[0](*arguments)
+
+    return call
 
 
 @cache
 def compiled_math() -> dict[tuple[str, DType], Callable[..., Any]]:
     """Each function by name and dtype: NumPy scalars to a scalar, arrays to an array."""
-    return compile_host_math()
+    return {
+        (name, dtype): host_math_function(name, dtype)
+        for name in NAMES
+        for dtype in (DType.F32, DType.F64)
+    }
 
 
 def _wrap(engine: Any, name: str, dtype: DType, lanes: int) -> Callable[..., Any]:

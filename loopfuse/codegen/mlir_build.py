@@ -29,10 +29,10 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
 )
+from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import (
     Attribute,
     Block,
-    EnumAttribute,
     Operation,
     Region,
     SpacedOpaqueSyntaxAttribute,

@@ -45,7 +45,7 @@ _RANK = {
     Mapping.LANE: 4,
 }  # fmt: skip
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
-FOLD_OPS = ("sum", "prod", "min", "max", "and", "or")
+FOLD_OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
 
 
 What = TreeNode | str
@@ -84,6 +84,8 @@ def check_tree(tree: LoopTree) -> None:
         if names.count(buffer.name) > 1:
             raise place.fail(buffer.name, "two buffers have this name")
         _check_buffer(buffer, place)
+        if sum(b.argument and buffer.argument and b.array == buffer.array for b in tree.buffers) > 1:
+            raise place.fail(buffer.name, f"two buffers are the argument `{buffer.array}`")
     launches = [launch.name for launch in tree.launches]
     for name in launches:
         if launches.count(name) > 1:

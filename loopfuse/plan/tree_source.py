@@ -28,7 +28,9 @@ from loopfuse.lang.nodes import (
 
 _INLINE = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-FOLD_BINARY = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
+FOLD_BINARY = {
+    "sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
 
 
 class SourceWriter:

@@ -44,6 +44,7 @@ from loopfuse.plan.verify_events import (
     Write,
     union,
 )
+from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import check_reduction
 from loopfuse.plan.verify_values import Different, match_value
@@ -119,16 +120,23 @@ class _Checker:
                 race = ask(lambda name=buffer.name: find_race(self.accesses, name))
                 if race is not None:
                     self._fail(f"two threads touch one element of {buffer.name}", race)
+        ordered = {
+            name
+            for name in self.accesses.writes
+            if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
+        }
         reductions: dict[str, None] = {}
         for name in self.accesses.reads:
-            ask(lambda name=name: self._reads(name, reductions))
+            if name not in ordered:
+                ask(lambda name=name: self._reads(name, reductions))
         for array in reductions:
             problem = ask(lambda array=array: check_reduction(self.accesses, array))
             self.questions += 1
             if problem is not None:
                 self.wrong.append(problem)
+        done = {self.events.buffers[name].array for name in ordered}
         for array in self.program.arrays.values():
-            if array.is_argument:
+            if array.is_argument and array.name not in done:
                 ask(lambda name=array.name: self._results(name))
 
     def _fail(self, message: str, example: Any) -> None:
@@ -170,6 +178,7 @@ class _Checker:
             self.wrong.append(f"{statement.id} has {len(statement.iterators)} iterators")
             return
         instance = leaf.relation(node.iteration, statement.id)
+        self.accesses.instances[leaf.name] = instance
         self.questions += 1
         if not instance.range().is_subset(statement.domain):
             outside = instance.subtract_range(statement.domain)
@@ -190,11 +199,11 @@ class _Checker:
         self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
     ) -> None:
         """Note what read `number` must find."""
+        if self._is_plain_argument(statement, node, number, load):
+            return
         access = statement.reads[number]
         if not access.exact:
             raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
-        if self._is_plain_argument(statement, node, number, load):
-            return
         key = (statement.id, number)
         if key not in self.flows:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)

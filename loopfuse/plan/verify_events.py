@@ -409,8 +409,14 @@ class Accesses:
         self.reads: dict[str, list[Read]] = {}
         self.writes: dict[str, list[Write]] = {}
         self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
+        self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
         self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold or Combine takes in
         self.count = 0
+
+    def statement_of(self, leaf: Leaf) -> Statement:
+        """The statement that a Compute runs."""
+        assert isinstance(leaf.node, Compute)
+        return self.events.program.statement(leaf.node.statement)
 
     def add_read(
         self,

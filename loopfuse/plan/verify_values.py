@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Const, Expr, Load, Select
@@ -53,6 +52,9 @@ class _Matcher:
         if isinstance(wanted, Select) and not isinstance(given, Select):
             self._match_arm(wanted, given)
             return
+        if isinstance(wanted, Select) and isinstance(given, Select):
+            self._match_choice(wanted, given)
+            return
         if wanted.dtype.is_integer and not loads(wanted) and same_index(wanted, given):
             return
         if isinstance(wanted, Const) and isinstance(given, Const):
@@ -64,6 +66,24 @@ class _Matcher:
             raise Different(f"a {type(given).__name__} instead of a {type(wanted).__name__}")
         for one, other in zip(children(wanted), children(given), strict=True):
             self.match(one, other)
+
+    def _match_choice(self, wanted: Select, given: Select) -> None:
+        """Two Selects; an affine condition may be written in another way."""
+        if loads(wanted.condition) or loads(given.condition) or _is_same(wanted, given):
+            self.match(wanted.condition, given.condition)
+        else:
+            holds = self.leaf.reader.condition(wanted.condition, self.leaf.points)
+            other = self.leaf.reader.condition(given.condition, self.leaf.points)
+            if holds is None or other is None:
+                raise Different("another condition, and not an affine one")
+            here = self.leaf.points
+            if not here.intersect(holds).is_equal(here.intersect(other)):
+                if here.is_subset(holds) or here.intersect(holds).is_empty():
+                    self._match_arm(wanted, given)
+                    return
+                raise Different("another condition")
+        self.match(wanted.then, given.then)
+        self.match(wanted.otherwise, given.otherwise)
 
     def _match_arm(self, wanted: Select, given: Expr) -> None:
         holds = self.leaf.reader.condition(wanted.condition, self.leaf.points)
@@ -80,6 +100,10 @@ class _Matcher:
             raise Different("a choice is missing that goes either way here")
 
 
+def _is_same(wanted: Select, given: Select) -> bool:
+    return wanted.condition == given.condition
+
+
 def _same_operation(wanted: Expr, given: Expr) -> bool:
     """The same node but for its operands: operation, dtype, name."""
     if type(wanted) is not type(given):
@@ -90,7 +114,3 @@ def _same_operation(wanted: Expr, given: Expr) -> bool:
     # Spans are not compared; operands are made equal first.
     return replace(with_children(given, below)) == wanted
 
-
-def matched_loads(pairs: list[tuple[int, Load]]) -> Iterator[Load]:
-    """The Loads of `match_value`'s answer."""
-    return (load for _, load in pairs)

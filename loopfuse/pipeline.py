@@ -33,6 +33,7 @@ from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.affine import emit_affine, emit_fused
 from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
+from loopfuse.codegen.mathfns import ULP_BOUNDS
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check_with_warnings
 from loopfuse.lang.format import format_module
@@ -42,10 +43,12 @@ from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.fuse import FusionPlan, Planner
 from loopfuse.plan.looptree import LoopTree
+from loopfuse.plan.parallel import check_parallel_loops
 from loopfuse.plan.records import Report
 from loopfuse.plan.rename import rename_webs
 from loopfuse.plan.report import build_report
 from loopfuse.plan.schedule import Scheduled, build_tree
+from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
 from loopfuse.plan.verify import Verdict, verify
 from loopfuse.poly.bounds import find_preconditions
@@ -127,6 +130,7 @@ class Planned:
             options=self.options,
             unfused=_unfused(self),
             checked=_checked_text(self.verdict, self.seconds),
+            ulp_bounds=ULP_BOUNDS,
         )
 
 
@@ -203,10 +207,12 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
-    def attempt(fuel: int | None) -> tuple[FusionPlan, Scheduled, Verdict]:
+    def attempt(
+        fuel: int | None, in_order: bool = False
+    ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, device, options.size_map)
         planner = Planner(model, dependences, cost, options.reassociate, fuel)
-        plan = run.stage("fuse", planner.plan)
+        plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
         scheduled = run.stage(
             "schedule",
             lambda: build_tree(model, dependences, plan, device),
@@ -215,10 +221,13 @@ def _plan_model(
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree))
         return plan, scheduled, verdict
 
+    check_parallel_loops(model, dependences, options.reassociate)
     plan, scheduled, verdict = attempt(options.fuel)
     if verdict.answer != "proved" and options.fuel != 0:
         _warn_unproved(kernel, verdict)
         plan, scheduled, verdict = attempt(0)
+    if verdict.answer == "wrong":
+        plan, scheduled, verdict = attempt(None, in_order=True)
     return Planned(
         kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
     )
@@ -240,12 +249,13 @@ def _warn_unproved(kernel: Kernel, verdict: Verdict) -> None:
     warnings.warn(text, stacklevel=4)
 
 
-def _unfused(planned: Planned) -> FusionPlan:
-    """The plan with fusion off, which reports compare with."""
+def _unfused(planned: Planned) -> tuple[FusionPlan, dict[str, Store]]:
+    """The plan with fusion off, which reports compare with, and where its arrays live."""
     device = "gpu" if planned.options.target.is_gpu else "cpu"
     cost = CostModel(planned.program, device, planned.options.size_map)
     reassociate = planned.options.reassociate
-    return Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
+    plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
+    return plan, place_storage(planned.program, planned.dependences, plan.items)
 
 
 # ----------------------------------------------------------------------------- tree to code

@@ -6,14 +6,14 @@ The one place where program statements become LoopTree leaves. Strategies decide
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select
 from loopfuse.lang.walk import children, substitute, with_children
 from loopfuse.plan.align import Placed
-from loopfuse.plan.expressions import TRUE, compare, conjoin
+from loopfuse.plan.expressions import TRUE, compare
 from loopfuse.plan.forest import Item, Nest
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import (
@@ -28,7 +28,7 @@ from loopfuse.plan.looptree import (
 from loopfuse.plan.looptree import (
     Mapping as Where,
 )
-from loopfuse.plan.recompute import Resolver, Value, tidy
+from loopfuse.plan.recompute import Resolver, Value, tidy, within
 from loopfuse.plan.storage import Store
 from loopfuse.poly.isl import Reader, linear
 from loopfuse.poly.isl_relations import condition_expr, simplify_within
@@ -84,8 +84,9 @@ class BodyBuilder:
             c.iterator: tidy(substitute(c.value(), point)) for c in placed.coordinates
         }
         if self.group.scope is not None:
-            iteration |= {loop.iterator: Iter(loop.iterator) for loop in self.group.scope.host}
-        return merge_guards(self.items(placed.unit.items, iteration, list(known)))
+            iteration |= self.group.scope.values()
+        inside = [*known, *host_conditions(self.group)]
+        return merge_guards(self.items(placed.unit.items, iteration, inside))
 
     def items(
         self, items: Sequence[Item], iteration: Mapping[str, Expr], known: list[Expr]
@@ -146,7 +147,7 @@ class BodyBuilder:
             del self.parity[parity]
             test = compare("eq", tidy(substitute(parity, iteration)), integer(1))
             return [Guard(test, versions[0], versions[1])]
-        condition = self.guard(statement, known)
+        condition = guard_of(statement, known, self.program)
         if condition == Const(False, TRUE.dtype):
             return []
         condition = substitute(condition, iteration)
@@ -155,12 +156,13 @@ class BodyBuilder:
         for value in self.resolver.closure(statement, iteration):
             out += self.value(value)
         point = tuple(iteration[name] for name in statement.iterators)
-        resolved = self.resolver.instance(statement, iteration)
-        sources = iter(resolved.sources)
+        sources = iter(self.resolver.sources(statement, iteration))
         predicate = None
-        if resolved.predicate is not None:
-            predicate = self.redirected(resolved.predicate, sources, statement, iteration)
-        value_expr = self.redirected(resolved.value, sources, statement, iteration)
+        if statement.predicate is not None:
+            expr = substitute(statement.predicate, iteration)
+            predicate = self.redirected(expr, sources, statement, iteration)
+        expr = substitute(statement.value, iteration)
+        value_expr = self.redirected(expr, sources, statement, iteration)
         target = self.storage(
             tidy_load(substitute(statement.target, iteration)), statement, iteration
         )
@@ -180,17 +182,23 @@ class BodyBuilder:
         dtype = statement.target.dtype
         self.names.add(Buffer(name, array, dtype, (), Register()))
         iteration = dict(zip(statement.iterators, value.iteration))
-        resolved = self.resolver.instance(statement, iteration)
         sources = iter(
-            Value(s.statement, s.iteration, conjoin(value.needed, s.needed)) if s else None
-            for s in resolved.sources
+            None if s is None else within(s, value.needed)
+            for s in self.resolver.sources(statement, iteration)
         )
-        expr = self.redirected(resolved.value, sources, statement, iteration)
+        expr = substitute(statement.value, iteration)
+        expr = self.redirected(expr, sources, statement, iteration)
         self.values[value] = name
         node = Compute(statement.id, value.iteration, Load(name, (), dtype), expr)
         return [node] if value.needed == TRUE else [Guard(value.needed, (node,))]
 
-    def redirected(self, expr: Expr, sources, statement: Statement, iteration: Mapping[str, Expr]) -> Expr:
+    def redirected(
+        self,
+        expr: Expr,
+        sources: Iterator[Value | None],
+        statement: Statement,
+        iteration: Mapping[str, Expr],
+    ) -> Expr:
         """`expr` with each load sent to its buffer."""
         if isinstance(expr, Load):
             source = next(sources)
@@ -237,18 +245,25 @@ class BodyBuilder:
                 return each.swapped.parity
         raise KeyError(load.array)
 
-    # --------------------------------------------------------------------------- guards
 
-    def guard(self, statement: Statement, known: Sequence[Expr]) -> Expr:
-        """The part of the statement's domain that `known` does not imply, in its iterators."""
-        reader = Reader(statement.domain.get_space())
-        certain = reader.condition(TRUE)
-        for condition in known:
-            part = reader.condition(condition)
-            if part is not None:
-                certain = certain.intersect(part)
-        rest = simplify_within(statement.domain, certain, self.program.context)
-        return condition_expr(rest, self.program.symbols)
+def guard_of(statement: Statement, known: Sequence[Expr], program: PolyProgram) -> Expr:
+    """The part of the statement's domain that `known` does not imply, in its iterators."""
+    reader = Reader(statement.domain.get_space())
+    certain = reader.condition(TRUE)
+    for condition in known:
+        part = reader.condition(condition)
+        if part is not None:
+            certain = certain.intersect(part)
+    rest = simplify_within(statement.domain, certain, program.context)
+    return condition_expr(rest, program.symbols)
+
+
+def host_conditions(group: Group) -> list[Expr]:
+    """What holds of the iterators of the host loops around a group."""
+    out: list[Expr] = []
+    for loop in group.scope.host if group.scope else ():
+        out += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
+    return out
 
 
 def tidy_load(expr: Expr) -> Load:

@@ -77,12 +77,7 @@ def plan_combine(
 ) -> tuple[Launch, Launch]:
     """The two launches of a combining group."""
     body = [p for p in group.members if p.coordinates]
-    updates = [
-        s
-        for p in body
-        for s in p.unit.statements
-        if s.kind == "update" or (s.reduction and s.kind == "store")
-    ]
+    updates = [s for p in body for s in p.unit.statements if s.id in p.unit.carried]
     extents = dim_extents(group, site.program)
     if site.device == "gpu":
         return _gpu(group, site, name, labels, updates, extents)
@@ -123,8 +118,12 @@ def _stage_one(
     builder = BodyBuilder(
         site.program, group, dict(site.stores), site.names, dict(site.extents), dict(redirect)
     )
+    labels = {s.label for p in group.members for s in p.unit.statements if s.id in p.unit.carried}
     builder.skip = frozenset(
-        s.id for p in group.members for s in p.unit.statements if s.kind == "init"
+        s.id
+        for p in group.members
+        for s in p.unit.statements
+        if s.kind == "init" and s.label in labels
     )
     out: list[TreeNode] = []
     for placed in group.members:
@@ -139,7 +138,7 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
     builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
     for a in accumulators:
         declare_global(site.program, site.stores, site.extents, site.names, a.statement.target.array)
-        target = builder.storage(a.statement.target, a.statement, _host_values(group))
+        target = builder.storage(a.statement.target, a.statement, group.scope.values() if group.scope else {})
         private = where[a.statement.target.array]
         if a.statement.kind == "update":
             out.append(Copy(target, private))
@@ -149,11 +148,6 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
         if not placed.coordinates:
             out += builder.unit(placed, [], {})
     return out
-
-
-def _host_values(group: Group) -> dict[str, Expr]:
-    host = group.scope.host if group.scope else ()
-    return {loop.iterator: Iter(loop.iterator) for loop in host}
 
 
 def _gpu(

@@ -174,3 +174,20 @@ def find_remedy(
             if isinstance(trial, Group):
                 return f"let {user.label} write a new array instead of `{names[0]}`"
     return None
+
+
+def witness_in_words(witness: Witness, kind: str) -> str:
+    """`iteration i=1 writes a[1], which iteration i=2 reads`."""
+
+    def at(place: Place) -> str:
+        return "iteration " + " ".join(f"{n}={v}" for n, v in place.iteration)
+
+    element = witness.array
+    if witness.element:
+        element += f"[{', '.join(map(str, witness.element))}]"
+    first, second = {
+        "flow": ("writes", "reads"),
+        "anti": ("reads", "overwrites"),
+        "output": ("writes", "overwrites"),
+    }[kind]
+    return f"{at(witness.source)} {first} `{element}`, which {at(witness.sink)} {second}"

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.walk import substitute
 from loopfuse.poly.isl_relations import equate, is_equal_along
 from loopfuse.poly.model import Dependence, Loop, Statement
 
@@ -31,7 +34,8 @@ class Unit:
     `items` are consecutive trees (an accumulator's initialisation and its loop stay together);
     `common` are the loops, below the scope's host loops, around every statement but such
     initialisations; `parallel` names those of them along which no dependence inside the unit
-    moves; `relaxed` the same if reductions may change their order.
+    moves; `relaxed` the same if reductions may change their order, which those of the statements
+    `carried` then do.
     """
 
     label: str
@@ -40,6 +44,7 @@ class Unit:
     common: tuple[Loop, ...]
     parallel: tuple[str, ...]
     relaxed: tuple[str, ...]
+    carried: frozenset[str] = frozenset()
 
     @property
     def ids(self) -> frozenset[str]:
@@ -61,6 +66,18 @@ class Scope:
     host: tuple[Loop, ...]
     dependences: tuple[Dependence, ...]
     reassociate: bool
+
+    def values(self) -> dict[str, Expr]:
+        """The host iterators in terms of the tree's host loop variables, which have their names
+        (one that counts down is numbered from 0)."""
+        out: dict[str, Expr] = {}
+        for loop in self.host:
+            if loop.step > 0:
+                out[loop.iterator] = Iter(loop.iterator)
+            else:
+                away = combine("mul", Iter(loop.iterator), integer(-loop.step))
+                out[loop.iterator] = combine("sub", substitute(loop.lower, out), away)
+        return out
 
     def enter(self, loop: Loop, statements: dict[str, Statement]) -> Scope:
         """The scope of one iteration of host loop `loop`."""
@@ -146,7 +163,9 @@ def order_is_free(dependence: Dependence, statement: Statement, reassociate: boo
     is exactly associative (integers, min, max, any, all), else only if reassociation is on."""
     if not dependence.reduction:
         return False
-    exact = statement.reduction in ("min", "max", "any", "all", "and", "or", "xor")
+    if statement.reduction == "xor":
+        return False  # trees have no such fold
+    exact = statement.reduction in ("min", "max", "any", "all", "and", "or")
     return reassociate or exact or not statement.target.dtype.is_float
 
 
@@ -173,7 +192,19 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
         and by_id[d.sink].kind != "init"
     ]
     relaxed = tuple(loop.iterator for loop in common if _moves_nothing(loop.iterator, free, by_id))
-    return Unit(label, items, statements, tuple(common), parallel, relaxed)
+    carried = frozenset(
+        d.source
+        for d in inside
+        if d.reduction
+        and by_id[d.source].kind != "init"
+        and not all(_moves_nothing(iterator, [d], by_id) for iterator in relaxed)
+    )
+    if any(
+        d.kind == "flow" and d.source in carried and by_id[d.sink].label != by_id[d.source].label
+        for d in inside
+    ):
+        relaxed, carried = parallel, frozenset[str]()  # a partial result is used
+    return Unit(label, items, statements, tuple(common), parallel, relaxed, carried)
 
 
 def _moves_nothing(

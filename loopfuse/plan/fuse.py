@@ -31,6 +31,7 @@ from loopfuse.plan.groups import (
     Refusal,
     extend_group,
     form_group,
+    recomputable_producers,
     single_group,
 )
 from loopfuse.plan.records import Decision
@@ -68,8 +69,9 @@ class Planner:
         items = self.sequence(build_forest(self.program.statements), scope)
         return FusionPlan(tuple(items), tuple(self.decisions))
 
-    def plan_in_order(self, scope: Scope) -> FusionPlan:
+    def plan_in_order(self, scope: Scope | None = None) -> FusionPlan:
         """No proof is to be had: every nest runs in one thread, in text order."""
+        scope = scope or Scope((), self.dependences.all, self.reassociate)
         items: list[PlanItem] = []
         for cell in cells(build_forest(self.program.statements)):
             unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
@@ -102,7 +104,7 @@ class Planner:
                 split = self.distribute(nest, parts, scope)
                 if any(isinstance(e, HostGroup) or e.parallel or e.relaxed for e in split):
                     return split
-        if unit.relaxed and all(s.reduction for s in unit.statements if s.kind != "define"):
+        if unit.relaxed and unit.carried:
             return [unit]
         if len(cell) == 1 and (host := self.host_loop(nest, scope, unit)):
             return [host]
@@ -162,7 +164,7 @@ class Planner:
             return None
         units = tuple(sorted((*group.units, unit), key=lambda u: u.statements[0].positions))
         keep = self.needed_after(units)
-        formed = extend_group(group, unit, scope) or form_group(units, scope, self.program, keep)
+        formed = self.form(group, unit, units, scope, keep)
         if isinstance(formed, Refusal):
             decision = describe_refusal(
                 self.program, partner, unit, formed, units, scope, keep
@@ -185,6 +187,25 @@ class Planner:
             self.fuel -= 1
         self.decisions.append(describe_fusion(self.program, partner, unit, formed))
         return formed
+
+    def form(
+        self, group: Group, unit: Unit, units: tuple[Unit, ...], scope: Scope, keep: frozenset[str]
+    ) -> Group | Refusal:
+        """The cheaper of two ways: aligned as they are, or with what `unit` reads computed anew
+        (worth asking where alignment gives up parallel loops)."""
+        formed = extend_group(group, unit, scope) or form_group(units, scope, self.program, keep)
+        if isinstance(formed, Group) and len(formed.dims) >= len(unit.parallel):
+            return formed
+        anew = recomputable_producers(units, unit, scope, self.program)
+        if not anew or (isinstance(formed, Group) and anew <= formed.recomputed):
+            return formed
+        other = form_group(units, scope, self.program, keep, anew)
+        if isinstance(other, Refusal):
+            return formed
+        if isinstance(formed, Refusal):
+            return other
+        cheaper = self.cost.group(other).seconds < self.cost.group(formed).seconds
+        return other if cheaper else formed
 
     def partner(self, group: Group, unit: Unit, scope: Scope) -> Unit:
         """The unit of the group a decision names: the last one `unit` depends on, else the last."""
@@ -241,7 +262,8 @@ class Planner:
         out: list[PlanItem] = []
         for item in items:
             if isinstance(item, Group) and item.recomputed:
-                again = form_group(item.units, scope, self.program, self.needed_after(item.units))
+                keep = self.needed_after(item.units)
+                again = form_group(item.units, scope, self.program, keep, item.recomputed)
                 out.append(again if isinstance(again, Group) else item)
             else:
                 out.append(item)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.align import Placed, place_map
 from loopfuse.plan.body import BodyBuilder, Names
 from loopfuse.plan.expressions import ceil_div, compare, conjoin, greatest, least
@@ -84,7 +84,9 @@ def _extent(group: Group, dim: str, k: int, program: PolyProgram) -> Extent:
             uppers.append(tidy(combine("sub", loop.upper, c.offset)))
             steps.append((loop.step, lowers[-1]))
     same = len(set(steps)) == 1
-    return Extent(least(lowers), greatest(uppers), steps[0][0] if same else 1)
+    values = group.scope.values() if group.scope else {}
+    lower, upper = substitute(least(lowers), values), substitute(greatest(uppers), values)
+    return Extent(lower, upper, steps[0][0] if same else 1)
 
 
 def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:

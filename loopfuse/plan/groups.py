@@ -86,7 +86,7 @@ def single_group(unit: Unit, scope: Scope) -> Group:
     change order, else serial."""
     if unit.parallel:
         kind, names = "map", unit.parallel
-    elif unit.relaxed and any(s.kind == "update" or s.reduction for s in unit.statements):
+    elif unit.relaxed and unit.carried:
         kind, names = "combine", unit.relaxed
     else:
         return Group("serial", (), (Placed(unit, ()),), scope=scope)
@@ -97,14 +97,19 @@ def single_group(unit: Unit, scope: Scope) -> Group:
 
 
 def form_group(
-    units: Sequence[Unit], scope: Scope, program: PolyProgram, keep: frozenset[str]
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+    keep: frozenset[str],
+    anew: frozenset[str] = frozenset(),
 ) -> Group | Refusal:
-    """`units` (program order) as one group, or why not.
+    """`units` (program order) as one group, or why not. `anew`: statements to recompute from the
+    start, whether or not alignment asks for it.
 
     `keep`: arrays whose values are needed after these units (arguments, and temporaries read by
     others), so that a recomputed producer of one still stores it.
     """
-    recompute: set[str] = set()
+    recompute: set[str] = set(anew)
     strict = True
     first: Refusal | None = None
     while True:
@@ -147,6 +152,20 @@ def _with_producers(
             if d.kind == "flow" and d.sink in producer.ids and d.source in inside
         ]
     return found, ""
+
+
+def recomputable_producers(
+    units: Sequence[Unit], consumer: Unit, scope: Scope, program: PolyProgram
+) -> frozenset[str]:
+    """Statements of `units` that `consumer` could compute anew instead of reading."""
+    found: set[str] = set()
+    inside = {id for u in units if u is not consumer for id in u.ids}
+    for d in scope.dependences:
+        if d.kind == "flow" and d.source in inside and d.sink in consumer.ids:
+            more, why = _with_producers(d, units, scope, program)
+            if not why:
+                found |= more
+    return frozenset(found)
 
 
 def extend_group(group: Group, unit: Unit, scope: Scope) -> Group | None:
@@ -315,20 +334,19 @@ def _append_scalars(
 
 def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
     """In a combining group, a reduction's result is complete only after the last iteration."""
-    where = {s.id: (k, s) for k, p in enumerate(placed) for s in p.unit.statements}
+    where = {s.id: k for k, p in enumerate(placed) for s in p.unit.statements}
+    carried = frozenset[str]().union(*(p.unit.carried for p in placed))
     for dependence in scope.dependences:
         if dependence.kind != "flow" or dependence.reduction:
             continue
         if dependence.source in where and dependence.sink in where:
-            (k, source), (m, sink) = where[dependence.source], where[dependence.sink]
-            if source.reduction and sink.kind != "init" and k != m:
+            k, m = where[dependence.source], where[dependence.sink]
+            if dependence.source in carried and k != m:
                 return Refusal(
                     f"{placed[m].unit.label} needs the whole `{dependence.array}` first",
                     dependence,
                     dependence.relation,
                 )
-            if source.reduction and k == m and sink.label != source.label:
-                return Refusal("a reduction's partial result is used", dependence)
     return None
 
 

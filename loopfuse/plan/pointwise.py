@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter
 from loopfuse.lang.walk import iterators
+from loopfuse.plan.body import guard_of, host_conditions
 from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.forest import carries_nothing
 from loopfuse.plan.generic import (
@@ -22,6 +23,7 @@ from loopfuse.plan.generic import (
     count_of,
     dim_extents,
     hint_of,
+    known_of,
     order_dims,
     thread_body,
     value_at,
@@ -41,6 +43,7 @@ def fits_pointwise(group: Group, site: Site) -> bool:
     if site.device != "gpu" or group.kind != "map" or group.scope is None:
         return False
     last = order_dims(group)[-1]
+    extents = dim_extents(group, site.program)
     for placed in group.members:
         if not carries_nothing(placed.unit, group.scope):
             return False
@@ -50,8 +53,10 @@ def fits_pointwise(group: Group, site: Site) -> bool:
         loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
         if loop.lower != integer(0) or loop.step != 1 or iterators(loop.upper):
             return False
-        if not all(_is_plain(s, c.iterator) for s in placed.unit.statements):
-            return False
+        known = known_of(placed, extents) + host_conditions(group)
+        for s in placed.unit.statements:
+            if not _is_plain(s, c.iterator) or c.iterator in iterators(guard_of(s, known, site.program)):
+                return False
     for unit in group.absorbed:
         # An absorbed scalar (no loops) is the same for all lanes.
         if unit.common:

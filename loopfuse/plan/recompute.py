@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine
-from loopfuse.lang.nodes import Expr, Load, Select
-from loopfuse.lang.walk import children, iterators, substitute, with_children
-from loopfuse.plan.expressions import TRUE, conjoin, negate
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Symbol
+from loopfuse.lang.walk import children, iterators, substitute, walk_expr, with_children
+from loopfuse.plan.expressions import TRUE, conjoin, from_linear, negate
 from loopfuse.plan.groups import Group, solve_target
 from loopfuse.poly.isl import linear
 from loopfuse.poly.model import PolyProgram, Statement
@@ -35,14 +36,7 @@ class Value:
     needed: Expr = TRUE
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """A statement instance with its loads resolved: `value` has `Load`s whose k-th is fed by
-    `sources[k]`, a recomputed Value, or None where it comes from storage."""
-
-    value: Expr
-    predicate: Expr | None
-    sources: tuple[Value | None, ...]
+Point = tuple[Expr, ...]
 
 
 class Resolver:
@@ -50,8 +44,10 @@ class Resolver:
 
     def __init__(self, program: PolyProgram, group: Group) -> None:
         self.statements = {s.id: s for s in program.statements}
-        self.arrays = program.arrays
         self.producer: dict[tuple[str, str], Statement] = {}
+        self._reads: dict[str, tuple[tuple[Load, Expr], ...]] = {}
+        self._sources: dict[tuple[str, Point], tuple[Value | None, ...]] = {}
+        self._solved: dict[str, dict[str, tuple[int, Expr]] | None] = {}
         scope = group.scope
         if scope is None or not group.recomputed:
             return
@@ -59,49 +55,52 @@ class Resolver:
             if d.kind == "flow" and d.source in group.recomputed:
                 self.producer[(d.sink, d.array)] = self.statements[d.source]
 
-    def instance(self, statement: Statement, iteration: Mapping[str, Expr]) -> Instance:
-        """The instance of `statement` at `iteration`, its reads resolved."""
-        sources: list[Value | None] = []
+    def reads(self, statement: Statement) -> tuple[tuple[Load, Expr], ...]:
+        """The statement's loads in evaluation order, each with the condition it is needed under."""
+        if statement.id not in self._reads:
+            found: list[tuple[Load, Expr]] = []
+            if statement.predicate is not None:
+                _collect(statement.predicate, TRUE, found)
+            _collect(statement.value, TRUE, found)
+            self._reads[statement.id] = tuple(found)
+        return self._reads[statement.id]
 
-        def visit(node: Expr, needed: Expr) -> Expr:
-            if isinstance(node, Select):
-                condition = visit(node.condition, needed)
-                then = visit(node.then, conjoin(needed, condition))
-                other = visit(node.otherwise, conjoin(needed, negate(condition)))
-                return Select(condition, then, other, node.dtype, span=node.span)
-            below = children(node)
-            if below:
-                node = with_children(node, tuple(visit(child, needed) for child in below))
-            if isinstance(node, Load):
-                sources.append(self.source(statement, node, iteration, needed))
-            return node
+    def sources(
+        self, statement: Statement, iteration: Mapping[str, Expr]
+    ) -> tuple[Value | None, ...]:
+        """For each load of the instance of `statement` at `iteration`, the recomputed value that
+        feeds it, or None where it comes from storage."""
+        reads = self.reads(statement)
+        if not any((statement.id, load.array) in self.producer for load, _ in reads):
+            return (None,) * len(reads)
+        key = (statement.id, tuple(iteration[name] for name in statement.iterators))
+        if key not in self._sources:
+            self._sources[key] = tuple(
+                self._source(statement, load, iteration, needed) for load, needed in reads
+            )
+        return self._sources[key]
 
-        predicate = statement.predicate
-        if predicate is not None:
-            predicate = visit(tidy(substitute(predicate, iteration)), TRUE)
-        value = visit(tidy(substitute(statement.value, iteration)), TRUE)
-        return Instance(value, predicate, tuple(sources))
-
-    def source(
+    def _source(
         self, sink: Statement, load: Load, iteration: Mapping[str, Expr], needed: Expr
     ) -> Value | None:
-        """Where a (substituted) load of `sink` gets its value from."""
         producer = self.producer.get((sink.id, load.array))
         if producer is None:
             return None
-        solved = solve_target(producer)
-        if solved is None:
-            return None
+        if producer.id not in self._solved:
+            self._solved[producer.id] = solve_target(producer)
+        solved = self._solved[producer.id]
+        assert solved is not None
         point: list[Expr] = []
         for iterator in producer.iterators:
             if iterator in solved:
                 position, offset = solved[iterator]
-                point.append(tidy(combine("sub", load.index[position], offset)))
+                subscript = substitute(load.index[position], iteration)
+                point.append(tidy(combine("sub", subscript, offset)))
             else:
                 point.append(iteration[iterator])
-        if any(isinstance(node, Load) for node in _inside(needed)):
+        if any(isinstance(node, Load) for node in walk_expr(needed)):
             needed = TRUE
-        return Value(producer.id, tuple(point), needed)
+        return Value(producer.id, tuple(point), substitute(needed, iteration))
 
     def closure(self, statement: Statement, iteration: Mapping[str, Expr]) -> list[Value]:
         """Every value to recompute for one instance, producers first; TooMany past LIMIT."""
@@ -116,30 +115,40 @@ class Resolver:
                 raise TooMany
             producer = self.statements[value.statement]
             point = dict(zip(producer.iterators, value.iteration))
-            for source in self.instance(producer, point).sources:
+            for source in self.sources(producer, point):
                 if source is not None:
-                    visit(Value(source.statement, source.iteration, conjoin(value.needed, source.needed)))
+                    visit(within(source, value.needed))
             order.append(value)
 
-        for source in self.instance(statement, iteration).sources:
+        for source in self.sources(statement, iteration):
             if source is not None:
                 visit(source)
         return order
 
 
-def _inside(expr: Expr) -> list[Expr]:
-    out = [expr]
+def within(value: Value, needed: Expr) -> Value:
+    """`value`, needed only where `needed` holds too."""
+    if needed == TRUE:
+        return value
+    return Value(value.statement, value.iteration, conjoin(needed, value.needed))
+
+
+def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
+    if isinstance(expr, Select):
+        _collect(expr.condition, needed, found)
+        _collect(expr.then, conjoin(needed, expr.condition), found)
+        _collect(expr.otherwise, conjoin(needed, negate(expr.condition)), found)
+        return
     for child in children(expr):
-        out += _inside(child)
-    return out
+        _collect(child, needed, found)
+    if isinstance(expr, Load):
+        found.append((expr, needed))
 
 
 def tidy(expr: Expr) -> Expr:
     """Linear index subexpressions in a normal form, so that equal instances look equal."""
-    from loopfuse.base.dtypes import DType
-    from loopfuse.lang.nodes import Binary
-    from loopfuse.plan.expressions import from_linear
-
+    if isinstance(expr, Const | Iter | Symbol):
+        return expr
     if isinstance(expr, Load):
         return Load(
             expr.array,

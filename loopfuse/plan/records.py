@@ -64,6 +64,19 @@ class LoopInfo:
     writes: tuple[str, ...]
     reads: tuple[str, ...]
     statements: tuple[str, ...]
+    parts: tuple[LoopInfo, ...] = ()  # loops inside it that are planned on their own
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; `parts` only where there are any."""
+        out: dict[str, Any] = {
+            "id": self.id,
+            "line": self.line,
+            "writes": list(self.writes),
+            "statements": list(self.statements),
+        }
+        if self.parts:
+            out["parts"] = [part.to_dict() for part in self.parts]
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +145,7 @@ class Report:
             "schema": 1,
             "kernel": self.kernel,
             "target": self.target,
-            "loops": [
-                {
-                    "id": loop.id,
-                    "line": loop.line,
-                    "writes": list(loop.writes),
-                    "statements": list(loop.statements),
-                }
-                for loop in self.loops
-            ],
+            "loops": [loop.to_dict() for loop in self.loops],
             "launches": {"before": self.launches_before, "after": self.launches_after},
             "traffic": {
                 "before": formula(self.traffic_before),

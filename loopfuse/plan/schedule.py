@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Expr
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.body import Names
 from loopfuse.plan.combine import plan_combine
+from loopfuse.plan.forest import Scope
 from loopfuse.plan.fuse import FusionPlan
 from loopfuse.plan.generic import Site, plan_map, plan_serial
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
@@ -39,7 +40,7 @@ def build_tree(
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
     builder = _TreeBuilder(site, program.kernel.name)
-    body = builder.host(plan.items)
+    body = builder.host(plan.items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
     return Scheduled(tree, stores)
 
@@ -50,23 +51,28 @@ class _TreeBuilder:
     kernel: str
     count: int = 0
 
-    def host(self, items: Sequence[PlanItem]) -> list[HostNode]:
+    def host(self, items: Sequence[PlanItem], outer: Mapping[str, Expr]) -> list[HostNode]:
+        """`outer`: the values of the host iterators around, in tree variables."""
         out: list[HostNode] = []
         for item in items:
             if isinstance(item, HostGroup):
-                out.append(self.loop(item))
+                out.append(self.loop(item, outer))
             else:
                 out += self.launch(item)
         return out
 
-    def loop(self, item: HostGroup) -> HostLoop:
+    def loop(self, item: HostGroup, outer: Mapping[str, Expr]) -> HostLoop:
         loop = item.loop
         self.site.names.used.add(loop.iterator)
-        body = tuple(self.host(item.body))
+        scope = Scope((loop,), (), False)
+        inside = {**outer, **{n: substitute(v, outer) for n, v in scope.values().items()}}
+        body = tuple(self.host(item.body, inside))
+        lower = substitute(loop.lower, outer)
+        upper = substitute(loop.upper, outer)
         if loop.step > 0:
-            return HostLoop(loop.iterator, loop.lower, loop.upper, loop.step, body)
-        # Counting down: the tree's variable is -iterator.
-        raise AssertionError("host loops that count down are planned as serial")
+            return HostLoop(loop.iterator, lower, upper, loop.step, body)
+        trips = trip_count(lower, upper, loop.step)
+        return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
     def launch(self, group: Group) -> list[Launch]:
         name = f"{self.kernel}_{self.count}"

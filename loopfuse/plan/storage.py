@@ -90,7 +90,7 @@ def _place(
     flows = [d for d in dependences.flow if d.array == array.name]
     zeroed = _reads_unwritten(program, array.name, [s for _, s in users], dependences)
     owners = {id(group) for group, _ in users}
-    if len(owners) == 1 and not zeroed and users[0][0].kind != "combine":
+    if len(owners) == 1 and not zeroed and not _is_combined(array.name, users[0][0]):
         group = users[0][0]
         if all(s.id not in group.recomputed for _, s in users) and _fits_register(
             array, [s for _, s in users], group, [d for d in flows if d.sink in ids]
@@ -102,6 +102,15 @@ def _place(
         if not _is_sequential(iterator, [s for _, s in users], users, groups)
     )
     return Store("global", leading, zeroed)
+
+
+def _is_combined(array: str, group: Group) -> bool:
+    """The array holds a result that the group's threads combine."""
+    return group.kind == "combine" and any(
+        s.id in p.unit.carried and s.target.array == array
+        for p in group.members
+        for s in p.unit.statements
+    )
 
 
 def _reads_unwritten(

@@ -1,0 +1,302 @@
+"""Everything `explain` shows, gathered from the records of a compile; decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from loopfuse.base.dtypes import DType
+from loopfuse.base.options import Options
+from loopfuse.lang.affine import combine, integer, to_python
+from loopfuse.lang.nodes import Call, Expr
+from loopfuse.lang.walk import walk_expr
+from loopfuse.plan.fuse import FusionPlan
+from loopfuse.plan.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.looptree import Launch
+from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
+from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.storage import Store, touches
+from loopfuse.poly.model import Dependences, Loop, PolyProgram, Statement
+from loopfuse.poly.reuse import Moved, traffic
+
+
+def build_report(
+    program: PolyProgram,
+    dependences: Dependences,
+    plan: FusionPlan,
+    scheduled: Scheduled,
+    *,
+    source_name: str,
+    options: Options,
+    unfused: tuple[FusionPlan, dict[str, Store]],
+    checked: str,
+    ulp_bounds: Mapping[tuple[str, DType], float],
+) -> Report:
+    """The report of one planned kernel. `unfused`: the plan with fusion off and its homes."""
+    before = moved(program, dependences, unfused[0].items, unfused[1])
+    after = moved(program, dependences, plan.items, scheduled.stores)
+    sizes = {n: v for n, v in options.sizes if n in program.symbols}
+    temporaries = [a for a in program.arrays.values() if a.kind == "temp"]
+    return Report(
+        kernel=program.kernel.name,
+        target=options.target.name,
+        source_name=source_name,
+        line=program.kernel.span.line,
+        sizes=options.sizes,
+        loops=loop_infos(program, plan),
+        launches_before=count_launches(unfused[0].items),
+        launches_after=count_launches(plan.items),
+        traffic_before=traffic(program, before, sizes),
+        traffic_after=traffic(program, after, sizes),
+        passes=(passes(program, before), passes(program, after)),
+        kernels=kernel_infos(program, plan, scheduled),
+        decisions=plan.decisions,
+        preconditions=tuple(p.text for p in program.preconditions),
+        temporary_bytes=tuple(
+            (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
+        ),
+        reassociated=tuple(dict.fromkeys(_reassociated(plan.items))),
+        math_bounds=_math_bounds(program, ulp_bounds),
+        checked=checked,
+    )
+
+
+# --------------------------------------------------------------------------------- traffic
+
+
+def moved(
+    program: PolyProgram,
+    dependences: Dependences,
+    items: Sequence[PlanItem],
+    stores: Mapping[str, Store],
+    times: tuple[Loop, ...] = (),
+) -> list[Moved]:
+    """What each launch moves: one entry per launch, array and direction. Values made inside a
+    launch are not read from memory by it; a temporary that is not in memory moves nothing."""
+    out: list[Moved] = []
+    for item in items:
+        if isinstance(item, HostGroup):
+            out += moved(program, dependences, item.body, stores, (*times, item.loop))
+            continue
+        running = {id for placed in item.members for id in placed.unit.ids}
+        recomputed = item.recomputed
+        fed = {
+            (d.sink, d.array)
+            for d in (item.scope.dependences if item.scope else ())
+            if d.kind == "flow" and d.source in recomputed
+        }
+        for name, array in program.arrays.items():
+            if array.kind == "scalar" or (not array.is_argument and stores[name].home != "global"):
+                continue
+            writes = [s.id for s in program.statements if s.id in running and _writes(s, name)]
+            reads = [
+                s.id
+                for s in program.statements
+                if s.id in item.ids
+                and any(n == name for a in s.reads for n, _ in a.parts)
+                and (s.id, name) not in fed
+                and not _made_inside(s.id, name, set(writes), dependences, item)
+            ]
+            if reads:
+                out.append(Moved(name, "read", tuple(reads), times))
+            if writes:
+                out.append(Moved(name, "write", tuple(writes), times))
+    return out
+
+
+def _writes(statement: Statement, name: str) -> bool:
+    return any(is_write for _, is_write in touches(statement, name))
+
+
+def _made_inside(
+    reader: str, name: str, writers: set[str], dependences: Dependences, item: Group
+) -> bool:
+    """Every value of the array that `reader` sees was made by the same launch."""
+    mine = [d for d in dependences.flow if d.sink == reader and d.array == name]
+    if not mine or not all(d.source in writers for d in mine):
+        return False
+    inside = item.scope.dependences if item.scope else ()
+    fed = None
+    for d in inside:
+        if d.kind == "flow" and d.sink == reader and d.array == name:
+            sinks = d.relation.range()
+            fed = sinks if fed is None else fed.union(sinks)
+    return fed is not None
+
+
+def passes(program: PolyProgram, entries: Sequence[Moved]) -> int:
+    """Traversals of whole arrays: launch, array and direction each count one; arrays of the
+    highest rank only (a bias vector is no pass over memory)."""
+    ranks = {name: len(array.extents) for name, array in program.arrays.items()}
+    top = max((ranks[e.array] for e in entries), default=0)
+    return sum(1 for e in entries if ranks[e.array] == top)
+
+
+def array_bytes(extents: Sequence[Expr], dtype: DType, sizes: Mapping[str, int]) -> Formula:
+    """The bytes of a whole array."""
+    total: Expr = integer(dtype.bytes)
+    for extent in extents:
+        total = combine("mul", total, extent)
+    text = to_python(total)
+    try:
+        return Formula(text, int(eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(sizes))))
+    except NameError:
+        return Formula(text)
+
+
+# -------------------------------------------------------------------------------- launches
+
+
+def count_launches(items: Sequence[PlanItem]) -> int | str:
+    """How many kernels run: a number, or a formula where the host loops."""
+    text = to_python(_launches(items))
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def _launches(items: Sequence[PlanItem]) -> Expr:
+    total: Expr = integer(0)
+    for item in items:
+        if isinstance(item, HostGroup):
+            loop = item.loop
+            low, high = (loop.lower, loop.upper) if loop.step > 0 else (loop.upper, loop.lower)
+            trips = combine("sub", high, low)
+            step = abs(loop.step)
+            if step != 1:
+                trips = combine(
+                    "floordiv", combine("add", trips, integer(step - 1)), integer(step)
+                )
+            each = combine("mul", _launches(item.body), trips)
+        else:
+            each = integer(2 if item.kind == "combine" else 1)
+        total = combine("add", total, each)
+    return total
+
+
+# ----------------------------------------------------------------------------- loops, kernels
+
+
+def loop_infos(program: PolyProgram, plan: FusionPlan) -> tuple[LoopInfo, ...]:
+    """The outermost loops in text order, with the parts that were planned on their own."""
+    order: dict[str, list[Statement]] = {}
+    for s in program.statements:
+        if s.loops:
+            order.setdefault(s.loops[0].label, []).append(s)
+    units = {u.label: u.statements for group in groups_of(plan.items) for u in group.units}
+    out: list[LoopInfo] = []
+    for label, statements in order.items():
+        parts = tuple(
+            _loop_info(name, members, program)
+            for name, members in units.items()
+            if name.startswith(f"{label}.")
+        )
+        out.append(_loop_info(label, statements, program, parts))
+    return tuple(out)
+
+
+def _loop_info(
+    label: str,
+    statements: Sequence[Statement],
+    program: PolyProgram,
+    parts: tuple[LoopInfo, ...] = (),
+) -> LoopInfo:
+    lines = [loop.line for s in statements for loop in s.loops if loop.label == label]
+    written = [base_name(s.write.array) for s in statements]
+    shown = [n for n in written if program.arrays[n].kind != "scalar"] or written
+    read = [base_name(n) for s in statements for a in s.reads for n, _ in a.parts]
+    return LoopInfo(
+        label,
+        min(lines, default=statements[0].line),
+        tuple(dict.fromkeys(shown)),
+        tuple(
+            n for n in dict.fromkeys(read) if program.arrays[n].kind != "scalar" and n not in shown
+        ),
+        tuple(dict.fromkeys(s.label for s in statements)),
+        parts,
+    )
+
+
+def base_name(name: str) -> str:
+    """A temporary's name without the number that renaming gave it."""
+    head, _, tail = name.rpartition(".")
+    return head if head and tail.rstrip("x").isdecimal() else name
+
+
+def groups_of(items: Sequence[PlanItem]) -> list[Group]:
+    """All groups, in order, host loops entered."""
+    out: list[Group] = []
+    for item in items:
+        out += groups_of(item.body) if isinstance(item, HostGroup) else [item]
+    return out
+
+
+def kernel_infos(
+    program: PolyProgram, plan: FusionPlan, scheduled: Scheduled
+) -> tuple[KernelInfo, ...]:
+    """One entry per launched kernel."""
+    groups = groups_of(plan.items)
+    launches = list(scheduled.tree.launches)
+    out: list[KernelInfo] = []
+    for group in groups:
+        for _ in range(2 if group.kind == "combine" else 1):
+            out.append(_kernel_info(launches[len(out)], group, program, scheduled.stores))
+    return tuple(out)
+
+
+def _kernel_info(
+    launch: Launch, group: Group, program: PolyProgram, stores: Mapping[str, Store]
+) -> KernelInfo:
+    homes: dict[str, str] = {}
+    for name, array in program.arrays.items():
+        if array.kind != "temp":
+            continue
+        if not any(touches(s, name) for u in group.units for s in u.statements):
+            continue
+        home = "global" if stores[name].home == "global" else "register"
+        shown = base_name(name)
+        homes[shown] = "global" if homes.get(shown) == "global" else home
+    return KernelInfo(
+        launch.name,
+        launch.strategy,
+        launch.loops,
+        tuple(homes.items()),
+        specialised=launch.specialised,
+        detail=_detail(launch, group),
+    )
+
+
+def _detail(launch: Launch, group: Group) -> str:
+    match group.kind:
+        case "map":
+            first = next(p for p in group.members if p.coordinates)
+            names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
+            return f"{launch.strategy}, parallel over {names}"
+        case "combine":
+            return "partial results" if launch.name.endswith("_a") else "results combined"
+        case _:
+            return f"{launch.strategy}, one thread in order"
+
+
+def _reassociated(items: Sequence[PlanItem]) -> list[str]:
+    return [
+        s.target.array.split(".")[0]
+        for group in groups_of(items)
+        if group.kind == "combine"
+        for p in group.members
+        for s in p.unit.statements
+        if s.id in p.unit.carried and s.target.dtype.is_float and s.reduction in ("sum", "prod")
+    ]
+
+
+def _math_bounds(
+    program: PolyProgram, ulp_bounds: Mapping[tuple[str, DType], float]
+) -> tuple[str, ...]:
+    used = {
+        (node.function, node.dtype)
+        for s in program.statements
+        for node in walk_expr(s.value)
+        if isinstance(node, Call)
+    }
+    return tuple(
+        f"{name} ({dtype.value}): within {ulp_bounds[(name, dtype)]:g} ulp"
+        for name, dtype in sorted(used, key=lambda pair: (pair[0], pair[1].value))
+        if (name, dtype) in ulp_bounds
+    )

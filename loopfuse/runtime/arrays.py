@@ -7,19 +7,25 @@ compile), `check_preconditions` (what the compiler proved the program needs), `a
 
 from __future__ import annotations
 
-import math
+import ctypes
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, Source, Span, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.views import CPU_DEVICE, ArrayView, Device, allocate, view
+from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.views import (
+    CPU_DEVICE,
+    ArrayView,
+    Device,
+    allocate,
+    numpy_dtype,
+    view,
+)
 
 Value = bool | int | float
 
@@ -170,7 +176,7 @@ def _spread(
         return not missing(order) and all(_looks_right(p, value) for p, value in pairs)
 
     order = open_
-    if len(args) == len(inner) and not fits(open_) and (fits(inner) or missing(open_)):
+    if len(args) == len(inner) < len(open_) and not fits(open_) and (fits(inner) or missing(open_)):
         order = inner
     absent = missing(order)
     if absent:
@@ -287,14 +293,14 @@ def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
 
 def _round_to(dtype: DType, value: int | float, expects: str) -> float:
     """`value` rounded to the float type (overflow gives infinity, as in NumPy)."""
-    from loopfuse.runtime.views import numpy_dtype
-
     try:
         exact = float(value)
     except OverflowError:
         raise _refuse("scalar-range", f"{expects}, but got an integer past its range") from None
-    if dtype is DType.F64 or not math.isfinite(exact):
+    if dtype is DType.F64:
         return exact
+    if dtype is DType.F32:
+        return ctypes.c_float(exact).value
     with np.errstate(over="ignore"):
         return float(np.asarray(exact).astype(numpy_dtype(dtype)))
 
@@ -422,13 +428,6 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return Match(signature, views, values, tuple(omitted), device, library)
 
 
-@lru_cache(maxsize=1024)
-def _subject(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    from loopfuse.runtime.formulas import names_in
-
-    return tuple(name for name in names if name in names_in(text))
-
-
 def check_preconditions(
     manifest: Mapping[str, Any], values: Mapping[str, Value], source: Source | None = None
 ) -> None:
@@ -438,7 +437,8 @@ def check_preconditions(
         text = condition["text"]
         if evaluate(text, values):
             continue
-        names = _subject(text, tuple(values))
+        read = names_in(text)
+        names = [name for name in values if name in read]
         line, column = condition.get("line", 0), condition.get("column", 0)
         at = " ".join(f"{name}={values[name]}" for name in names)
         raise UserError(

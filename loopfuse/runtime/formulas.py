@@ -8,9 +8,8 @@ integer literals pass.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import CodeType
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
@@ -50,7 +49,8 @@ class _Total(ast.NodeTransformer):
 
 
 @lru_cache(maxsize=4096)
-def _compile(text: str) -> tuple[CodeType, frozenset[str]]:
+def _compile(text: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """The formula as a function of the names it reads, and those names in order."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -79,13 +79,17 @@ def _compile(text: str) -> tuple[CodeType, frozenset[str]]:
                     f"the manifest holds `{text}`, and `{type(node).__name__}` is not allowed there",
                 )
             )
-    total = ast.fix_missing_locations(_Total().visit(tree))
-    return compile(total, "<formula>", "eval"), frozenset(names)
+    order = tuple(sorted(names))
+    arguments = ast.arguments([], [ast.arg(name) for name in order], None, [], [], None, [])
+    function = ast.Expression(ast.Lambda(arguments, _Total().visit(tree).body))
+    code = compile(ast.fix_missing_locations(function), "<formula>", "eval")
+    helpers = {"__builtins__": {}, "_div": _floor_divide, "_mod": _floor_remainder}
+    return eval(code, {**helpers, **_FUNCTIONS}), order
 
 
 def names_in(text: str) -> frozenset[str]:
     """The names the formula `text` reads."""
-    return _compile(text)[1]
+    return frozenset(_compile(text)[1])
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -93,16 +97,10 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
 
     InternalError[bad-manifest] when the text is not a formula or a name has no value.
     """
-    code, names = _compile(text)
-    missing = names - values.keys()
-    if missing:
+    function, names = _compile(text)
+    try:
+        return function(*[values[name] for name in names])
+    except KeyError as error:
         raise InternalError(
-            Diagnostic("bad-manifest", f"`{text}` reads `{min(missing)}`, which has no value")
-        )
-    scope: dict[str, Any] = {"__builtins__": {}, "_div": _floor_divide, "_mod": _floor_remainder}
-    return eval(code, {**scope, **_FUNCTIONS, **{name: values[name] for name in names}})
-
-
-def evaluate_all(texts: Iterable[str], values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """`evaluate` for each text."""
-    return tuple(evaluate(text, values) for text in texts)
+            Diagnostic("bad-manifest", f"`{text}` reads `{error.args[0]}`, which has no value")
+        ) from None

@@ -19,10 +19,13 @@ from loopfuse.base.dtypes import DType
 from loopfuse.runtime.formulas import evaluate, names_in
 from loopfuse.runtime.views import numpy_dtype
 
-_FORMATS = {
-    DType.BOOL: "?", DType.I8: "b", DType.I16: "h", DType.I32: "i", DType.I64: "q",
-    DType.U8: "B", DType.U16: "H", DType.U32: "I", DType.U64: "Q",
-    DType.F16: "e", DType.F32: "f", DType.F64: "d",
+_PACKERS = {
+    dtype: struct.Struct(text)
+    for dtype, text in {
+        DType.BOOL: "?", DType.I8: "b", DType.I16: "h", DType.I32: "i", DType.I64: "q",
+        DType.U8: "B", DType.U16: "H", DType.U32: "I", DType.U64: "Q",
+        DType.F16: "e", DType.F32: "f", DType.F64: "d",
+    }.items()
 }  # fmt: skip
 
 
@@ -76,12 +79,9 @@ class ArgumentBlock:
         if dtype is DType.BF16:
             raw = np.asarray(value).astype(numpy_dtype(dtype)).tobytes()
             ctypes.memmove(self.address + 8 * slot, raw, 2)
-            return
-        with np.errstate(over="ignore"):
-            # struct refuses a finite float past the f32 range; NumPy gives infinity.
-            if dtype in (DType.F16, DType.F32):
-                value = float(np.asarray(value).astype(numpy_dtype(dtype)))
-        struct.pack_into(_FORMATS[dtype], self._buffer, 8 * slot, value)
+        else:
+            # Values of f16 and f32 are rounded already, so that struct finds none too large.
+            _PACKERS[dtype].pack_into(self._buffer, 8 * slot, value)
 
     def update(self, name: str, value: int) -> None:
         """Write the new value of loop variable `name` where it is an argument."""

@@ -18,6 +18,7 @@ from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
 from loopfuse.poly import isl
 from loopfuse.poly.build import obviously_inside
 from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly.edges import lower_subscript
 from loopfuse.poly.model import (
     Access,
     Dependences,
@@ -94,7 +95,7 @@ def _violations(
         if not todo:
             continue
         if not access.exact:
-            _check_inexact(load, array.extents)
+            _check_inexact(program, statement, load, array.extents)
         touched = relation.intersect_params(context).range()
         for position in range(touched.dim(isl.SET)):
             touched = touched.set_dim_name(isl.SET, position, f"d{position}")
@@ -112,10 +113,15 @@ def _violations(
     return found
 
 
-def _check_inexact(load: Load, extents: tuple[Expr, ...]) -> None:
-    """An over-approximated subscript is in bounds only if its form says so: `e % extent`."""
+def _check_inexact(
+    program: PolyProgram, statement: Statement, load: Load, extents: tuple[Expr, ...]
+) -> None:
+    """An over-approximated subscript is in bounds only if its form says so: `e % extent`, or
+    one of the edge modes."""
+    reader = isl.Reader(statement.domain.get_space())
+    where = statement.domain.intersect_params(program.context)
     for dim, (subscript, extent) in enumerate(zip(load.index, extents, strict=True)):
-        if isl.linear(subscript) is not None:
+        if reader.piecewise(subscript, where) is not None or _folds(subscript, extent):
             continue
         if loads(subscript):
             raise LimitError(
@@ -126,11 +132,25 @@ def _check_inexact(load: Load, extents: tuple[Expr, ...]) -> None:
                     fix="use subscripts made of iterators, sizes and integer parameters",
                 )
             )
-        match subscript:
-            case Binary(op="mod", right=right) if right == extent:
-                continue
-            case _:
-                raise LimitError(_unproved(load, dim))
+        raise LimitError(_unproved(load, dim))
+
+
+def _folds(subscript: Expr, extent: Expr) -> bool:
+    """The arithmetic of an edge mode (`poly.edges`), right for any distance by construction.
+
+    `e % n`; for reflect and symmetric `min(m, q - m)` with `m = e % p`, where q - m is in 0..n
+    for the upper half of m and m itself for the lower.
+    """
+    match subscript:
+        case Binary(op="mod", right=right):
+            return right == extent
+        case Binary(op="min", left=Binary(op="mod", left=inner)):
+            return any(
+                lower_subscript(mode, inner, extent, False, False) == subscript
+                for mode in ("reflect", "symmetric")
+            )
+        case _:
+            return False
 
 
 def _unproved(load: Load, dim: int) -> Diagnostic:

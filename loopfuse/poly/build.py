@@ -447,11 +447,14 @@ class _Builder:
                 first, second = where, where
                 if holds is not None and (_has_load(then) or _has_load(otherwise)):
                     first, second = where.intersect(holds), where.subtract(holds)
+                before = len(reads)
                 new = (
                     test,
                     self._lower(then, first, scope, name, reads),
                     self._lower(otherwise, second, scope, name, reads),
                 )
+                if holds is None:  # either arm, in every iteration: more than is read
+                    reads[before:] = [replace(read, exact=False) for read in reads[before:]]
                 return with_children(expr, new)
             case _:
                 below = children(expr)

@@ -13,8 +13,9 @@ reader's view instead, in which such a write may or may not happen and therefore
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from loopfuse.lang.nodes import Iter, Load
 from loopfuse.poly import isl
 from loopfuse.poly.model import (
     Access,
@@ -123,6 +124,7 @@ class _Use:
     write: IslMap | None = None
     read_exact: bool = True
     write_exact: bool = True
+    loads: list[Load] = field(default_factory=list[Load])
 
 
 class _Finder:
@@ -131,7 +133,7 @@ class _Finder:
         self.may = may
         self.context = isl.context_of(program.context, operations)
         self.uses: dict[str, list[_Use]] = {}
-        self.schedules: dict[tuple[str, int], IslMap] = {}
+        self.schedules: dict[str, IslMap] = {}
         self.depth = max((len(each.loops) for each in program.statements), default=0)
         for place, statement in enumerate(program.statements):
             self._note(place, statement)
@@ -151,10 +153,12 @@ class _Finder:
                 each = use(name)
                 each.read = relation if each.read is None else each.read.union(relation)
                 each.read_exact &= access.exact and not predicated
+                each.loads.append(access.load)
         for name, relation in statement.write.parts:
             each = use(name)
             each.write = relation
             each.write_exact &= statement.write.exact and not predicated
+            each.loads.append(statement.write.load)
         for name, each in found.items():
             if each.read is not None and len(reads) > 1:
                 each.read = each.read.coalesce()
@@ -174,6 +178,10 @@ class _Finder:
         writers = [use for use in uses if use.write is not None]
         if not writers:
             return [], [], [], {}
+        # A write that may not happen, or not there, blurs what lies before and after it too.
+        if not all(writer.write_exact for writer in writers):
+            for use in uses:
+                use.read_exact = use.write_exact = False
         ask = self.context.ask
         flow = ask(lambda: self._flow(readers, writers))
         anti = ask(lambda: self._anti(readers, writers))
@@ -198,43 +206,94 @@ class _Finder:
         """Some instance of `first` may run before some instance of `second`."""
         return self._level(first, second) > 0 or first.place < second.place
 
-    def _schedule(self, uses: Iterable[_Use], sign: int) -> IslMap:
-        """{ statement[...] -> time[...] } of the statements, backwards if `sign` is -1."""
-        unique = {use.statement.id: use.statement for use in uses}
-        maps: list[IslMap] = []
-        for statement in unique.values():
-            key = (statement.id, sign)
-            if key not in self.schedules:
-                times: list[int | tuple[str, int]] = []
-                for loop, position in zip(
-                    statement.loops, statement.positions[:-1], strict=True
-                ):
-                    times.append(sign * position)
-                    times.append((loop.iterator, sign if loop.step > 0 else -sign))
-                times.append(sign * statement.positions[-1])
-                times += [0] * (2 * self.depth + 1 - len(times))
-                self.schedules[key] = isl.schedule_of(
-                    statement.domain.get_space(), times, statement.domain
-                )
-            maps.append(self.schedules[key])
-        return isl.union_of(maps)
+    def _fixed(self, uses: Iterable[_Use]) -> frozenset[str]:
+        """Iterators that all instances touching one element share, so that they order nothing:
+        those a private array belongs to, and those that stand alone in one same subscript."""
+        fixed: set[str | tuple[int, str]] | None = None
+        for use in uses:
+            for load in use.loads:
+                array = self.program.arrays[load.array]
+                here: set[str | tuple[int, str]] = set(array.private_to)
+                here |= {
+                    (position, each.name)
+                    for position, each in enumerate(load.index)
+                    if isinstance(each, Iter)
+                }
+                fixed = here if fixed is None else fixed & here
+        return frozenset(each if isinstance(each, str) else each[1] for each in fixed or ())
+
+    def _times(self, statement: Statement) -> IslMap:
+        """{ statement[...] -> time[position, iterator, ..., position] }, iterators of loops that
+        count down negated, padded with zeros to one length."""
+        found = self.schedules.get(statement.id)
+        if found is None:
+            times: list[int | tuple[str, int]] = []
+            for loop, position in zip(statement.loops, statement.positions[:-1], strict=True):
+                times += [position, (loop.iterator, 1 if loop.step > 0 else -1)]
+            times.append(statement.positions[-1])
+            times += [0] * (2 * self.depth + 1 - len(times))
+            found = isl.schedule_of(statement.domain.get_space(), times, statement.domain)
+            self.schedules[statement.id] = found
+        return found
+
+    def _levels(
+        self, source: Statement, sink: Statement, forward: bool, fixed: frozenset[str]
+    ) -> tuple[int, ...]:
+        """The dimensions of time at which `source` can be before `sink` (after, if not
+        `forward`) with all outer ones equal."""
+        levels: list[int] = []
+        for k in range(min(len(source.positions), len(sink.positions))):
+            one, other = source.positions[k], sink.positions[k]
+            if one != other:
+                if (one < other) == forward:
+                    levels.append(2 * k)
+                break
+            if k == min(len(source.loops), len(sink.loops)):
+                break
+            if source.loops[k].iterator not in fixed:
+                levels.append(2 * k + 1)
+        return tuple(levels)
 
     def _ask(
-        self, sinks: list[tuple[_Use, IslMap]], sources: list[_Use], sign: int
+        self, sinks: list[tuple[_Use, IslMap]], sources: list[_Use], forward: bool
     ) -> list[IslMap]:
         """{ source -> [sink -> element] }: for each sink access the last source before it (the
-        next one after it, if `sign` is -1)."""
-        must = [use.write for use in sources if self._kills(use)]
-        may = [use.write for use in sources if not self._kills(use)]
-        certain, possible = isl.compute_flow(
-            isl.union_of([relation for _, relation in sinks]),
-            isl.union_of(must) if must else None,
-            isl.union_of(may) if may else None,
-            self._schedule([*(use for use, _ in sinks), *sources], sign),
-        )
-        # The "full may" dependences contain the must ones.
-        found = isl.maps_of(possible if may else certain)
-        return [each.intersect_params(self.program.context) for each in found]
+        next one after it, if not `forward`).
+
+        The answer for one pair of sink and element does not depend on the other pairs, so a sink
+        is asked piece by piece, which isl answers far faster.
+        """
+        fixed = self._fixed([*(use for use, _ in sinks), *sources])
+        found: dict[tuple[str, str], IslMap] = {}
+        for use, relation in sinks:
+            asked = [
+                (
+                    source,
+                    isl.Source(
+                        source.write,
+                        self._times(source.statement),
+                        self._levels(source.statement, use.statement, forward, fixed),
+                        self._kills(source),
+                    ),
+                )
+                for source in sources
+            ]
+            asked = [each for each in asked if each[1].levels]
+            if not asked:
+                continue
+            times = self._times(use.statement)
+            for piece in isl.pieces_of(relation):
+                answers = isl.last_sources(piece, times, [each for _, each in asked], forward)
+                for (source, _), answer in zip(asked, answers, strict=True):
+                    if answer is None:
+                        continue
+                    part = answer.intersect_params(self.program.context)
+                    if part.is_empty():
+                        continue
+                    key = (source.statement.id, use.statement.id)
+                    known = found.get(key)
+                    found[key] = part if known is None else known.union(part)
+        return [each.coalesce() for each in found.values()]
 
     # ------------------------------------------------------------------------- kinds
 
@@ -258,7 +317,7 @@ class _Finder:
             ]
             by_reader = {use.statement.id: use for use in readers}
             by_writer = {use.statement.id: use for use in writers}
-            for relation in self._ask(sinks, needed, 1):
+            for relation in self._ask(sinks, needed, True):
                 if relation.is_empty():
                     continue
                 pairs = relation.range_factor_domain()
@@ -304,7 +363,7 @@ class _Finder:
         by_reader = {use.statement.id: use for use, _ in sinks}
         by_writer = {use.statement.id: use for use in later}
         found: list[Dependence] = []
-        for relation in self._ask(sinks, later, -1):
+        for relation in self._ask(sinks, later, False):
             if relation.is_empty():
                 continue
             pairs = relation.range_factor_domain()
@@ -321,7 +380,7 @@ class _Finder:
             return []
         by_name = {use.statement.id: use for use in writers}
         found: list[Dependence] = []
-        for relation in self._ask([(use, use.write) for use in writers], writers, 1):
+        for relation in self._ask([(use, use.write) for use in writers], writers, True):
             if relation.is_empty():
                 continue
             pairs = relation.range_factor_domain()
@@ -338,25 +397,24 @@ class _Finder:
             elements = elements.union(use.write.range())
         end = isl.reading_everything(elements)
         last = max(statement.positions[0] for statement in self.program.statements) + 1
-        times = [last] + [0] * (2 * self.depth)
         here = end.domain()
-        schedule = self._schedule(writers, 1).add_map(
-            isl.schedule_of(here.get_space(), times, here)
-        )
-        must = [use.write for use in writers if self._kills(use)]
-        may = [use.write for use in writers if not self._kills(use)]
-        certain, possible = isl.compute_flow(
-            isl.union_of([end]),
-            isl.union_of(must) if must else None,
-            isl.union_of(may) if may else None,
-            schedule,
-        )
+        times = isl.schedule_of(here.get_space(), [last] + [0] * (2 * self.depth), here)
+        sources = [
+            isl.Source(use.write, self._times(use.statement), (0,), self._kills(use))
+            for use in writers
+        ]
         live: dict[str, IslMap] = {}
-        for relation in isl.maps_of(possible if may else certain):
-            pairs = relation.intersect_params(self.program.context).range_factor_range()
-            if not pairs.is_empty():
-                live[isl.domain_name(pairs)] = pairs
-        return live
+        for piece in isl.pieces_of(end):
+            for use, answer in zip(
+                writers, isl.last_sources(piece, times, sources, True), strict=True
+            ):
+                if answer is None:
+                    continue
+                part = answer.intersect_params(self.program.context).range_factor_range()
+                if not part.is_empty():
+                    known = live.get(use.statement.id)
+                    live[use.statement.id] = part if known is None else known.union(part)
+        return {name: relation.coalesce() for name, relation in live.items()}
 
     def _dependence(
         self,

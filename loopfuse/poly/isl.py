@@ -8,6 +8,7 @@ live here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import islpy
@@ -129,19 +130,101 @@ def reading_everything(elements: Any) -> Any:
     return islpy.Map.from_domain_and_range(point.set_tuple_name("end"), elements)
 
 
-def compute_flow(sinks: Any, must: Any | None, may: Any | None, schedule: Any) -> tuple[Any, Any]:
-    """Value-based flow: ({ source -> [sink -> element] } from must and may sources).
+def pieces_of(relation: Any) -> list[Any]:
+    """The basic maps of a map, each as a map."""
+    listing = relation.get_basic_map_list()
+    return [islpy.Map.from_basic_map(listing.get_at(k)) for k in range(listing.n_basic_map())]
 
-    Dependence analysis after Feautrier (1991), as isl does it: the last must-source before the
-    sink, and every may-source after that one.
+
+def before_at(time: Any, level: int, forward: bool) -> Any:
+    """{ time -> earlier time }: equal before dimension `level`, less there (more, if not
+    `forward`)."""
+    space = time.map_from_set()
+    relation = islpy.Map.universe(space)
+    for k in range(level):
+        relation = relation.equate(IN, k, OUT, k)
+    return relation.order_gt(IN, level, OUT, level) if forward else relation.order_lt(
+        IN, level, OUT, level
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A writer in a question about flow: { source -> element }, { source -> time }, the levels
+    (dimensions of time) at which it can come before the sink, and whether it certainly writes."""
+
+    writes: Any
+    times: Any
+    levels: tuple[int, ...]
+    must: bool
+
+
+def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool) -> list[Any]:
+    """For each source { source -> [sink -> element] }: the last write before each access of
+    `sink` ({ sink -> element }); the first after it, if not `forward`.
+
+    Feautrier's algorithm (1991): a source that shares more of the time vector comes later, so
+    levels are tried from the deepest outwards, and what is fed needs no earlier source; within a
+    level the lexicographic maximum decides. A source that only may write never ends the search,
+    and feeds every access whose last certain write is not after it. (isl's own
+    `compute_flow` is not used: isl 0.27 answers wrongly for strided loops that count down, see
+    docs/decisions/0010-flow.md.)
     """
-    info = islpy.UnionAccessInfo.from_sink(sinks)
-    if must is not None:
-        info = info.set_must_source(must)
-    if may is not None:
-        info = info.set_may_source(may)
-    flow = info.set_schedule_map(schedule).compute_flow()
-    return flow.get_full_must_dependence(), flow.get_full_may_dependence()
+    accesses = sink.range_map()  # { [sink -> element] -> element }
+    at = sink.domain_map().apply_range(times)  # { [sink -> element] -> time }
+    time = times.range().get_space()
+    candidates: list[Any | None] = []
+    for source in sources:
+        pairs = accesses.apply_range(source.writes.reverse())
+        candidates.append(None if pairs.is_empty() else pairs.apply_range(source.times))
+    rest = sink.wrap()
+    last: Any | None = None
+    for level in sorted({level for source in sources for level in source.levels}, reverse=True):
+        earlier: Any | None = None
+        best: Any | None = None
+        for source, candidate in zip(sources, candidates, strict=True):
+            if not source.must or candidate is None or level not in source.levels:
+                continue
+            if earlier is None:
+                earlier = at.apply_range(before_at(time, level, forward)).intersect_domain(rest)
+            part = candidate.intersect(earlier)
+            best = part if best is None else best.union(part)
+        if best is None or best.is_empty():
+            continue
+        best = best.lexmax() if forward else best.lexmin()
+        last = best if last is None else last.union(best)
+        rest = rest.subtract(best.domain())
+        if rest.is_empty():
+            break
+    found: list[Any] = []
+    for source, candidate in zip(sources, candidates, strict=True):
+        if source.must:
+            chosen = None if last is None or candidate is None else last.intersect(candidate)
+        else:
+            chosen = candidate and _not_ended(candidate, source, at, time, last, rest, forward)
+        back = None if chosen is None else chosen.apply_range(source.times.reverse()).reverse()
+        found.append(back)
+    return found
+
+
+def _not_ended(
+    candidate: Any, source: Source, at: Any, time: Any, last: Any, rest: Any, forward: bool
+) -> Any:
+    """The times of a source that may write, before the sink and after the last certain write."""
+    order: Any | None = None
+    since: Any | None = None
+    for level in range(time.dim(SET)):
+        step = before_at(time, level, forward)
+        since = step if since is None else since.union(step)
+        if level in source.levels:
+            order = step if order is None else order.union(step)
+    if order is None:
+        return None
+    possible = candidate.intersect(at.apply_range(order))
+    free = possible.intersect_domain(rest)
+    if last is None:
+        return free
+    return free.union(possible.intersect(last.apply_range(since.reverse())))
 
 
 # --------------------------------------------------------------------------- core to isl

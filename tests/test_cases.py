@@ -67,8 +67,9 @@ def test_reordered_reductions_agree_on_whole_numbers(case: Case) -> None:
             tree = engines.run_plan(*common, reassociate=True)
             if is_exact_on_whole_numbers(case):
                 assert_same(kernel, expected, tree, f"{kernel.name} {sizes}: reordered tree")
-                device = engines.run_plan(*common, target=engines.GPU, reassociate=True)
-                assert_same(kernel, expected, device, f"{kernel.name} {sizes}: reordered GPU tree")
+                if sizes == (case.sizes or ({},))[0]:  # its thousands of threads take a while
+                    device = engines.run_plan(*common, target=engines.GPU, reassociate=True)
+                    assert_same(kernel, expected, device, f"{kernel.name}: reordered GPU tree")
             got = engines.run_compiled(*common, reassociate=True)
             assert_same(kernel, tree, got, f"{kernel.name} {sizes}: reordered, compiled")
 

@@ -39,7 +39,6 @@ from loopfuse.plan.verify_events import (
     Accesses,
     Events,
     Leaf,
-    Read,
     Undecided,
     Write,
     union,
@@ -253,11 +252,15 @@ class _Checker:
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         values: dict[str, list[Any]] = {name: [] for name in reads}
         unwritten = {name: read.cell for name, read in reads.items()}
-        for pairs in self._last_writes(list(reads.values()), list(writes.values())):
-            write, name = writes[isl.domain_name(pairs)], isl.range_name(pairs)
-            back = pairs.reverse()
-            values[name] += [back.apply_range(value) for value in self._written(write)]
-            unwritten[name] = unwritten[name].subtract_domain(pairs.range())
+        sources = [(write.leaf, write.cell, WRITE) for write in writes.values()]
+        for name, read in reads.items():
+            when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
+            for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
+                back = pairs.reverse()
+                values[name] += [
+                    back.apply_range(value) for value in self._written(writes[leaf.name])
+                ]
+                unwritten[name] = unwritten[name].subtract_domain(pairs.range())
         about = self.events.buffers[buffer]
         for name, rest in unwritten.items():
             if about.argument:
@@ -308,20 +311,6 @@ class _Checker:
             return []
         values = self._values_at(copied.buffer)[copied.name]
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
-
-    def _last_writes(self, reads: list[Read], writes: list[Write]) -> list[Any]:
-        """{ write -> read } maps: the last write to the cell before each read."""
-        if not reads or not writes:
-            return []
-        whens = [self.events.when(read.leaf, READ, read.name) for read in reads]
-        whens += [self.events.when(write.leaf, WRITE) for write in writes]
-        certain, _ = isl.compute_flow(
-            isl.union_of([read.cell for read in reads]),
-            isl.union_of([write.cell for write in writes]),
-            None,
-            isl.union_of(whens),
-        )
-        return [each.range_factor_domain() for each in isl.maps_of(certain)]
 
     def _reads(self, buffer: str, reductions: dict[str, None]) -> None:
         wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
@@ -386,16 +375,10 @@ class _Checker:
         if not writes:
             return []
         elements = cell.domain().reset_tuple_id()
-        space = elements.get_space()
-        last = [1 << 20, *([0] * self.events.depth)]
-        end = isl.schedule_of(space, last, elements).set_tuple_name(isl.IN, "@end")
-        certain, _ = isl.compute_flow(
-            isl.union_of([cell]),
-            isl.union_of([write.cell for write in writes]),
-            None,
-            isl.union_of([end, *(self.events.when(write.leaf, WRITE) for write in writes)]),
-        )
-        return [each.range_factor_domain() for each in isl.maps_of(certain)]
+        last = (1 << 20, *([0] * self.events.depth))
+        end = isl.schedule_of(elements.get_space(), last, elements).set_tuple_name(isl.IN, "@end")
+        sources = [(write.leaf, write.cell, WRITE) for write in writes]
+        return [pairs for _, pairs in self.events.last_before(cell, end, last, sources)]
 
     def _bounds(self, name: str) -> None:
         """Accesses of a workspace stay inside it. (Those of an argument are the program's own.)"""

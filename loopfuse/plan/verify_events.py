@@ -296,7 +296,7 @@ class Events:
 
     def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:
         """{ leaf -> time } of a moment of the leaf; `name` renames the leaf's tuple."""
-        times = [*leaf.time, *([0] * (self.depth - len(leaf.time))), moment]
+        times = self._padded(leaf.time, moment)
         values = [
             leaf.reader.constant(time) if isinstance(time, int) else leaf.reader.affine({time[0]: 1})
             for time in times
@@ -304,6 +304,48 @@ class Events:
         # For any point of the space: what it is applied to has the leaf's instances only.
         found = isl.relation_of(leaf.reader.space, values, "time")
         return found.set_tuple_name(isl.IN, name or leaf.name)
+
+    def last_before(
+        self, sink: Any, when: Any, time: Time, sources: Sequence[tuple[Leaf, Any, int]]
+    ) -> list[tuple[Leaf, Any]]:
+        """Which of `sources` touched the cell last before `sink` does.
+
+        `sink` is { event -> cell }, `when` and `time` say when the event is; a source is a leaf,
+        { leaf -> cell } and a moment. The answer has a map { leaf -> event } for each source that
+        is last for some event.
+        """
+        asked: list[tuple[Leaf, isl.Source]] = []
+        for leaf, cell, moment in sources:
+            levels = self._levels(self._padded(leaf.time, moment), time)
+            if levels:
+                asked.append((leaf, isl.Source(cell, self.when(leaf, moment), levels, True)))
+        if not asked or sink.is_empty():
+            return []
+        answers = isl.last_sources(sink, when, [source for _, source in asked], True)
+        found: list[tuple[Leaf, Any]] = []
+        for (leaf, _), answer in zip(asked, answers, strict=True):
+            if answer is not None and not answer.is_empty():
+                found.append((leaf, answer.range_factor_domain()))
+        return found
+
+    def _padded(self, time: Time, moment: int) -> Time:
+        return (*time, *([0] * (self.depth - len(time))), moment)
+
+    @staticmethod
+    def _levels(first: Time, second: Time) -> tuple[int, ...]:
+        """At which dimensions can `first` be less than `second`, all before them equal?"""
+        levels: list[int] = []
+        for level, (one, other) in enumerate(zip(first, second, strict=True)):
+            if isinstance(one, int) and isinstance(other, int):
+                if one == other:
+                    continue
+                return tuple([*levels, level] if one < other else levels)
+            levels.append(level)
+        return tuple(levels)
+
+    def time_of(self, leaf: Leaf, moment: int) -> Time:
+        """The time of a moment of the leaf, as long as all others."""
+        return self._padded(leaf.time, moment)
 
     def cell(self, leaf: Leaf, load: Load) -> Any:
         """{ leaf -> buffer[owner..., subscripts] }: the cell an access touches.

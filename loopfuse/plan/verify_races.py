@@ -135,24 +135,16 @@ def _touches(
     if leaf in barriers:  # a shuffle: it waits before its reads, and again after them
         epoch = f"{leaf.name} reads" if isinstance(access, Read) else leaf.name
         return [(epoch, after(meeting(leaf)))]
-    # The last barrier is the flow from a cell that every barrier of this thread "writes" and the
-    # access "reads".
+    # The last barrier of this thread: all of them touch one cell of the thread's own.
     events = accesses.events
     own = [Iter(var) for var in (*leaf.host, *(loop.var for loop in leaf.chain))]
     moment = WRITE if isinstance(access, Write) else READ
-    whens = [events.when(leaf, moment), *(events.when(each, SYNC) for each in barriers)]
-    certain, _ = isl.compute_flow(
-        isl.union_of([leaf.relation(own, "here")]),
-        isl.union_of([each.relation(own, "here") for each in barriers]),
-        None,
-        isl.union_of(whens),
-    )
+    sources = [(each, each.relation(own, "here"), SYNC) for each in barriers]
+    here = leaf.relation(own, "here")
+    when, time = events.when(leaf, moment), events.time_of(leaf, moment)
     out: list[tuple[str, Any]] = []
     rest = leaf.points.set_tuple_name(leaf.name)
-    by_name = {barrier.name: barrier for barrier in barriers}
-    for each in isl.maps_of(certain):
-        pairs = each.range_factor_domain()
-        barrier = by_name[isl.domain_name(pairs)]
+    for barrier, pairs in events.last_before(here, when, time, sources):
         out.append((barrier.name, after(pairs.reverse().apply_range(meeting(barrier)))))
         rest = rest.subtract(pairs.range())
     if not rest.is_empty():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopfuse.base.diagnostics import Diagnostic, LoopfuseError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError
 from loopfuse.lang import nodes, syntax
 from loopfuse.lang.context import Context, Poisoned, Report
 from loopfuse.lang.depth import deep_recursion
@@ -59,6 +59,21 @@ def _try_function(report: Report, shared: Globals, function: syntax.Func, fp: st
         shared.broken.add(function.name)
 
 
+def heads(module: syntax.Module) -> tuple[nodes.Kernel, ...]:
+    """The kernels of a module with their parameters and sizes, and empty bodies: what a caller
+    needs to know before the values of `const` parameters are. Raises as `check` does."""
+    report = Report(module.source)
+    with deep_recursion():
+        shared = new_globals(module, report)
+        kernels: list[nodes.Kernel] = []
+        for kernel in module.kernels:
+            context = Context(report, shared, scope=Scope(shared.scope))
+            params, sizes = declare_parameters(context, kernel, {})
+            kernels.append(nodes.Kernel(kernel.name, params, sizes, (), span=kernel.name_span))
+    report.raise_errors()
+    return tuple(kernels)
+
+
 def _kernel(
     report: Report,
     shared: Globals,
@@ -66,12 +81,45 @@ def _kernel(
     fp: str,
     constants: Mapping[str, int],
 ) -> nodes.Kernel:
+    before = len(report.errors)
+    context, core = _elaborate(report, shared, kernel, fp, constants)
+    missing = [p for p in kernel.params if p.is_const and p.name not in constants]
+    if missing and len(report.errors) > before:
+        # Perhaps all that is wrong is that a step or factor is not known yet: try with some value.
+        trial = Report(report.source)
+        tried = {**constants, **{param.name: 1 for param in missing}}
+        _elaborate(trial, shared, kernel, fp, tried)
+        if not trial.errors:
+            del report.errors[before:]
+            report.add(_needs_value(report, kernel, missing[0]))
+    if not report.errors:
+        _warn_unused(context, core.params)
+    return core
+
+
+def _elaborate(
+    report: Report,
+    shared: Globals,
+    kernel: syntax.Kernel,
+    fp: str,
+    constants: Mapping[str, int],
+) -> tuple[Context, nodes.Kernel]:
     context = Context(report, shared, fp, scope=Scope(shared.scope))
     params, sizes = declare_parameters(context, kernel, constants)
     body = label_statements(tuple(elaborate_block(context, kernel.body)))
-    if not report.errors:
-        _warn_unused(context, params)
-    return nodes.Kernel(kernel.name, params, sizes, body, span=kernel.name_span)
+    return context, nodes.Kernel(kernel.name, params, sizes, body, span=kernel.name_span)
+
+
+def _needs_value(report: Report, kernel: syntax.Kernel, param: syntax.Param) -> LimitError:
+    return LimitError(
+        Diagnostic(
+            "const-needs-value",
+            f"`{kernel.name}` can be compiled only for a given `{param.name}`",
+            param.span,
+            fix=f"give it a value: `--size {param.name}=1`",
+            source=report.source,
+        )
+    )
 
 
 def _warn_unused(context: Context, params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...]) -> None:

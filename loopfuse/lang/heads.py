@@ -294,7 +294,9 @@ def new_globals(module: syntax.Module, report: Report) -> Globals:
     seen: dict[str, syntax.Node] = {}
     for item in module.items:
         try:
-            if not isinstance(item, syntax.Const) and item.name in seen:
+            # Two constants of one name are told where the second is declared, below.
+            both = isinstance(item, syntax.Const) and isinstance(seen.get(item.name), syntax.Const)
+            if item.name in seen and not both:
                 context.fail(
                     "duplicate-name",
                     f"there are two definitions of `{item.name}`",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loopfuse.base.diagnostics import Source
+from loopfuse.base.diagnostics import LimitError, Source
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.lf import parse
 from loopfuse.lang import nodes
-from loopfuse.lang.check import check, check_with_warnings
+from loopfuse.lang.check import check, check_with_warnings, heads
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.typing import SUPPORTED, promote
 
@@ -521,3 +521,21 @@ def test_long_sums_and_deep_nests() -> None:
         lines.append("    " * (depth + 1) + f"for q{depth} in 0..1:")
     lines.append("    " * 61 + "y[0] = a[0]")
     assert "L1.59 for q59 in 0..1:" in core("\n".join(lines) + "\n")
+
+
+def test_a_const_parameter_may_be_a_step_a_factor_or_a_tables_subscript() -> None:
+    text = """
+const W: f32[3] = [0.25, 0.5, 1.0]
+kernel test(x: f32[N], out y: f32[N], S: const i64):
+    for i in 0..N // S step S:
+        y[i] = x[i * S] * W[S]
+"""
+    assert core(text, S=2).splitlines()[1:] == [
+        "    L1 for i in 0..N // 2 step 2:",
+        "        S1 y[i] = x[i * 2] * 1.0",
+    ]
+    (head,) = heads(parse(Source("test.lf", text)))
+    assert [param.name for param in head.params] == ["x", "y", "S"] and head.sizes == ("N",)
+    with pytest.raises(LimitError) as caught:
+        core(text)
+    assert [d.code for d in caught.value.diagnostics] == ["const-needs-value"]

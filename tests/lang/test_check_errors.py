@@ -474,6 +474,14 @@ error[integer-power]: an integer can be raised only to a literal power
   |                ^^^^^^^^^
   = fix: write `f64(2) ** ...`, or multiply
 """,
+    "const-needs-value": """
+error[const-needs-value]: `k` can be compiled only for a given `S`
+ --> k.lf:1:36
+  |
+1 | kernel k(x: f32[N], out y: f32[N], S: const i64):
+  |                                    ^^^^^^^^^^^^
+  = fix: give it a value: `--size S=1`
+""",
     "func-array-parameter": """
 error[func-array-parameter]: the parameter `x` of a `func` cannot be an array yet
  --> k.lf:1:12
@@ -536,7 +544,7 @@ def test_every_diagnostic_is_documented_and_pinned() -> None:
     used: set[str] = set()
     for path in (ROOT / "loopfuse" / "lang").glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        used |= set(re.findall(r"(?:fail|limit|warn)\(\s*\"([a-z0-9-]+)\"", text))
+        used |= set(re.findall(r"(?:fail|limit|warn|Diagnostic)\(\s*\"([a-z0-9-]+)\"", text))
     assert len(used) > 45
     assert used <= set(PINNED)
     assert set(PROGRAMS) == set(PINNED)
@@ -574,3 +582,66 @@ def test_at_most_twenty() -> None:
 def test_a_limit_is_not_a_user_error() -> None:
     with pytest.raises(LimitError):
         check(parse(Source("k.lf", PROGRAMS["not-affine"])))
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "const f = 1\n",
+        "func f(x: f32) -> f32: return x\n",
+        "kernel f(out y: f32[N]):\n    y[0] = 1\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "first",
+    [
+        "const f = 1\n",
+        "func f(x: f32) -> f32: return x\n",
+        "kernel f(out y: f32[N]):\n    y[0] = 1\n",
+    ],
+)
+def test_two_items_of_one_name(first: str, second: str) -> None:
+    codes = [diagnostic.code for diagnostic in diagnostics(first + second)]
+    assert codes == ["duplicate-name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # Where a wrong line declares something, its uses are not told as well.
+        ("for i in 0..N:\n        let v = q[i]\n        y[i] = v * v", "unknown-name"),
+        ("for i in 0..M:\n        y[i] = 1.0", "unknown-name"),
+        ("temp t: f32[M]\n    for i in 0..N:\n        t[i] = y[i]", "unknown-name"),
+        ("for i in 0..N, i in 0..N:\n        y[i] = 1.0", "shadowed-name"),
+        ("for N in 0..3:\n        y[N] = 1.0", "shadowed-name"),
+        ("let y = 1.0", "duplicate-name"),
+        ("for i in 0..N:\n        let v = 1.0\n    y[0] = v", "unknown-name"),
+        ("y[0] = sum(i in 0..y[0]: 1.0)", "index-type"),
+        ("for i in 0..sum(k in 0..3: k):\n        y[i] = 1.0", "data-dependent-bound"),
+        ("y[N * N] = 1.0", "not-affine"),
+        ("y[0] = y[N // N]", "not-affine"),
+        ("y[0] = 1.0 + (not y[0])", "not-a-condition"),
+        ("y[0] = -(y[0] > 1.0)", "bool-arithmetic"),
+        ("y[0] = max(1.0, true)", "bool-arithmetic"),
+        ("y[0] = 1.0 if true < false else 2.0", "bool-arithmetic"),
+        ("y[0] = sum(k in 0..N: true and y[k])", "not-a-condition"),
+        ("y[0] = f32(1, 2)", "argument-count"),
+        ("y[0] = max(1.0)", "argument-count"),
+        ("y[0] = exp()", "argument-count"),
+        ("y[0] = 99999999999999999999", "literal-range"),
+        ("y[0] = 9223372036854775807 + 1", "literal-range"),
+        ("y[0] = f16(1.0)", "dtype-not-yet"),
+        ("let b: i8 = 1", "dtype-not-yet"),
+        ("var b: bool = 1\n    y[0] = 1.0 if b else 2.0", "bad-conversion"),
+        ("swap y, N", "swap-mismatch"),
+        ("swap y, y", "swap-mismatch"),
+        ("y = 1.0", "array-without-subscript"),
+        ("y[0, 0] = 1.0", "wrong-rank"),
+        ("let b = 1.0\n    b[0] = 1.0", "not-an-array"),
+        ("assume N", "not-a-condition"),
+        ("assume y[0] > 0.0", "assume-data"),
+    ],
+)
+def test_one_code(text: str, code: str) -> None:
+    found = [d.code for d in diagnostics(f"kernel k(inout y: f32[N]):\n    {text}\n")]
+    assert [each for each in found if not each.startswith("never")] == [code]

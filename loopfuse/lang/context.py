@@ -76,7 +76,8 @@ class Context:
     """What elaboration carries through one kernel (or one `func` on its own).
 
     `hoists` collects the statements that must run before the one being elaborated; `target` names
-    what that one assigns. `alone`: this is a `func` without a caller. `affine` maps a `let` of the core to its value as an index expression.
+    what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
+    `alone`: this is a `func` without a caller, whose arguments are not known.
     """
 
     report: Report

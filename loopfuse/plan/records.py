@@ -9,13 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A count as a Python expression in the sizes, and its value where they are known."""
-
-    text: str
-    value: int | None = None
+from loopfuse.base.formula import Formula as Formula
 
 
 @dataclass(frozen=True, slots=True)

@@ -521,8 +521,13 @@ class _Builder:
                     isl.OUT, position, 1
                 )
             if unknown:
+                # Bounded there by the array; elsewhere it stays what the subscript says.
                 relation = relation.set_tuple_name(isl.OUT, target)
-                relation = relation.intersect_range(self._box(target))
+                box = self._box(target)
+                for position in range(len(values)):
+                    if position not in unknown:
+                        box = isl.forget(box, position)
+                relation = relation.intersect_range(box)
             parts.append((target, relation.set_tuple_name(isl.IN, name)))
         return Access(load, tuple(parts), exact)
 

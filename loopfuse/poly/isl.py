@@ -100,6 +100,13 @@ def empty_map(space: Any) -> Any:
     return islpy.Map.empty(space)
 
 
+def forget(points: Any, position: int) -> Any:
+    """`points` with nothing known any more of one dimension."""
+    name = points.get_tuple_name() or ""
+    points = points.project_out(SET, position, 1).insert_dims(SET, position, 1)
+    return points.set_tuple_name(name) if name else points
+
+
 def union_of(maps: Sequence[Any]) -> Any:
     """The union_map of `maps` (at least one)."""
     union = islpy.UnionMap.from_map(maps[0])
@@ -628,6 +635,16 @@ def constant_of(value: Any) -> int | None:
             return None
         result = int(number.to_python())
     return result
+
+
+def ends_of(points: Any, dim: int) -> tuple[Any, Any]:
+    """The least and the greatest value of a dimension, as pw_affs in the parameters; Unknown if
+    it is not bounded."""
+    try:
+        ends = points.dim_min(dim), points.dim_max(dim)
+    except islpy.Error as error:
+        raise Unknown(str(error)) from error
+    return ends[0].coalesce(), ends[1].coalesce()
 
 
 def integer_of(number: Any) -> int | None:

@@ -1,0 +1,205 @@
+"""How much memory is touched: box hulls of footprints, and bytes moved, as formulas.
+
+Sizes are taken as large: `max(0, ..)` and the corner cases of tiny arrays are dropped from the
+formulas. before: `for i in 1..N-1: b[i] = a[i-1] + a[i+1]` (f32); after: `4*N` bytes of `a` read,
+`4*(N - 2)` of `b` written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loopfuse.base.formula import Formula
+from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
+from loopfuse.lang.nodes import Expr
+from loopfuse.lang.walk import iterators
+from loopfuse.poly import isl
+from loopfuse.poly.model import Array, IslMap, IslSet, Loop, PolyProgram
+
+LARGE = 64
+"""Sizes from here on count as large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One launch reads (or writes) `array` in `statements`; `times` are the host loops around
+    the launch, outermost first."""
+
+    array: str
+    direction: str
+    statements: tuple[str, ...]
+    times: tuple[Loop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The box hull of what is touched: (first, last) per dimension, and the bytes in it."""
+
+    box: tuple[tuple[str, str], ...]
+    bytes: Formula
+
+
+def footprint(
+    program: PolyProgram,
+    statements: Iterable[str],
+    array: str,
+    direction: str,
+    sizes: Mapping[str, int] | None = None,
+) -> Footprint | None:
+    """What `statements` read (`direction` "read") or write ("write") of `array`; None if nothing.
+
+    Dimensions that make private storage apart are left out of the box but counted in the bytes.
+    """
+    found = program.arrays[array]
+    hull = _hull(program, tuple(statements), array, direction)
+    if hull is None:
+        return None
+    box = tuple((to_python(low), to_python(high)) for low, high in hull[len(found.private_to) :])
+    factors = [_length(low, high) for low, high in hull]
+    return Footprint(box, _formula([(found.dtype.bytes, factors)], sizes or {}))
+
+
+def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, int]) -> Formula:
+    """The bytes that all `entries` move together: each the box hull of its footprint, once for
+    every iteration of the loops around its launch. Like terms are gathered: `28*H*W`."""
+    terms: list[tuple[int, list[Expr]]] = []
+    for entry in entries:
+        array = program.arrays[entry.array]
+        hull = _hull(program, entry.statements, entry.array, entry.direction)
+        if hull is None:
+            continue
+        outside = {loop.iterator for loop in entry.times}
+        factors = [_trips(program, loop) for loop in entry.times]
+        owners = (*array.private_to, *("" for _ in array.extents))
+        for owner, (low, high) in zip(owners, hull, strict=True):
+            if owner not in outside:
+                factors.append(_length(low, high))
+        terms.append((array.dtype.bytes, factors))
+    return _formula(terms, sizes)
+
+
+# -------------------------------------------------------------------------------------- hulls
+
+
+def _touched(
+    program: PolyProgram, statements: tuple[str, ...], array: str, direction: str
+) -> IslSet | None:
+    """All elements of `array` that the statements touch."""
+    found: IslSet | None = None
+    for id in statements:
+        statement = program.statement(id)
+        accesses = [statement.write] if direction == "write" else list(statement.reads)
+        for access in accesses:
+            for name, relation in access.parts:
+                if name == array:
+                    part: IslMap = relation.range()
+                    found = part if found is None else found.union(part)
+    if found is None:
+        return None
+    found = found.intersect_params(program.context)
+    return None if found.is_empty() else found
+
+
+def _hull(
+    program: PolyProgram, statements: tuple[str, ...], array: str, direction: str
+) -> list[tuple[Expr, Expr]] | None:
+    """(first, last) index per dimension, private ones first, for large sizes."""
+    touched = _touched(program, statements, array, direction)
+    if touched is None:
+        return None
+    large = _large(program)
+    declared = program.arrays[array]
+    bounds: list[tuple[Expr, Expr]] = []
+    for dim in range(touched.dim(isl.SET)):
+        try:
+            ends = [
+                isl.value_expr(end.intersect_params(large).gist(large).coalesce(), program.symbols)
+                for end in isl.ends_of(touched, dim)
+            ]
+            for end in ends:
+                to_python(end)  # a case distinction is no formula
+            bounds.append((ends[0], ends[1]))
+        except (isl.Unknown, ValueError):
+            bounds.append(_declared(declared, dim))
+    return bounds
+
+
+def _declared(array: Array, dim: int) -> tuple[Expr, Expr]:
+    """The whole dimension."""
+    position = dim - len(array.private_to)
+    if position < 0:
+        return integer(0), integer(0)
+    return integer(0), combine("sub", array.extents[position], integer(1))
+
+
+def _large(program: PolyProgram) -> IslSet:
+    """The calls in which every size and integer parameter is large, as far as can be."""
+    large = program.context
+    reader = isl.Reader(large.get_space())
+    for symbol in program.symbols:
+        smaller = large.intersect(reader.affine({symbol: 1}).ge_set(reader.constant(LARGE)))
+        large = large if smaller.is_empty() else smaller
+    return large
+
+
+def _length(low: Expr, high: Expr) -> Expr:
+    return combine("add", combine("sub", high, low), integer(1))
+
+
+def _trips(program: PolyProgram, loop: Loop) -> Expr:
+    """How often a host loop runs; for bounds in outer iterators, at most."""
+    size = abs(loop.step)
+    lower, upper = (loop.lower, loop.upper) if loop.step > 0 else (loop.upper, loop.lower)
+    if iterators(lower) or iterators(upper):
+        for statement in program.statements:
+            names = statement.iterators
+            if loop.iterator in names:
+                ends = isl.ends_of(
+                    statement.domain.intersect_params(program.context), names.index(loop.iterator)
+                )
+                low, high = (isl.value_expr(end, program.symbols) for end in ends)
+                return combine("floordiv", _length(low, high), integer(size))
+    distance = combine("sub", upper, lower)
+    return combine("floordiv", combine("add", distance, integer(size - 1)), integer(size))
+
+
+# ----------------------------------------------------------------------------------- formulas
+
+
+def _formula(terms: Sequence[tuple[int, Sequence[Expr]]], sizes: Mapping[str, int]) -> Formula:
+    """before: 4*(H)*(W) + 4*(H)*(W); after: `8*H*W`. Factors are printed in order of name."""
+    gathered: dict[tuple[str, ...], int] = {}
+    value: int | None = 0
+    for coefficient, factors in terms:
+        texts: list[str] = []
+        for factor in factors:
+            text = to_python(factor)
+            if text.lstrip("-").isdecimal():
+                coefficient *= int(text)
+            else:
+                texts.append(text)
+        key = tuple(texts)
+        known = next((each for each in gathered if sorted(each) == sorted(key)), key)
+        gathered[known] = gathered.get(known, 0) + coefficient
+    for coefficient, factors in terms:
+        try:
+            numbers = [max(0, evaluate_index(factor, sizes)) for factor in factors]
+        except KeyError:
+            value = None
+            break
+        assert value is not None
+        value += coefficient * math.prod(numbers)
+    parts: list[str] = []
+    for key, coefficient in gathered.items():
+        if coefficient:
+            parts.append("*".join([str(coefficient), *map(_bracketed, key)]))
+    return Formula(" + ".join(parts) or "0", value)
+
+
+def _bracketed(text: str) -> str:
+    whole = text.replace("_", "a").isalnum() or (
+        text.startswith(("min(", "max(")) and text.endswith(")") and text.count("(") == 1
+    )
+    return text if whole else f"({text})"

@@ -1,7 +1,7 @@
 """The runtime on a real GPU: PyTorch and CuPy arrays, streams, errors. `pytest -m gpu`.
 
 PTX here is written by hand, so that these tests stand without the compiler; the examples run
-through the compiler in `test_examples_gpu.py`.
+through the compiler in `test_cases_gpu.py`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
 from loopfuse.base.options import Options, Target
 from loopfuse.codegen.abi import build_manifest
-from loopfuse.codegen.affine import emit_affine, emit_fused
 from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.mathfns import ULP_BOUNDS
@@ -287,10 +286,14 @@ def compile_kernel(
         manifest=build_manifest(tree, kernel, target, options.index_bits, conditions),
         report=planned.report.to_dict() if "report" in emit else {},
         mlir=print_module(module) if "mlir" in emit else "",
-        affine_mlir=emit_affine(kernel) if "affine" in emit else "",
-        fused_mlir=emit_fused(tree, kernel) if "fused" in emit or "affine" in emit else "",
         llvm=llvm if "llvm" in emit else "",
     )
+    if "affine" in emit:
+        from loopfuse.codegen.affine import emit_affine, emit_fused
+
+        artifact = replace(
+            artifact, affine_mlir=emit_affine(kernel), fused_mlir=emit_fused(tree, kernel)
+        )
     if target.is_gpu:
         ptx = run.stage("emit", lambda: emit_ptx(llvm, target))
         artifact = replace(artifact, ptx=ptx)

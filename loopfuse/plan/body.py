@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select
@@ -249,10 +250,10 @@ class BodyBuilder:
 def guard_of(statement: Statement, known: Sequence[Expr], program: PolyProgram) -> Expr:
     """The part of the statement's domain that `known` does not imply, in its iterators."""
     reader = Reader(statement.domain.get_space())
-    certain = reader.condition(TRUE)
+    certain: Any = reader.condition(TRUE)
     for condition in known:
         part = reader.condition(condition)
-        if part is not None:
+        if part is not None:  # what is not affine is simply not known
             certain = certain.intersect(part)
     rest = simplify_within(statement.domain, certain, program.context)
     return condition_expr(rest, program.symbols)

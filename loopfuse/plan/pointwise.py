@@ -13,7 +13,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.body import guard_of, host_conditions
-from loopfuse.plan.expressions import ceil_div, compare, conjoin
+from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin
 from loopfuse.plan.forest import carries_nothing
 from loopfuse.plan.generic import (
     BLOCK,
@@ -31,8 +31,9 @@ from loopfuse.plan.generic import (
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
-from loopfuse.plan.recompute import tidy
+from loopfuse.plan.recompute import Resolver, TooMany, tidy
 from loopfuse.poly.isl import linear
+from loopfuse.poly.model import Statement
 
 VECTOR_BYTES = 16
 
@@ -57,14 +58,36 @@ def fits_pointwise(group: Group, site: Site) -> bool:
         for s in placed.unit.statements:
             if not _is_plain(s, c.iterator) or c.iterator in iterators(guard_of(s, known, site.program)):
                 return False
-    for unit in group.absorbed:
-        # An absorbed scalar (no loops) is the same for all lanes.
-        if unit.common:
-            return False
+    if not _recomputes_in_place(group, site, last):
+        return False
     return vector_width(group, site) > 1
 
 
-def _is_plain(statement, iterator: str) -> bool:
+def _recomputes_in_place(group: Group, site: Site, last: str) -> bool:
+    """Every recomputed value is of the point's own column, or of none."""
+    resolver = Resolver(site.program, group)
+    for placed in group.members:
+        at = {c.iterator: c.value() for c in placed.coordinates}
+        for s in placed.unit.statements:
+            point: dict[str, Expr] = {name: at.get(name, Iter(name)) for name in s.iterators}
+            try:
+                values = resolver.closure(s, point)
+            except TooMany:
+                return False
+            for value in values:
+                producer = resolver.statements[value.statement]
+                if value.needed != TRUE:
+                    return False
+                for iterator, where in zip(producer.iterators, value.iteration):
+                    if last not in iterators(where):
+                        continue
+                    if where != Iter(last) or not _is_plain(producer, iterator):
+                        return False
+    return True
+
+
+def _is_plain(statement: Statement, iterator: str) -> bool:
+    """Along `iterator`, every access of the statement is contiguous, unshifted, or constant."""
     if statement.predicate is not None or len(statement.write.parts) != 1:
         return False
     for access in (*statement.reads, statement.write):

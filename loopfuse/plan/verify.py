@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.lang.nodes import Const, Expr, Load
+from loopfuse.lang.nodes import Const, Load
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.linear import constant_value, same_index
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree, Register
@@ -41,6 +41,7 @@ from loopfuse.plan.verify_events import (
     Leaf,
     Undecided,
     Write,
+    names_one_place,
     union,
 )
 from loopfuse.plan.verify_order import keeps_order
@@ -198,15 +199,18 @@ class _Checker:
         self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
     ) -> None:
         """Note what read `number` must find."""
-        if self._is_plain_argument(statement, node, number, load):
+        if self._is_plain_argument(statement, leaf, node, number, load):
             return
         access = statement.reads[number]
-        if not access.exact:
+        if not names_one_place(access):
             raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
         key = (statement.id, number)
         if key not in self.flows:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)
         sources, rest = self.flows[key]
+        for source in sources:
+            if not self.program.statement(source).write.exact:
+                raise Undecided(f"{source} may or may not write what {statement.id} reads")
         wanted = [instance.apply_range(source.reverse()) for source in sources.values()]
         for name, relation in access.parts:
             initial = instance.apply_range(relation.intersect_domain(rest))
@@ -221,10 +225,10 @@ class _Checker:
             self.accesses.add_read(leaf, load, wanted, what, (statement, number))
 
     def _is_plain_argument(
-        self, statement: Statement, node: Compute, number: int, load: Load
+        self, statement: Statement, leaf: Leaf, node: Compute, number: int, load: Load
     ) -> bool:
         """An argument that neither program nor tree writes, read where the program reads it: the
-        common case, without isl."""
+        common case, mostly without isl."""
         access = statement.reads[number]
         buffer = self.events.buffers[load.array]
         if not buffer.argument or load.array in self.events.written or len(access.parts) != 1:
@@ -232,7 +236,11 @@ class _Checker:
         if access.array != buffer.array or (statement.id, access.array) in self.fed:
             return False
         iteration = dict(zip(statement.iterators, node.iteration, strict=True))
-        return _same_place(access.load.index, load.index, iteration)
+        wanted = [substitute(part, iteration) for part in access.load.index]
+        return len(wanted) == len(load.index) and all(
+            same_index(one, other) or leaf.always_equal(one, other)
+            for one, other in zip(wanted, load.index, strict=True)
+        )
 
     # ------------------------------------------------- 2: reads
 
@@ -399,15 +407,6 @@ class _Checker:
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
-
-
-def _same_place(
-    wanted: tuple[Expr, ...], given: tuple[Expr, ...], iteration: dict[str, Expr]
-) -> bool:
-    return len(wanted) == len(given) and all(
-        same_index(substitute(one, iteration), other)
-        for one, other in zip(wanted, given, strict=True)
-    )
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

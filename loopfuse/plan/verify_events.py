@@ -42,7 +42,7 @@ from loopfuse.plan.looptree import (
 from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
 from loopfuse.poly import isl
-from loopfuse.poly.model import PolyProgram, Statement
+from loopfuse.poly.model import Access, PolyProgram, Statement
 
 Time = tuple[int | tuple[str, int], ...]
 """Numbers and loop variables (with sign 1), compared lexicographically."""
@@ -83,6 +83,14 @@ class Leaf:
     def level_vars(self, levels: Sequence[int]) -> list[str]:
         """The variables of the parallel loops of these levels."""
         return [loop.var for loop in self.chain if LEVELS[loop.mapping] in levels]
+
+    def always_equal(self, one: Expr, other: Expr) -> bool:
+        """Do two index expressions have one value in all instances of the leaf?"""
+        first = self.reader.piecewise(one, self.points)
+        second = self.reader.piecewise(other, self.points)
+        if first is None or second is None:
+            return False
+        return bool(self.points.is_subset(first.eq_set(second)))
 
     def relation(self, values: Sequence[Expr | int], name: str) -> Any:
         """{ leaf -> name[values] } over the leaf's instances."""
@@ -489,6 +497,14 @@ class Accesses:
         """Note a write."""
         cell = self.events.cell(leaf, target)
         self.writes.setdefault(target.array, []).append(Write(leaf, target, cell, value))
+
+
+def names_one_place(access: Access) -> bool:
+    """Does the access's relation give the very element that is touched, if one is? (An inexact
+    one may name elements that are not touched in the end, as in an arm of a choice on data.)"""
+    if access.exact:
+        return True
+    return len(access.parts) == 1 and bool(access.parts[0][1].is_single_valued())
 
 
 def union(maps: Sequence[Any], like: Any | None) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopfuse.plan.looptree import Global
-from loopfuse.plan.verify_events import READ, WRITE, Accesses, Leaf, Read, Write
+from loopfuse.plan.verify_events import READ, WRITE, Accesses, Leaf, Read, Write, names_one_place
 from loopfuse.poly import isl
 from loopfuse.poly.model import Dependence, Dependences
 
@@ -53,7 +53,7 @@ def _keeps_place(accesses: Accesses, access: Read | Write, array: str) -> bool:
     statement = accesses.statement_of(access.leaf)
     wanted = statement.reads[access.number] if isinstance(access, Read) else statement.write
     for name, relation in wanted.parts:
-        if name == array and wanted.exact:
+        if name == array and names_one_place(wanted):
             instance = accesses.instances[access.leaf.name]
             element = instance.apply_range(relation).set_tuple_name(isl.OUT, access.load.array)
             cell = access.cell.set_tuple_name(isl.IN, access.leaf.name)

@@ -193,7 +193,8 @@ class _Reduction:
         paths = reach.domain_map().range_product(found)
         if not paths.is_injective():
             raise _Wrong(f"an update of {self.update.id} is counted twice in {read.buffer}")
-        total = reach.apply_range(adds)
+        # Simplified once, as every set that this one goes into is made of it.
+        total = reach.apply_range(adds).compute_divs().coalesce()
         self.totals[read.name] = total
         return total
 

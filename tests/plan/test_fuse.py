@@ -1,0 +1,341 @@
+"""What fuses, how, and why not: small programs, their decisions, kernels and homes."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.base.options import CPU, Options, Target
+
+GPU = Target("sm_90")
+
+
+def plan(text: str, target: Target = GPU, **options: object) -> pipeline.Planned:
+    """The plan of the only kernel in `text`."""
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+    return pipeline.plan_kernel(
+        program, program.kernels[0].name, Options(target=target, **options)  # type: ignore[arg-type]
+    )
+
+
+def homes(planned: pipeline.Planned) -> dict[str, str]:
+    """Home per temporary, over all kernels."""
+    return {name: home for kernel in planned.report.kernels for name, home in kernel.homes}
+
+
+def decisions(planned: pipeline.Planned) -> list[tuple[tuple[str, str], bool, object]]:
+    """(between, fused, shift) of every decision."""
+    return [(d.between, d.fused, d.shift) for d in planned.plan.decisions]
+
+
+CHAIN = """
+    kernel f(x: f32[N], out y: f32[N]):
+        temp t: f32[N]
+        for i in 0..N:
+            t[i] = x[i] * 2.0
+        for i in 0..N:
+            y[i] = t[i] + 1.0
+"""
+
+
+@pytest.mark.parametrize("target", [GPU, CPU])
+def test_vertical_fusion_contracts_the_temporary(target: Target) -> None:
+    planned = plan(CHAIN, target)
+    assert planned.verdict.answer == "proved"
+    assert len(planned.tree.launches) == 1
+    assert homes(planned) == {"t": "register"}
+    assert decisions(planned) == [(("L1", "L2"), True, (0,))]
+
+
+def test_fuel_stops_fusion() -> None:
+    planned = plan(CHAIN, fuel=0)
+    assert len(planned.tree.launches) == 2
+    assert homes(planned) == {"t": "global"}
+    assert not planned.plan.decisions[0].fused
+
+
+def test_shift() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out a: f32[N], out b: f32[N]):
+            for i in 0..N:
+                a[i] = x[i] * 2.0
+            for i in 0..N-1:
+                b[i] = a[i+1] + 1.0
+    """)
+    assert decisions(planned) == [(("L1", "L2"), True, (1,))]
+    assert planned.verdict.answer == "proved"
+    assert "1 behind" in planned.plan.decisions[0].reason
+
+
+def test_permutation_and_reversal() -> None:
+    planned = plan("""
+        kernel f(x: f32[N, M], out y: f32[M, N]):
+            temp t: f32[N, M]
+            for i in 0..N, j in 0..M:
+                t[i, j] = x[i, j] * 2.0
+            for p in 0..M, q in 0..N:
+                y[p, q] = t[q, M-1-p]
+    """)
+    assert len(planned.tree.launches) == 1
+    assert homes(planned) == {"t": "register"}
+    assert "reversed" in planned.plan.decisions[0].reason
+    assert "interchanged" in planned.plan.decisions[0].reason
+
+
+def test_recomputation_of_a_stencil_producer() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N]):
+            temp t: f32[N]
+            for i in 0..N:
+                t[i] = x[i] * x[i]
+            for i in 0..N:
+                y[i] = t.clamp[i-1] + t.clamp[i+1]
+    """)
+    assert len(planned.tree.launches) == 1
+    assert homes(planned) == {"t": "register"}
+    assert planned.plan.decisions[0].fused
+    assert "computed again" in planned.plan.decisions[0].reason
+
+
+def test_a_producer_that_is_live_out_is_stored_and_recomputed() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out t: f32[N], out y: f32[N]):
+            for i in 0..N:
+                t[i] = x[i] * x[i]
+            for i in 0..N:
+                y[i] = t.clamp[i-1] + t.clamp[i+1]
+    """)
+    assert planned.verdict.answer == "proved"
+    assert len(planned.tree.launches) == 1
+
+
+def test_horizontal_fusion_over_a_shared_operand() -> None:
+    planned = plan("""
+        kernel f(x: f32[N, M], out y: f32[N, M], out z: f32[M, N]):
+            for i in 0..N, j in 0..M:
+                y[i, j] = x[i, j] + 1.0
+            for i in 0..M, j in 0..N:
+                z[i, j] = x[j, i] * 2.0
+    """)
+    assert len(planned.tree.launches) == 1
+
+
+def test_several_consumers() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N], out z: f32[N]):
+            temp t: f32[N]
+            for i in 0..N:
+                t[i] = x[i] * 2.0
+            for i in 0..N:
+                y[i] = t[i] + 1.0
+            for i in 0..N:
+                z[i] = t[i] - 1.0
+    """)
+    assert len(planned.tree.launches) == 1
+    assert homes(planned) == {"t": "register"}
+
+
+def test_peeled_bounds() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N]):
+            for i in 0..N:
+                y[i] = 0.0
+            for i in 1..N-1:
+                y[i] = x[i-1] + x[i+1]
+    """)
+    assert len(planned.tree.launches) == 1
+    assert planned.verdict.answer == "proved"
+
+
+def test_overwritten_input_is_refused_with_witness_and_remedy() -> None:
+    planned = plan("""
+        kernel f(inout a: f32[N], out b: f32[N]):
+            for i in 1..N-1:
+                b[i] = a[i-1] + a[i+1]
+            for i in 0..N:
+                a[i] = b[i]
+    """)
+    decision = planned.plan.decisions[0]
+    assert not decision.fused
+    assert decision.between == ("L1", "L2")
+    assert decision.witness is not None
+    assert decision.witness.array == "a"
+    source = dict(decision.witness.source.iteration)["i"]
+    sink = dict(decision.witness.sink.iteration)["i"]
+    assert abs(source - sink) == 1
+    assert decision.witness.element == (sink,)
+    assert decision.remedy == "let L2 write a new array instead of `a`"
+    changed = plan("""
+        kernel f(a: f32[N], out b: f32[N], out c: f32[N]):
+            for i in 1..N-1:
+                b[i] = a[i-1] + a[i+1]
+            for i in 0..N:
+                c[i] = b[i]
+    """)
+    assert changed.plan.decisions[0].fused  # the remedy helps
+
+
+def test_a_reduction_must_be_complete() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N]):
+            let s = sum(i in 0..N: x[i])
+            for i in 0..N:
+                y[i] = x[i] / s
+    """)
+    assert not planned.plan.decisions[-1].fused
+    assert planned.verdict.answer == "proved"
+
+
+def test_whole_reductions_share_a_pass() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[3]):
+            let s = sum(i in 0..N: x[i])
+            let q = sum(i in 0..N: x[i] * x[i])
+            let m = max(i in 0..N: x[i])
+            y[0] = s
+            y[1] = q
+            y[2] = m
+    """)
+    assert len(planned.tree.launches) == 2
+    assert planned.report.reassociated == ("s", "q")
+    strict = plan("""
+        kernel f(x: f32[N], out y: f32[1]):
+            y[0] = sum(i in 0..N: x[i])
+    """, reassociate=False)
+    assert strict.report.reassociated == ()
+
+
+def test_distribution_makes_a_separable_statement_parallel() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N], inout s: f32[N]):
+            for i in 1..N:
+                y[i] = x[i] * 2.0
+                s[i] = s[i-1] + x[i]
+    """)
+    kinds = {item.kind for item in planned.plan.items}  # type: ignore[union-attr]
+    assert kinds == {"map", "serial"}
+    assert planned.verdict.answer == "proved"
+
+
+def test_time_loop_is_run_by_the_host() -> None:
+    planned = plan("""
+        kernel f(inout a: f32[N], inout b: f32[N], steps: i64):
+            for t in 0..steps:
+                for i in 1..N-1:
+                    b[i] = a[i-1] + a[i+1]
+                for i in 1..N-1:
+                    a[i] = b[i-1] + b[i+1]
+    """)
+    assert planned.report.launches_after == "2*steps"
+    assert planned.plan.decisions[0].between == ("L1.1", "L1.2")
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_host_loop_that_counts_down(step: int) -> None:
+    planned = plan(f"""
+        kernel f(inout a: f32[T, N]):
+            for t in T-3..-1 step -{step}:
+                for i in 1..N-1:
+                    a[t, i] = a[t+1, i-1] + a[t+1, i+1]
+    """)
+    assert planned.verdict.answer == "proved"
+    assert planned.report.launches_after != 1
+
+
+def test_dead_statements_do_not_run() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N]):
+            temp t: f32[N]
+            temp u: f32[N]
+            for i in 0..N:
+                t[i] = x[i] * 2.0
+            for i in 0..N:
+                u[i] = t[i] + 1.0
+            for i in 0..N:
+                y[i] = t[i]
+    """)
+    assert "u" not in {b.array for b in planned.tree.buffers}
+
+
+def test_a_temporary_used_twice_is_renamed() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N], out z: f32[N]):
+            temp t: f32[N]
+            for i in 0..N:
+                t[i] = x[i] * 2.0
+            for i in 0..N:
+                y[i] = t.clamp[i-1] + t.clamp[i+1]
+            for i in 0..N:
+                t[i] = x[i] + 3.0
+            for i in 0..N:
+                z[i] = t.clamp[i-1] * t.clamp[i+1]
+    """)
+    assert len(planned.tree.launches) == 1
+    assert homes(planned) == {"t": "register"}
+
+
+def test_nofuse_and_fuse_blocks() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N], out z: f32[N]):
+            nofuse:
+                for i in 0..N:
+                    y[i] = x[i]
+                for i in 0..N:
+                    z[i] = y[i]
+    """)
+    assert len(planned.tree.launches) == 2
+    assert planned.plan.decisions[0].remedy == "remove the `nofuse:` block"
+    with pytest.raises(UserError) as caught:
+        plan("""
+            kernel f(inout a: f32[N], out b: f32[N]):
+                fuse:
+                    for i in 0..N:
+                        b[i] = a[N-1-i] + a[i]
+                    for i in 0..N:
+                        a[i] = b[i] * 2.0
+        """)
+    assert caught.value.diagnostics[0].code == "cannot-fuse"
+
+
+def test_parallel_for_that_is_not() -> None:
+    with pytest.raises(UserError) as caught:
+        plan("""
+            kernel f(inout x: f32[N]):
+                parallel for i in 1..N:
+                    x[i] += x[i-1]
+        """)
+    diagnostic = caught.value.diagnostics[0]
+    assert diagnostic.code == "not-parallel"
+    assert "writes `x[" in diagnostic.notes[0]
+
+
+def test_cost_declines_and_says_so() -> None:
+    planned = plan("""
+        kernel f(x: f32[R, C], out y: f32[R, C], out z: f32[R]):
+            for r in 0..R, c in 0..C:
+                y[r, c] = exp(x[r, c])
+            for r in 0..R:
+                z[r] = sum(c in 0..C: y[r, c])
+    """)
+    decision = planned.plan.decisions[0]
+    assert not decision.fused
+    assert "slower" in decision.reason
+    assert decision.remedy == "wrap both loops in a `fuse:` block"
+
+
+def test_interior_of_a_cpu_row_has_no_edge_arithmetic() -> None:
+    from loopfuse.plan.tree_printer import print_tree
+
+    planned = plan("""
+        kernel f(x: f32[H, W], out y: f32[H, W]):
+            for i in 0..H, j in 0..W:
+                y[i, j] = x.clamp[i, j-1] + x.clamp[i, j+1]
+    """, CPU)
+    assert planned.verdict.answer == "proved"
+    text = print_tree(planned.tree)
+    interior = [line for line in text.splitlines() if "S1[" in line and "max(" not in line]
+    assert any("min(" not in line for line in interior)
+    assert text.count("S1[") == 3

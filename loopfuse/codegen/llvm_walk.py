@@ -36,7 +36,6 @@ from loopfuse.codegen.mlir_build import (
 from loopfuse.codegen.mlir_print import dense_values
 
 
-
 def emit_llvm(module: ModuleOp, triple: str = "", layout: str = "") -> str:
     """The LLVM IR text of `module`. A triple and data layout are written where given."""
     walk = _Walk()
@@ -368,10 +367,14 @@ class _Walk:
     def atomic(self, operation: Operation) -> None:
         value, target, index = operation.operands
         place, pointer = self.address(target, index)
+        # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
+        fence = '  fence syncscope("device") acq_rel'
+        self.lines.append(fence)
         word = {3: "xchg", 1: "add"}[operation.properties["kind"].value.data]  # pyright: ignore
         self.names[operation.results[0]] = self.put(
             f'atomicrmw {word} {pointer} {place}, {self.typed(value)} syncscope("device") acq_rel'
         )
+        self.lines.append(fence)
 
     def broadcast(self, operation: Operation) -> None:
         source = operation.operands[0]

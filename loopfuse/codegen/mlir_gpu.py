@@ -54,7 +54,7 @@ def emit_barrier(emitter: Emitter, scope: str) -> None:
             raise not_lowered(f"a barrier of a {scope}")
 
 
-def _warp_barrier(emitter: Emitter):  # noqa: ANN202
+def _warp_barrier(emitter: Emitter):
     from xdsl.dialects import llvm
 
     mask = emitter.builder.constant(-1, I32)

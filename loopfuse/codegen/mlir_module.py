@@ -39,7 +39,6 @@ from loopfuse.codegen.abi import (
 from loopfuse.codegen.mathfns import make_math_function, math_function_name
 from loopfuse.codegen.mlir_build import (
     GLOBAL,
-
     I32,
     I64,
     INDEX,

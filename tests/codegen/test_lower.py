@@ -18,9 +18,35 @@ from loopfuse.lang import nodes as n
 from loopfuse.plan import looptree as t
 
 from .trees import (
-    BOOL, CPU, F32, F64, I32, I64, SM80, SM90, V2, V3, M,
-    add, both, buffer, c, call, compute, gpu, it, kernel, launch, load, loop, lt, mul, op, param,
-    run_cpu, size, tree,
+    BOOL,
+    CPU,
+    F32,
+    F64,
+    I32,
+    I64,
+    SM90,
+    V2,
+    V3,
+    M,
+    add,
+    both,
+    buffer,
+    c,
+    call,
+    compute,
+    gpu,
+    it,
+    kernel,
+    launch,
+    load,
+    loop,
+    lt,
+    mul,
+    op,
+    param,
+    run_cpu,
+    size,
+    tree,
 )  # fmt: skip
 
 N, H, W = size("N"), size("H"), size("W")
@@ -87,7 +113,7 @@ def test_pointwise_chain_on_the_cpu(target, bits: int) -> None:
 def test_pointwise_chain_on_the_gpu(bits: int) -> None:
     out = gpu(chain_gpu(), CHAIN, bits)
     assert "ld.global.nc.v4.b32" in out.ptx and "st.global.v4.b32" in out.ptx
-    assert "fma.rn.f32" in out.ptx and "max.NaN.f32" in out.ptx and "sub.rn.f32" in out.ptx or "add.rn.f32" in out.ptx
+    assert ("fma.rn.f32" in out.ptx and "max.NaN.f32" in out.ptx and "sub.rn.f32" in out.ptx) or "add.rn.f32" in out.ptx
     assert "mul.rn.f32" in out.ptx or "add.rn.f32" in out.ptx
     assert not re.search(r"\b(mul|add|sub|fma)\.f32", out.ptx)
     assert ".ftz" not in out.ptx and "approx" not in out.ptx
@@ -451,7 +477,9 @@ def sum_gpu(threads: int = 256, op_: str = "sum", dtype=F32, neutral: float = 0.
 def test_two_stage_reduction_on_the_gpu(threads: int) -> None:
     tr, k = sum_gpu(threads)
     out = gpu(tr, k, 32)
-    assert "shfl.sync.down" in out.ptx and "atom.acq_rel.gpu" in out.ptx
+    assert "shfl.sync.down" in out.ptx
+    # Fences around the ticket: all writes before are seen after.
+    assert re.search(r"fence.acq_rel.gpu;\s+atom.*?;\s+fence.acq_rel.gpu;", out.ptx)
     assert out.manifest["buffers"][1] == {"name": "count", "dtype": "i32", "extents": ["1"], "zeroed": True}
     # The partial sums are written in this kernel: never through the read-only cache.
     assert out.ptx.count("ld.global.nc") == out.ptx.count("ld.global.nc.b32")

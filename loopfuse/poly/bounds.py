@@ -95,7 +95,10 @@ def _violations(
         if not todo:
             continue
         if not access.exact:
-            _check_inexact(program, statement, load, array.extents)
+            for dim in _check_inexact(program, statement, load, array.extents):
+                params = _runs_on_nothing(statement, array.extents[dim], context)
+                if not params.is_empty():
+                    found.append(_Violation(statement, access, name, dim, False, writes, params))
         touched = relation.intersect_params(context).range()
         for position in range(touched.dim(isl.SET)):
             touched = touched.set_dim_name(isl.SET, position, f"d{position}")
@@ -115,13 +118,17 @@ def _violations(
 
 def _check_inexact(
     program: PolyProgram, statement: Statement, load: Load, extents: tuple[Expr, ...]
-) -> None:
-    """An over-approximated subscript is in bounds only if its form says so: `e % extent`, or
-    one of the edge modes."""
+) -> list[int]:
+    """The dimensions whose subscript isl cannot express, but whose form says that it is in
+    bounds of any array that is not empty: `e % extent`, or one of the edge modes."""
+    folded: list[int] = []
     reader = isl.Reader(statement.domain.get_space())
     where = statement.domain.intersect_params(program.context)
     for dim, (subscript, extent) in enumerate(zip(load.index, extents, strict=True)):
-        if reader.piecewise(subscript, where) is not None or _folds(subscript, extent):
+        if reader.piecewise(subscript, where) is not None:
+            continue
+        if _folds(subscript, extent):
+            folded.append(dim)
             continue
         if loads(subscript):
             raise LimitError(
@@ -133,6 +140,15 @@ def _check_inexact(
                 )
             )
         raise LimitError(_unproved(load, dim))
+    return folded
+
+
+def _runs_on_nothing(statement: Statement, extent: Expr, context: IslSet) -> IslSet:
+    """The parameters for which the statement runs while `extent` is 0."""
+    runs = statement.domain.intersect_params(context).params()
+    reader = isl.Reader(runs.get_space())
+    end = reader.piecewise(extent)
+    return runs if end is None else runs.intersect(end.le_set(reader.constant(0)))
 
 
 def _folds(subscript: Expr, extent: Expr) -> bool:

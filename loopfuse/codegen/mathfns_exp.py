@@ -72,19 +72,19 @@ def expm1_parts(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     one = ops.select(big, ops.f(0.5), ops.f(1.0))
     up = ops.select(big, ops.f(2.0), ops.f(1.0))
     number = ops.select(big, ops.i(ops.bias), number)
-    h, l = ops.fast_two_sum(r, exp_tail(ops, r, low))
+    h, lo = ops.fast_two_sum(r, exp_tail(ops, r, low))
     s = ops.power_of_two(number)
-    h, l = ops.mul(h, s), ops.mul(l, s)
+    h, lo = ops.mul(h, s), ops.mul(lo, s)
     # exp(x) - 1 = 2**n (1 + h + l) - 1 = (2**n - 1) + 2**n h + 2**n l; the first may be inexact
     # only where it is so large that -1 is far below its last place.
     total, error = ops.two_sum(ops.sub(s, one), h)
-    return total, ops.add(error, l), up
+    return total, ops.add(error, lo), up
 
 
 def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
     """e**x - 1, accurate for small x. x = 0 keeps its sign."""
-    h, l, up = expm1_parts(ops, x)
-    value = ops.mul(ops.add(h, l), up)
+    h, lo, up = expm1_parts(ops, x)
+    value = ops.mul(ops.add(h, lo), up)
     # Past the clamp: inf stays inf, although two_sum made its error NaN.
     most = ops.f(_EXP_RANGE[ops.bits][1])
     value = ops.select(ops.less(most, x), ops.f(float("inf")), value)
@@ -97,13 +97,13 @@ def emit_tanh(ops: Ops, x: SSAValue) -> SSAValue:
     magnitude = ops.abs(x)
     most = ops.f(_TANH_MOST[ops.bits])
     held = ops.select(ops.less(most, magnitude), most, magnitude)
-    h, l, _ = expm1_parts(ops, ops.add(held, held))
-    h, l = ops.fast_two_sum(h, l)
+    h, lo, _ = expm1_parts(ops, ops.add(held, held))
+    h, lo = ops.fast_two_sum(h, lo)
     below, rest = ops.two_sum(h, ops.f(2.0))
-    rest = ops.add(rest, l)
+    rest = ops.add(rest, lo)
     inverse = ops.div(ops.f(1.0), below)
     q = ops.mul(h, inverse)
     remainder = ops.fma(ops.neg(q), below, h)
-    remainder = ops.add(remainder, ops.fma(ops.neg(q), rest, l))
+    remainder = ops.add(remainder, ops.fma(ops.neg(q), rest, lo))
     value = ops.copysign(ops.fma(remainder, inverse, q), x)
     return ops.select(ops.unordered(x), x, value)

@@ -39,8 +39,8 @@ def log1p_parts(ops: Ops, f: SSAValue) -> tuple[SSAValue, SSAValue]:
         z = ops.mul(s, s)
         series = ops.mul(z, ops.horner(z, LOG[64]))
         rest = ops.mul(s, ops.add(a, series))
-    h, l = ops.fast_two_sum(f, ops.neg(a))
-    return h, ops.add(ops.sub(l, a_low), rest)
+    h, lo = ops.fast_two_sum(f, ops.neg(a))
+    return h, ops.add(ops.sub(lo, a_low), rest)
 
 
 def split_exponent(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -68,23 +68,23 @@ def special_log(ops: Ops, x: SSAValue, value: SSAValue, zero: float) -> SSAValue
 def emit_log(ops: Ops, x: SSAValue) -> SSAValue:
     """The natural logarithm."""
     k, m = split_exponent(ops, x)
-    h, l = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
-    return special_log(ops, x, _join_log(ops, k, h, l), 0.0)
+    h, lo = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
+    return special_log(ops, x, _join_log(ops, k, h, lo), 0.0)
 
 
-def _join_log(ops: Ops, k: SSAValue, h: SSAValue, l: SSAValue) -> SSAValue:
+def _join_log(ops: Ops, k: SSAValue, h: SSAValue, lo: SSAValue) -> SSAValue:
     """k ln2 + h + l, rounded once; k * LN2_HIGH is exact."""
     total, error = ops.two_sum(ops.mul(k, ops.f(LN2_HIGH[ops.bits])), h)
-    return ops.add(total, ops.add(error, ops.fma(k, ops.f(LN2_LOW[ops.bits]), l)))
+    return ops.add(total, ops.add(error, ops.fma(k, ops.f(LN2_LOW[ops.bits]), lo)))
 
 
 def emit_log2(ops: Ops, x: SSAValue) -> SSAValue:
     """The logarithm to base 2: k + (h + l) log2(e), the product in two parts."""
     k, m = split_exponent(ops, x)
-    h, l = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
+    h, lo = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
     factor = ops.f(LOG2E[ops.bits])
     p, p_low = ops.two_product(h, factor)
-    p_low = ops.add(p_low, ops.fma(h, ops.f(LOG2E_LOW[ops.bits]), ops.mul(l, factor)))
+    p_low = ops.add(p_low, ops.fma(h, ops.f(LOG2E_LOW[ops.bits]), ops.mul(lo, factor)))
     total, error = ops.two_sum(k, p)
     return special_log(ops, x, ops.add(total, ops.add(error, p_low)), 0.0)
 
@@ -101,10 +101,10 @@ def emit_log1p(ops: Ops, x: SSAValue) -> SSAValue:
     near = ops.equal(k, ops.f(0.0))
     f = ops.select(near, x, ops.sub(m, one))
     ratio = ops.mul(c, _inverse_power(ops, k))
-    h, l = log1p_parts(ops, f)
+    h, lo = log1p_parts(ops, f)
     inverse = ops.horner(f, [1.0, -1.0, 1.0, -1.0, 1.0])
-    l = ops.select(near, l, ops.fma(ratio, inverse, l))
-    value = special_log(ops, x, _join_log(ops, k, h, l), -1.0)
+    lo = ops.select(near, lo, ops.fma(ratio, inverse, lo))
+    value = special_log(ops, x, _join_log(ops, k, h, lo), -1.0)
     return ops.select(ops.equal(x, ops.f(0.0)), x, value)
 
 
@@ -142,15 +142,15 @@ def _log_twice(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     t_low = ops.add(t_low, ops.fma(c, ops.f(TWO_THIRDS_LOW[ops.bits]), ops.mul(c_low, third)))
     rest = ops.mul(ops.mul(c, z), ops.horner(z, POW[ops.bits]))
     # Largest first: k ln2, 2 s, t, rest.
-    h, l = ops.two_sum(ops.mul(k, ops.f(LN2_HIGH[ops.bits])), ops.add(s, s))
+    h, lo = ops.two_sum(ops.mul(k, ops.f(LN2_HIGH[ops.bits])), ops.add(s, s))
     h, e = ops.two_sum(h, t)
     # ln2's own low part is LN2_LOW to a float's precision: enough beside a high part of 16 or 40
     # bits.
     low, low_error = ops.two_product(k, ops.f(LN2_LOW[ops.bits]))
     h, e2 = ops.two_sum(h, low)
     tail = ops.add(ops.add(t_low, rest), ops.fma(ops.f(2.0), s_low, low_error))
-    l = ops.add(ops.add(l, e), ops.add(e2, tail))
-    return ops.fast_two_sum(h, l)
+    lo = ops.add(ops.add(lo, e), ops.add(e2, tail))
+    return ops.fast_two_sum(h, lo)
 
 
 def emit_pow(ops: Ops, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -158,13 +158,13 @@ def emit_pow(ops: Ops, x: SSAValue, y: SSAValue) -> SSAValue:
     bits = ops.bits
     zero, one, infinity, nan = (ops.f(v) for v in (0.0, 1.0, INFINITY, float("nan")))
     magnitude = ops.abs(x)
-    h, l = _log_twice(ops, magnitude)
+    h, lo = _log_twice(ops, magnitude)
     is_zero, is_infinite = ops.equal(magnitude, zero), ops.equal(magnitude, infinity)
     h = ops.select(is_zero, ops.f(-INFINITY), ops.select(is_infinite, infinity, h))
-    l = ops.select(is_zero, zero, ops.select(is_infinite, zero, l))
+    lo = ops.select(is_zero, zero, ops.select(is_infinite, zero, lo))
     # y log|x| in two parts, held where exp is 0 or inf anyway.
     p, p_low = ops.two_product(y, h)
-    p_low = ops.fma(y, l, p_low)
+    p_low = ops.fma(y, lo, p_low)
     limit = ops.f(_POW_RANGE[bits])
     beyond = ops.less(limit, ops.abs(p))
     p = ops.select(beyond, ops.copysign(limit, p), p)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from itertools import pairwise
 from typing import Any
 
 import llvmlite.binding as binding
@@ -197,7 +198,7 @@ def run_cpu(
             function = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address(each["name"]))
             total = eval(each["grid"], formulas, names)
             cuts = [total * i // chunks for i in range(chunks + 1)]
-            for begin, end in zip(cuts, cuts[1:]):
+            for begin, end in pairwise(cuts):
                 function(*arguments, begin, end)
 
     steps(out.manifest["steps"])

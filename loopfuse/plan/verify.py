@@ -46,7 +46,7 @@ from loopfuse.plan.verify_events import (
 )
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
-from loopfuse.plan.verify_reductions import check_reduction
+from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
 from loopfuse.plan.verify_values import Different, match_value
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
@@ -125,19 +125,21 @@ class _Checker:
             for name in self.accesses.writes
             if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
         }
-        reductions: dict[str, None] = {}
+        reductions: dict[str, Reader | None] = {}
         for name in self.accesses.reads:
             if name not in ordered:
                 ask(lambda name=name: self._reads(name, reductions))
-        for array in reductions:
-            problem = ask(lambda array=array: check_reduction(self.accesses, array))
-            self.questions += 1
-            if problem is not None:
-                self.wrong.append(problem)
         done = {self.events.buffers[name].array for name in ordered}
         for array in self.program.arrays.values():
             if array.is_argument and array.name not in done:
-                ask(lambda name=array.name: self._results(name))
+                ask(lambda name=array.name: self._results(name, reductions))
+        for array, end in reductions.items():
+            problem = ask(
+                lambda array=array, end=end: check_reduction(self.accesses, self.deps, array, end)
+            )
+            self.questions += 1
+            if problem is not None:
+                self.wrong.append(problem)
 
     def _fail(self, message: str, example: Any) -> None:
         """Note that the relation `example` should have been empty."""
@@ -320,7 +322,7 @@ class _Checker:
         values = self._values_at(copied.buffer)[copied.name]
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
 
-    def _reads(self, buffer: str, reductions: dict[str, None]) -> None:
+    def _reads(self, buffer: str, reductions: dict[str, Reader | None]) -> None:
         wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
         if not wanted:
             return
@@ -331,16 +333,14 @@ class _Checker:
                 missing = value.subtract(union(found[read.name], value))
                 if missing.is_empty():
                     continue
-                array = read.array
-                if any(s.kind == "update" and s.target.array == array for s in
-                       self.program.statements):  # fmt: skip
-                    reductions[array] = None
+                if reductions_into(self.program.statements, read.array):
+                    reductions[read.array] = None  # perhaps only the order differs
                     break
                 self._fail(f"{read.what} does not find", missing)
 
     # ------------------------------------------------- 3: results, 5: bounds
 
-    def _results(self, array: str) -> None:
+    def _results(self, array: str, reductions: dict[str, Reader | None]) -> None:
         """What the caller finds in `array`: written last by whom the program says."""
         names = [b.name for b in self.tree.buffers if b.argument and b.array == array]
         written = [write for name in names for write in self.accesses.writes.get(name, [])]
@@ -353,16 +353,27 @@ class _Checker:
             relation.reverse().set_tuple_name(isl.IN, "@end").intersect_params(self.program.context)
             for relation in live.values()
         ]
-        touched = union([write.cell.range().identity() for write in written], None)
         kept = union([each.domain().identity() for each in expected], None)
-        if touched is not None:
-            touched = touched.set_tuple_name(isl.IN, "@end").domain()
-            extra = touched if kept is None else touched.subtract(kept.domain())
-            if not extra.is_empty():
-                self._fail(f"{array} is written where the program does not", extra.identity())
+        for write in written:
+            touched = write.cell.range().set_tuple_name("@end").identity()
+            extra = touched if kept is None else touched.subtract(kept)
+            if extra.is_empty():
+                continue
+            if array not in reductions:
+                self._fail(f"{array} is written where the program does not", extra)
+                return
+            # A reduction may write back what it found, where it has nothing to add.
+            expected.append(extra.set_tuple_name(isl.OUT, f"@{array}"))
+            kept = extra if kept is None else kept.union(extra)
         if kept is None:
             return
         cell = kept.set_tuple_name(isl.OUT, names[0])
+        if array in reductions:
+            element = cell.set_tuple_name(isl.OUT, array)
+            reductions[array] = Reader(
+                "@end", names[0], cell, self._at_the_end(cell), element, tuple(expected), array
+            )
+            return
         flow = [each.reverse() for each in self._last_of_all(written, cell)]
         by_name = {write.leaf.name: write for write in written}
         found = [
@@ -382,11 +393,18 @@ class _Checker:
             return [writes[0].cell.apply_range(cell.reverse())]  # the only write there
         if not writes:
             return []
-        elements = cell.domain().reset_tuple_id()
-        last = (1 << 20, *([0] * self.events.depth))
-        end = isl.schedule_of(elements.get_space(), last, elements).set_tuple_name(isl.IN, "@end")
         sources = [(write.leaf, write.cell, WRITE) for write in writes]
-        return [pairs for _, pairs in self.events.last_before(cell, end, last, sources)]
+        end = self._at_the_end(cell)
+        return [p for _, p in self.events.last_before(cell, end, self._end_time(), sources)]
+
+    def _end_time(self) -> tuple[int, ...]:
+        return (1 << 20, *([0] * self.events.depth))
+
+    def _at_the_end(self, cell: Any) -> Any:
+        """{ @end -> time }: after everything else."""
+        elements = cell.domain().reset_tuple_id()
+        end = isl.schedule_of(elements.get_space(), self._end_time(), elements)
+        return end.set_tuple_name(isl.IN, "@end")
 
     def _bounds(self, name: str) -> None:
         """Accesses of a workspace stay inside it. (Those of an argument are the program's own.)"""

@@ -1,33 +1,64 @@
 """A reduction whose order changed: does every update still count exactly once?
 
-An accumulator's value is taken as the set of update instances that went into it. A neutral
-element starts an empty set, an update adds itself, a Fold adds what the other accumulator holds, a
-Combine adds what the copies of the other threads hold, a Copy moves a set. What a reader finds is
-then a relation { reader -> update }, which must be one-to-one along the way and equal to what the
-program asks for: all updates of the element it reads.
+An accumulator's value is taken as the set of what went into it. A neutral element starts an empty
+set, an update adds itself, a Fold adds what the other accumulator holds, a Combine adds what the
+copies of the other threads hold, a Copy moves a set, any other write starts a set of its own
+value, and a caller's array starts with what it held. From each reader the contributions are
+followed backwards: { update's leaf -> reader }, through every Fold, Combine and Copy. No
+contribution may arrive by two ways, and those that arrive must be the ones that the program asks
+for: all updates of the element read, and what the first of them found there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter
+from loopfuse.lang.semantics import neutral
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold
 from loopfuse.plan.verify_events import READ, WRITE, Accesses, Leaf, Read, Undecided, Write
 from loopfuse.poly import isl
-from loopfuse.poly.model import Statement
+from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly.model import Dependences, Statement
+
+INITIAL = "@initial"
+"""The name of what the caller's array held, among contributions."""
+
+UNDEFINED = "@undefined"
+"""The name of what a Combine leaves in all copies but the first."""
 
 
-def check_reduction(accesses: Accesses, array: str) -> str | None:
-    """What is wrong with the reduction into the scalar `array`; None if nothing is."""
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Something that reads a result: { name -> cell }, when, and { name -> array element }.
+    `wanted` are the values that the dependences name: { name -> value }."""
+
+    name: str
+    buffer: str
+    cell: Any
+    when: Any
+    element: Any
+    wanted: tuple[Any, ...]
+    what: str
+
+
+def reductions_into(statements: Sequence[Statement], array: str) -> list[Statement]:
+    """The updates of reductions into `array`."""
+    return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
+
+
+def check_reduction(
+    accesses: Accesses, deps: Dependences, array: str, end: Reader | None
+) -> str | None:
+    """What is wrong with the reduction into `array`; None if nothing is. `end` is the caller."""
     program = accesses.events.program
-    updates = [s for s in program.statements if s.target.array == array and s.kind == "update"]
-    inits = [s for s in program.statements if s.target.array == array and s.kind == "init"]
-    others = [s for s in program.statements if s.target.array == array]
-    if len(updates) != 1 or len(inits) != 1 or len(others) != 2:
+    updates = reductions_into(program.statements, array)
+    if len(updates) != 1:
         raise Undecided(f"{array} is written by more than one reduction")
-    return _Reduction(accesses, updates[0], inits[0]).check()
+    return _Reduction(accesses, deps, updates[0]).check(end)
 
 
 class _Wrong(Exception):
@@ -35,48 +66,63 @@ class _Wrong(Exception):
 
 
 class _Reduction:
-    def __init__(self, accesses: Accesses, update: Statement, init: Statement) -> None:
-        self.accesses, self.events = accesses, accesses.events
-        self.update, self.init = update, init
-        self.array = update.target.array
+    def __init__(self, accesses: Accesses, deps: Dependences, update: Statement) -> None:
+        self.accesses, self.events, self.deps = accesses, accesses.events, deps
+        self.program = accesses.events.program
+        self.update, self.array = update, update.target.array
+        self.neutral = repr(neutral(update.reduction, update.target.dtype))
+        self.writers = [s for s in self.program.statements if s.target.array == self.array]
         self.buffers = self._accumulators()
-        self.totals: dict[str, Any | None] = {}
         # Per buffer: all its writes { leaf -> cell }, when, and those that start a new set.
         self.cells: dict[str, Any] = {}
         self.whens: dict[str, Any] = {}
         self.resets: dict[str, Any] = {}
-        self.adding: dict[str, list[tuple[Write, str]]] = {}
+        self.kinds: dict[str, tuple[Write, str]] = {}  # by leaf
+        self.takers: dict[str, list[Any]] = {}
 
-    def check(self) -> str | None:
+    def check(self, end: Reader | None) -> str | None:
         try:
+            self._check_order()
             for buffer in sorted(self.buffers):
                 self._collect(buffer)
+            self._check_updates()
             for reads in self.accesses.reads.values():
                 for read in reads:
-                    if read.array == self.array:
-                        self._check_read(read)
-            for buffer in sorted(self.buffers):
-                for write, kind in self.adding[buffer]:
-                    if kind in ("update", "fold", "combine"):
-                        self._check_started(write.cell, self.events.when(write.leaf, WRITE), buffer)
+                    if (
+                        read.array == self.array
+                        and read.statement is not self.update
+                        and read.buffer in self.buffers
+                    ):
+                        self._check_reader(self._reader(read))
+            if end is not None:
+                self._check_reader(end)
         except _Wrong as error:
             return str(error)
         return None
+
+    def _check_order(self) -> None:
+        """All other writes of an element come before its updates, all reads after them."""
+        others = {s.id for s in self.writers if s is not self.update}
+        for each in self.deps.all:
+            if each.array == self.array and self.update.id in (each.source, each.sink):
+                early = each.kind == "anti" and each.source not in (self.update.id, *others)
+                late = each.kind == "output" and each.sink in others
+                if early or late:
+                    raise Undecided(f"{self.array} is read or written between updates")
 
     # ------------------------------------------------------------------------- storage
 
     def _accumulators(self) -> set[str]:
         """The buffers that hold partial results of this reduction."""
+        writes = [w for each in self.accesses.writes.values() for w in each]
         found = {
             write.load.array
-            for writes in self.accesses.writes.values()
             for write in writes
             if isinstance(write.leaf.node, Compute) and write.leaf.node.statement == self.update.id
         }
         while True:
             more = {
                 write.load.array
-                for writes in self.accesses.writes.values()
                 for write in writes
                 if (read := self.accesses.moved.get(write.leaf.name)) and read.buffer in found
             }
@@ -89,12 +135,11 @@ class _Reduction:
         match leaf.node:
             case Compute(statement=name) if name == self.update.id:
                 return "update"
-            case Compute(statement=name) if name == self.init.id:
-                return "reset"
-            case Copy(value=Const() as value):
-                start = self.init.value
-                same = isinstance(start, Const) and repr(start.value) == repr(value.value)
-                return "reset" if same and start.dtype is value.dtype else "foreign"
+            case Compute(statement=name):
+                other = self.program.statement(name)
+                return "reset" if other.kind == "init" and other in self.writers else "start"
+            case Copy(value=Const(value=value)):
+                return "reset" if repr(value) == self.neutral else "start"
             case Copy():
                 return "move"
             case Fold(op=op) if op == self.update.reduction:
@@ -102,42 +147,26 @@ class _Reduction:
             case Combine(op=op) if op == self.update.reduction:
                 return "combine"
             case _:
-                return "foreign"
+                return "start"
 
     def _collect(self, buffer: str) -> None:
         cells: list[Any] = []
         whens: list[Any] = []
         resets: list[Any] = []
-        self.adding[buffer] = []
         for write in self.accesses.writes.get(buffer, []):
             kind = self._kind(write.leaf)
             cells.append(write.cell)
             whens.append(self.events.when(write.leaf, WRITE))
-            self.adding[buffer].append((write, kind))
+            self.kinds[write.leaf.name] = (write, kind)
             if kind == "combine":
                 # Only the first copy is defined afterwards.
-                first = self._first_of(write.leaf)
-                resets.append(write.cell.subtract_domain(first))
-            elif kind in ("reset", "move", "foreign"):
+                resets.append(write.cell.subtract_domain(self._first_of(write.leaf)))
+            elif kind in ("reset", "move", "start"):
                 resets.append(write.cell)
-            if kind == "update":
-                self._check_update(write)
-        self.cells[buffer] = isl.union_of(cells)
-        self.whens[buffer] = isl.union_of(whens)
+        self.cells[buffer], self.whens[buffer] = isl.union_of(cells), isl.union_of(whens)
         resets = [each for each in resets if not each.is_empty()]
-        if not resets:
-            raise _Wrong(f"nothing sets {buffer} to the neutral element of {self.update.id}")
-        self.resets[buffer] = isl.union_of(resets)
-
-    def _check_update(self, write: Write) -> None:
-        own = [
-            read
-            for reads in self.accesses.reads.values()
-            for read in reads
-            if read.leaf is write.leaf and read.array == self.array
-        ]
-        if len(own) != 1 or own[0].load != write.load:
-            raise Undecided(f"{self.update.id} does not update the accumulator it reads")
+        empty = self.cells[buffer].subtract(self.cells[buffer])
+        self.resets[buffer] = isl.union_of(resets) if resets else empty
 
     def _first_of(self, leaf: Leaf) -> Any:
         """The instances of a Combine that run on the first of its threads."""
@@ -148,6 +177,28 @@ class _Reduction:
             condition = Binary("and", condition, Compare("eq", Iter(var), zero), DType.BOOL)
         return leaf.points.intersect(leaf.reader.condition(condition)).set_tuple_name(leaf.name)
 
+    def _check_updates(self) -> None:
+        """Each update reads the accumulator it writes, and runs once; all that add to an
+        accumulator find a set in it."""
+        instances: list[Any] = []
+        for write, kind in self.kinds.values():
+            if kind in ("update", "fold", "combine"):
+                when = self.events.when(write.leaf, WRITE)
+                self._unstarted(write.cell, when, write.load.array)
+            if kind != "update":
+                continue
+            instances.append(write.value)
+            own = [
+                read
+                for reads in self.accesses.reads.values()
+                for read in reads
+                if read.leaf is write.leaf and read.array == self.array
+            ]
+            if len(own) != 1 or own[0].load != write.load:
+                raise Undecided(f"{self.update.id} does not update the accumulator it reads")
+        if not isl.union_of(instances).is_injective():
+            raise _Wrong(f"an instance of {self.update.id} runs twice")
+
     # ------------------------------------------------------------------------- sets
 
     def _earlier(self, cell: Any, when: Any, buffer: str, writes: Any) -> Any:
@@ -155,112 +206,198 @@ class _Reduction:
         same = cell.apply_range(writes.reverse())
         return same.intersect(when.lex_gt_union_map(self.whens[buffer]))
 
-    def _reach(self, cell: Any, when: Any, buffer: str) -> Any:
-        """{ event -> write }: those writes whose set is still in the event's cell."""
+    def _unstarted(self, cell: Any, when: Any, buffer: str) -> Any | None:
+        """The part of { event -> cell } where nothing started the set: only where the caller's
+        array did."""
+        started = self._earlier(
+            isl.union_of([cell]), isl.union_of([when]), buffer, self.resets[buffer]
+        )
+        rest = cell
+        for each in isl.maps_of(started):
+            rest = rest.subtract_domain(each.domain())
+        if rest.is_empty():
+            return None
+        about = self.events.buffers[buffer]
+        if about.argument and about.array == self.array:
+            return rest
+        raise _Wrong(f"{buffer} is used for {self.update.id} before it is set to neutral")
+
+    def _reach(self, cell: Any, when: Any, buffer: str) -> list[Any]:
+        """{ write -> event } maps: the writes whose set is still in the event's cell."""
         cell, when = isl.union_of([cell]), isl.union_of([when])
         every = self._earlier(cell, when, buffer, self.cells[buffer])
-        resets = self._earlier(cell, when, buffer, self.resets[buffer])
-        gone = self._earlier(self.resets[buffer], self.whens[buffer], buffer, self.cells[buffer])
-        return every.subtract(resets.apply_range(gone))
+        if not self.resets[buffer].is_empty():
+            resets = self._earlier(cell, when, buffer, self.resets[buffer])
+            gone = self._earlier(
+                self.resets[buffer], self.whens[buffer], buffer, self.cells[buffer]
+            )
+            every = every.subtract(resets.apply_range(gone))
+        return [each.reverse() for each in isl.maps_of(every) if not each.is_empty()]
 
-    def _check_started(self, cell: Any, when: Any, buffer: str) -> None:
-        cell, when = isl.union_of([cell]), isl.union_of([when])
-        started = self._earlier(cell, when, buffer, self.resets[buffer]).domain()
-        if not cell.domain().is_subset(started):
-            raise _Wrong(f"{buffer} is used for {self.update.id} before it is set to neutral")
+    def _taken_by(self, read: Read) -> list[Any]:
+        """`_reach` of a Fold's, Combine's or Copy's read, kept for all who ask; and the initial
+        value, as { @initial[cell] -> read }."""
+        if read.name not in self.takers:
+            when = self.events.when(read.leaf, READ, read.name)
+            self.takers[read.name] = self._contents(read.cell, when, read.buffer)
+        return self.takers[read.name]
 
-    def _total(self, read: Read) -> Any:
-        """{ read -> update }: what a reader of an accumulator finds; each update once."""
-        if read.name in self.totals:
-            total = self.totals[read.name]
-            if total is None:
-                raise Undecided(f"partial results go in a circle through {read.buffer}")
-            return total
-        self.totals[read.name] = None
-        when = self.events.when(read.leaf, READ, read.name)
-        self._check_started(read.cell, when, read.buffer)
-        reach = self._reach(read.cell, when, read.buffer)
-        reached = {isl.range_name(each) for each in isl.maps_of(reach)}
-        added: list[Any] = []
-        for write, kind in self.adding[read.buffer]:
-            if write.leaf.name in reached:
-                added += self._added(write, kind)
-        if not added:
-            self.totals[read.name] = total = reach.subtract(reach)
-            return total
-        adds = isl.union_of(added)
-        found = reach.range_map().apply_range(adds)
-        paths = reach.domain_map().range_product(found)
-        if not paths.is_injective():
-            raise _Wrong(f"an update of {self.update.id} is counted twice in {read.buffer}")
-        # Simplified once, as every set that this one goes into is made of it.
-        total = reach.apply_range(adds).compute_divs().coalesce()
-        self.totals[read.name] = total
-        return total
+    def _contents(self, cell: Any, when: Any, buffer: str) -> list[Any]:
+        contents = self._reach(cell, when, buffer)
+        initial = self._unstarted(cell, when, buffer)
+        if initial is not None:
+            contents.append(initial.set_tuple_name(isl.OUT, INITIAL).reverse())
+        return contents
 
-    def _added(self, write: Write, kind: str) -> list[Any]:
-        """{ writing leaf -> update }: what the write adds (or starts with)."""
-        match kind:
-            case "update":
-                return [write.value]
-            case "reset":
-                return []
-            case "foreign":
-                return [write.leaf.relation([], "@foreign")]
-            case _:
-                pass
-        read = self.accesses.moved[write.leaf.name]
-        if read.buffer not in self.buffers:
-            return [write.leaf.relation([], "@foreign")]
-        maps = [
-            each.set_tuple_name(isl.IN, write.leaf.name)
-            for each in isl.maps_of(self._total(read))
-        ]
-        return self._gathered(write.leaf, maps) if kind == "combine" else maps
+    def _arrivals(self, reader: Reader) -> dict[str, Any]:
+        """By leaf (or INITIAL): { leaf -> reader }, what its sets consist of."""
+        found: dict[str, Any] = {}
+        contents = self._contents(reader.cell, reader.when, reader.buffer)
+        self._follow(contents, found, frozenset())
+        return found
 
-    def _gathered(self, leaf: Leaf, maps: list[Any]) -> list[Any]:
-        """before: { combine[i, t] -> updates that thread t holds }
-        after: { combine[i, 0] -> updates that threads t > 0 hold }, { combine[i, t > 0] -> lost }.
+    def _follow(
+        self, contents: list[Any], found: dict[str, Any], path: frozenset[str]
+    ) -> None:
+        """Sort { write -> reader } maps into `found`, those of moves after following them."""
+        for each in contents:
+            name = isl.domain_name(each)
+            write, kind = self.kinds.get(name, (None, "start"))
+            if kind in ("update", "start"):
+                self._arrive(name, each, found)
+            if write is not None and kind == "combine":
+                lost = each.subtract_domain(self._first_of(write.leaf))
+                if not lost.is_empty():
+                    self._arrive(UNDEFINED, lost, found)
+            if write is None or kind in ("update", "start", "reset"):
+                continue
+            if name in path:
+                raise Undecided(f"partial results go in a circle through {write.load.array}")
+            read = self.accesses.moved[name]
+            if read.buffer not in self.buffers:
+                raise _Wrong(f"{read.buffer} holds no part of {self.update.id}")
+            entering = self._entering(write.leaf, read, kind)  # { read -> write }
+            inner: list[Any] = []
+            for taken in self._taken_by(read):
+                step = entering.apply_range(each)
+                if not taken.is_single_valued():
+                    self._check_once(taken, step)
+                inner.append(taken.apply_range(step))
+            self._follow([i for i in inner if not i.is_empty()], found, path | {name})
+
+    def _arrive(self, name: str, each: Any, found: dict[str, Any]) -> None:
+        if name not in found:
+            found[name] = each
+            return
+        if not found[name].intersect(each).is_empty():
+            raise _Wrong(f"an update of {self.update.id} is counted twice")
+        found[name] = found[name].union(each)
+
+    def _check_once(self, taken: Any, step: Any) -> None:
+        """{ write -> read } and { read -> reader }: one way from a write to a reader?"""
+        ways = taken.apply_range(step.domain_map().reverse())  # { write -> [read -> reader] }
+        both = ways.reverse().range_product(step.range_map())
+        if not both.is_injective():
+            raise _Wrong(f"an update of {self.update.id} is counted twice")
+
+    def _entering(self, leaf: Leaf, read: Read, kind: str) -> Any:
+        """{ read -> write }: into which instances of the leaf's write its reads go.
+
+        For a Combine, each thread's own copy stays in its cell (its write keeps the set); those
+        of the other threads enter the first.
         """
+        if kind != "combine":
+            return leaf.relation([Iter(name) for name in leaf.names], leaf.name).set_tuple_name(
+                isl.IN, read.name
+            )
         assert isinstance(leaf.node, Combine)
-        first = self._first_of(leaf)
-        others = leaf.points.set_tuple_name(leaf.name).subtract(first)
         meet = [
-            Const(0, DType.I64) if name in leaf.node.over else Iter(name)
-            for name in leaf.names
+            Const(0, DType.I64) if name in leaf.node.over else Iter(name) for name in leaf.names
         ]
-        to_first = leaf.relation(meet, leaf.name).intersect_domain(others)
-        out = [to_first.reverse().apply_range(each) for each in maps]
-        if maps:
-            held = isl.union_of(maps).intersect_domain(isl.union_of([to_first]).domain())
-            if not isl.union_of([to_first]).range_product(held).is_injective():
-                raise _Wrong(f"two threads hold the same update of {self.update.id}")
-        lost = leaf.relation([], "@foreign").intersect_domain(others)
-        return [each for each in [*out, lost] if not each.is_empty()]
+        to_first = leaf.relation(meet, leaf.name).subtract_domain(self._first_of(leaf))
+        return to_first.set_tuple_name(isl.IN, read.name)
 
     # ------------------------------------------------------------------------- the proof
 
-    def _check_read(self, read: Read) -> None:
-        """A statement's read of the accumulator finds all updates of the element it names."""
+    def _reader(self, read: Read) -> Reader:
         statement = read.statement
-        assert statement is not None and isinstance(read.leaf.node, Compute)
-        if statement is self.update:
-            return  # checked where the sets are followed
-        if read.buffer not in self.buffers:
-            raise _Wrong(f"{read.what} reads no accumulator")
-        own = {loop.iterator for loop in self.update.loops if loop.reduction}
-        if own & set(statement.iterators):
-            raise Undecided(f"{statement.id} reads {self.array} before it is complete")
-        sources = {isl.range_name(each) for each in read.wanted}
-        if not sources <= {self.update.id, self.init.id}:
-            raise Undecided(f"{statement.id} may read {self.array} before it is set")
-        instance = read.leaf.relation(read.leaf.node.iteration, statement.id)
-        element = dict(statement.reads[read.number].parts)[self.array]
-        writer = dict(self.update.write.parts)[self.array]
-        required = instance.set_tuple_name(isl.IN, read.name).apply_range(element)
-        required = isl.union_of([required.apply_range(writer.reverse())])
-        total = self._total(read)
-        if not required.is_subset(total):
-            raise _Wrong(f"{read.what} misses an update of {self.update.id}")
-        if not total.is_subset(required):
-            raise _Wrong(f"{read.what} finds more than the updates of {self.update.id}")
+        assert statement is not None
+        instance = self.accesses.instances[read.leaf.name].set_tuple_name(isl.IN, read.name)
+        element = instance.apply_range(dict(statement.reads[read.number].parts)[self.array])
+        when = self.events.when(read.leaf, READ, read.name)
+        return Reader(read.name, read.buffer, read.cell, when, element, read.wanted, read.what)
+
+    def _check_reader(self, reader: Reader) -> None:
+        """What arrives at the reader is what the program asks for, no less and no more."""
+        required = self._required(reader)
+        arrived = self._arrivals(reader)
+        for name in {*required, *arrived}:
+            want, have = required.get(name), arrived.get(name)
+            if want is None and have is not None and not have.is_empty():
+                raise _Wrong(f"{reader.what} finds what is no part of {self.update.id}")
+            if want is None or want.is_empty():
+                continue
+            if have is None or not want.is_subset(have):
+                raise _Wrong(f"{reader.what} misses an update of {self.update.id}")
+            if not have.is_subset(want):
+                raise _Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
+
+    def _required(self, reader: Reader) -> dict[str, Any]:
+        """By leaf (or INITIAL): { leaf -> reader }, what the sets should consist of."""
+        values: dict[str, Any] = {}  # by statement: { instance -> reader }
+
+        def need(name: str, relation: Any) -> None:
+            values[name] = values[name].union(relation) if name in values else relation
+
+        for wanted in reader.wanted:
+            source = isl.range_name(wanted)
+            if source != self.update.id:
+                need(source, wanted.reverse())
+                continue
+            element = reader.element.intersect_domain(wanted.domain())  # { reader -> element }
+            written = dict(self.update.write.parts)[self.array]  # { update -> element }
+            need(source, written.apply_range(element.reverse()))
+            for seed, relation in self._seeds(written):
+                need(seed, relation.apply_range(element.reverse()))
+        required: dict[str, Any] = {}
+        for name, relation in values.items():
+            if name == f"@{self.array}":
+                initial = relation.set_tuple_name(isl.IN, INITIAL)
+                required[INITIAL] = initial
+                continue
+            leaves = [n for n, (_, kind) in self.kinds.items() if kind in ("update", "start")]
+            leaves = [n for n in leaves if self._runs(n, name)]
+            if any(s.id == name and s.kind == "init" for s in self.writers):
+                continue  # the neutral element
+            run = None
+            for leaf in leaves:
+                instance = self.accesses.instances[leaf]
+                required[leaf] = instance.apply_range(relation)
+                run = instance.range() if run is None else run.union(instance.range())
+            needed = relation.domain().intersect_params(self.program.context)
+            if run is None or not needed.is_subset(run):
+                raise _Wrong(f"{reader.what} misses an instance of {name}")
+        return required
+
+    def _runs(self, leaf: str, statement: str) -> bool:
+        instance = self.accesses.instances.get(leaf)
+        return instance is not None and isl.range_name(instance) == statement
+
+    def _seeds(self, written: Any) -> list[tuple[str, Any]]:
+        """What the first update of an element finds there: (source, { value -> element })."""
+        update = self.update
+        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        sources, rest = flow_of_read(self.program, self.deps, update.id, number)
+        seeds = [
+            (name, relation.apply_range(written))
+            for name, relation in sources.items()
+            if name != update.id
+        ]
+        rest = rest.intersect_params(self.program.context)
+        if not rest.is_empty():
+            first = written.intersect_domain(rest).range()
+            initial = first.identity().set_tuple_name(isl.IN, f"@{self.array}")
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is reduced into without being set")
+            seeds.append((f"@{self.array}", initial))
+        return seeds

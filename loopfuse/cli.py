@@ -116,7 +116,24 @@ def _gather(flags: dict[str, Any]) -> Common:
     return common
 
 
+class _ClosedPipe(Exception):
+    """The reader of standard output went away, as `head` does."""
+
+
+class _Group(click.Group):
+    """click ends with 1 when the reader of a pipe goes away; for us that is no error."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            raise _ClosedPipe from None
+
+
 @click.group(
+    cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     epilog="Start with: loopfuse run examples/unsharp.lf img=sample:camera amount=1.5",
 )
@@ -278,7 +295,6 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         result = cli.main(args=arguments, prog_name="loopfuse", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -287,8 +303,8 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except BrokenPipeError:
-        _close_output()  # the reader went away, as `head` does: no error
+    except _ClosedPipe:
+        _close_output()
         return 0
     except KeyboardInterrupt:
         return 130

@@ -145,27 +145,41 @@ def _clip(names: tuple[str, ...], width: int) -> str:
     return text if len(text) <= width else text[: max(1, width - 3)].rstrip(", ") + "..."
 
 
-def _runs(report: Report) -> list[tuple[list[LoopInfo], KernelInfo | None]]:
-    """The loops in text order, cut where the kernel that runs them changes."""
+def kernels_of(report: Report, loop: LoopInfo) -> tuple[KernelInfo, ...]:
+    """The launched kernels that run `loop`, or a part of it."""
+    return tuple(
+        kernel
+        for kernel in report.kernels
+        if any(name == loop.id or name.startswith(loop.id + ".") for name in kernel.loops)
+    )
 
-    def owner(loop: LoopInfo) -> KernelInfo | None:
-        for kernel in report.kernels:
-            if any(name == loop.id or name.startswith(loop.id + ".") for name in kernel.loops):
-                return kernel
-        return None
 
-    runs: list[tuple[list[LoopInfo], KernelInfo | None]] = []
+def _runs(report: Report) -> list[tuple[list[LoopInfo], tuple[KernelInfo, ...]]]:
+    """The loops in text order, cut where the kernels that run them change."""
+    runs: list[tuple[list[LoopInfo], tuple[KernelInfo, ...]]] = []
     for loop in report.loops:
-        kernel = owner(loop)
-        if runs and runs[-1][1] is kernel and kernel is not None:
+        kernels = kernels_of(report, loop)
+        if runs and runs[-1][1] == kernels and kernels:
             runs[-1][0].append(loop)
         else:
-            runs.append(([loop], kernel))
+            runs.append(([loop], kernels))
     return runs
 
 
-def _mark(kernel: KernelInfo) -> str:
-    return f"|>  {kernel.name}   {kernel.detail or kernel.strategy}"
+def _marks(kernels: tuple[KernelInfo, ...], rows: int, room: int) -> list[str]:
+    """What stands right of a run's rows: a bar, and the kernels' names around its middle. A
+    detail that would leave the page goes under its name; there may be more marks than rows."""
+    texts: list[str] = []
+    for kernel in kernels:
+        how = kernel.detail or kernel.strategy
+        mark = f"|>  {kernel.name}"
+        if len(mark) + 3 + len(how) <= room:
+            texts.append(f"{mark}   {how}")
+        else:
+            texts.append(mark)
+            texts += [f"|   {line}" for line in textwrap.wrap(how, max(12, room - 4))]
+    before = max(0, (rows - len(texts)) // 2)
+    return ["|"] * before + texts + ["|"] * (rows - before - len(texts))
 
 
 def _loops(report: Report) -> list[str]:
@@ -173,27 +187,27 @@ def _loops(report: Report) -> list[str]:
     if not report.loops:
         return []
     name_width = max(11, *(len(f"{loop.id} line {loop.line}") for loop in report.loops))
-    tail = max((len(_mark(kernel)) for kernel in report.kernels), default=0)
-    room = max(16, WIDTH - name_width - tail - 13)  # for what is written and what is read
+    tail = max((len(kernel.name) + 4 for kernel in report.kernels), default=0)
+    room = max(20, WIDTH - name_width - max(tail, 24) - 13)  # for what is written and read
     writes = {loop.id: _clip(loop.writes, min(20, room // 2)) for loop in report.loops}
     write_width = max(len(text) for text in writes.values())
     longest = max(len(", ".join(loop.reads)) for loop in report.loops)
     from_width = min(longest, room - write_width)
     lines: list[str] = []
-    for loops, kernel in _runs(report):
-        middle = (len(loops) - 1) // 2
-        for position, loop in enumerate(loops):
+    for loops, kernels in _runs(report):
+        left: list[str] = []
+        for loop in loops:
             name = f"{loop.id} line {loop.line}"
-            left = f"  {name:<{name_width}}  {writes[loop.id]:<{write_width}}"
             reads = _clip(loop.reads, from_width)
             reads = f"from {reads}" if reads else ""
-            left = f"{left}  {reads:<{from_width + 5}}  "
-            if kernel is None:
-                lines.append(left.rstrip())
-            elif position == middle:
-                lines.append(f"{left}{_mark(kernel)}".rstrip())
-            else:
-                lines.append(f"{left}|")
+            left.append(
+                f"  {name:<{name_width}}  {writes[loop.id]:<{write_width}}  "
+                f"{reads:<{from_width + 5}}  "
+            )
+        width = len(left[0])
+        marks = _marks(kernels, len(loops), WIDTH - width) if kernels else [""] * len(loops)
+        left += [" " * width] * (len(marks) - len(loops))
+        lines += [f"{one}{mark}".rstrip() for one, mark in zip(left, marks)]
     return lines
 
 
@@ -281,7 +295,9 @@ def _details(report: Report) -> list[str]:
             lines += _hang("  Uses      ", f"{kernel.name}: {', '.join(cost)}", 12)
         for reason in kernel.specialised:
             lines += _hang("  Depends   ", f"{kernel.name}: {reason}", 12)
-    for text in report.reassociated:
+    if report.reassociated:
+        names = ", ".join(report.reassociated)
+        text = f"{names}: reduced in another order (--no-reassociate keeps the program's)"
         lines += _hang("  Order     ", text, 12)
     for text in report.math_bounds:
         lines += _hang("  Bound     ", text, 12)

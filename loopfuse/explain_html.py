@@ -9,6 +9,7 @@ from html import escape
 from loopfuse.explain import (
     bytes_text,
     home_text,
+    kernels_of,
     launches_text,
     ratio_text,
     witness_text,
@@ -79,13 +80,7 @@ def _section(report: Report) -> str:
             str(loop.line),
             f"<code>{escape(', '.join(loop.writes))}</code>",
             f"<code>{escape(', '.join(loop.reads))}</code>",
-            escape(
-                ", ".join(
-                    kernel.name
-                    for kernel in report.kernels
-                    if any(n == loop.id or n.startswith(loop.id + ".") for n in kernel.loops)
-                )
-            ),
+            escape(", ".join(kernel.name for kernel in kernels_of(report, loop))),
         ]
         for loop in report.loops
     ]
@@ -109,7 +104,8 @@ def _section(report: Report) -> str:
         for kernel in report.kernels
         for name, home in kernel.homes
     ]
-    notes = [*report.reassociated, *report.math_bounds]
+    notes = [f"{name}: reduced in another order" for name in report.reassociated]
+    notes += report.math_bounds
     notes += [f"needs {text}" for text in report.preconditions]
     notes += [report.checked] if report.checked else []
     listed = "".join(f"<li>{escape(note)}</li>" for note in notes)

@@ -137,6 +137,26 @@ def test_loops_of_two_kernels_get_two_bars(unsharp: Report) -> None:
     assert marks == ["|>  unsharp_0   generic", "|>  unsharp_1   pointwise", "|"]
 
 
+def test_a_loop_of_two_launches_shows_both(unsharp: Report) -> None:
+    kernels = (
+        KernelInfo("sum_0_a", "generic", ("L1", "L2", "L3"), (), detail="partial results"),
+        KernelInfo("sum_0_b", "generic", ("L1", "L2", "L3"), (), detail="one block adds them"),
+    )
+    lines = render_summary(replace(unsharp, kernels=kernels)).splitlines()
+    marks = [line[line.index("|") :] for line in lines if "|" in line]
+    assert marks == ["|>  sum_0_a   partial results", "|>  sum_0_b   one block adds them", "|"]
+
+
+def test_a_long_detail_goes_under_its_name(unsharp: Report) -> None:
+    long = "generic, parallel over k, j, i, vectorised along i, two rows in flight"
+    one = KernelInfo("unsharp_0", "generic", ("L1", "L2", "L3"), (), detail=long)
+    lines = render_summary(replace(unsharp, kernels=(one,))).splitlines()
+    marks = [line[line.index("|") :] for line in lines if "|" in line]
+    assert marks[0] == "|>  unsharp_0"
+    assert " ".join(mark.removeprefix("|   ") for mark in marks[1:]) == long
+    assert max(map(len, lines)) <= 80
+
+
 def test_many_names_stay_in_the_page(unsharp: Report) -> None:
     many = tuple(f"array_number_{k}" for k in range(12))
     loops = tuple(replace(loop, reads=many, writes=many) for loop in unsharp.loops)

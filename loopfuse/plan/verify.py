@@ -46,7 +46,7 @@ from loopfuse.plan.verify_events import (
 )
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
-from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
+from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
 from loopfuse.plan.verify_values import Different, match_value
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
@@ -370,9 +370,8 @@ class _Checker:
         cell = kept.set_tuple_name(isl.OUT, names[0])
         if array in reductions:
             element = cell.set_tuple_name(isl.OUT, array)
-            reductions[array] = Reader(
-                "@end", names[0], cell, self._at_the_end(cell), element, tuple(expected), array
-            )
+            touch = Touch(cell, self._at_the_end(cell), self._end_time())
+            reductions[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
             return
         flow = [each.reverse() for each in self._last_of_all(written, cell)]
         by_name = {write.leaf.name: write for write in written}

@@ -137,6 +137,7 @@ class Events:
     written: set[str] = field(default_factory=set[str])
     context: Any = None
     has_lanes: bool = False
+    whens: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
@@ -304,14 +305,19 @@ class Events:
 
     def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:
         """{ leaf -> time } of a moment of the leaf; `name` renames the leaf's tuple."""
+        key = (leaf.name, moment)
+        if key not in self.whens:
+            self.whens[key] = self._when(leaf, moment)
+        return self.whens[key].set_tuple_name(isl.IN, name or leaf.name)
+
+    def _when(self, leaf: Leaf, moment: int) -> Any:
         times = self._padded(leaf.time, moment)
         values = [
             leaf.reader.constant(time) if isinstance(time, int) else leaf.reader.affine({time[0]: 1})
             for time in times
         ]
         # For any point of the space: what it is applied to has the leaf's instances only.
-        found = isl.relation_of(leaf.reader.space, values, "time")
-        return found.set_tuple_name(isl.IN, name or leaf.name)
+        return isl.relation_of(leaf.reader.space, values, "time")
 
     def last_before(
         self, sink: Any, when: Any, time: Time, sources: Sequence[tuple[Leaf, Any, int]]
@@ -505,6 +511,16 @@ def names_one_place(access: Access) -> bool:
     if access.exact:
         return True
     return len(access.parts) == 1 and bool(access.parts[0][1].is_single_valued())
+
+
+def compare_times(first: Time, second: Time) -> bool | None:
+    """Is `first` always before `second` (True), never (False), or does it depend (None)?"""
+    for one, other in zip(first, second, strict=True):
+        if not isinstance(one, int) or not isinstance(other, int):
+            return None
+        if one != other:
+            return one < other
+    return False
 
 
 def union(maps: Sequence[Any], like: Any | None) -> Any:

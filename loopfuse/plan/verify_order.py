@@ -11,7 +11,16 @@ from __future__ import annotations
 from typing import Any
 
 from loopfuse.plan.looptree import Global
-from loopfuse.plan.verify_events import READ, WRITE, Accesses, Leaf, Read, Write, names_one_place
+from loopfuse.plan.verify_events import (
+    READ,
+    WRITE,
+    Accesses,
+    Leaf,
+    Read,
+    Write,
+    compare_times,
+    names_one_place,
+)
 from loopfuse.poly import isl
 from loopfuse.poly.model import Dependence, Dependences
 
@@ -94,13 +103,11 @@ def _runs_forward(
 ) -> bool:
     """Does the source's moment come before the sink's, for all pairs of the dependence?"""
     (source, moment), (sink, later) = first, second
-    for one, other in zip(source.time, sink.time, strict=False):
-        if not isinstance(one, int) or not isinstance(other, int):
-            break
-        if one != other:
-            return one < other
+    events = accesses.events
+    order = compare_times(events.time_of(source, moment), events.time_of(sink, later))
+    if order is not None:
+        return order
     pairs = accesses.instances[source.name].apply_range(each.relation)
     pairs = pairs.apply_range(accesses.instances[sink.name].reverse())
-    events = accesses.events
     late = events.when(source, moment).lex_ge_map(events.when(sink, later))
     return bool(pairs.intersect(late).is_empty())

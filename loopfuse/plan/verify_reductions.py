@@ -19,7 +19,17 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold
-from loopfuse.plan.verify_events import READ, WRITE, Accesses, Leaf, Read, Undecided, Write
+from loopfuse.plan.verify_events import (
+    READ,
+    WRITE,
+    Accesses,
+    Leaf,
+    Read,
+    Time,
+    Undecided,
+    Write,
+    compare_times,
+)
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Dependences, Statement
@@ -32,14 +42,22 @@ UNDEFINED = "@undefined"
 
 
 @dataclass(frozen=True, slots=True)
+class Touch:
+    """Something that touches a cell: { event -> cell }, { event -> time }, and that time."""
+
+    cell: Any
+    when: Any
+    time: Time
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
-    """Something that reads a result: { name -> cell }, when, and { name -> array element }.
-    `wanted` are the values that the dependences name: { name -> value }."""
+    """Something that reads a result, named `name`, and its { name -> array element }. `wanted` are
+    the values that the dependences name: { name -> value }."""
 
     name: str
     buffer: str
-    cell: Any
-    when: Any
+    touch: Touch
     element: Any
     wanted: tuple[Any, ...]
     what: str
@@ -73,10 +91,10 @@ class _Reduction:
         self.neutral = repr(neutral(update.reduction, update.target.dtype))
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
         self.buffers = self._accumulators()
-        # Per buffer: all its writes { leaf -> cell }, when, and those that start a new set.
-        self.cells: dict[str, Any] = {}
-        self.whens: dict[str, Any] = {}
-        self.resets: dict[str, Any] = {}
+        # Per buffer: all its writes, and those that start a new set.
+        self.touches: dict[str, list[Touch]] = {}
+        self.resets: dict[str, list[Touch]] = {}
+        self.gone: dict[str, Any | None] = {}  # { reset -> earlier write to the cell }
         self.kinds: dict[str, tuple[Write, str]] = {}  # by leaf
         self.takers: dict[str, list[Any]] = {}
 
@@ -150,23 +168,27 @@ class _Reduction:
                 return "start"
 
     def _collect(self, buffer: str) -> None:
-        cells: list[Any] = []
-        whens: list[Any] = []
-        resets: list[Any] = []
+        touches: list[Touch] = []
+        resets: list[Touch] = []
         for write in self.accesses.writes.get(buffer, []):
             kind = self._kind(write.leaf)
-            cells.append(write.cell)
-            whens.append(self.events.when(write.leaf, WRITE))
+            touch = self._touch(write)
+            touches.append(touch)
             self.kinds[write.leaf.name] = (write, kind)
             if kind == "combine":
                 # Only the first copy is defined afterwards.
-                resets.append(write.cell.subtract_domain(self._first_of(write.leaf)))
+                others = write.cell.subtract_domain(self._first_of(write.leaf))
+                resets.append(Touch(others, touch.when, touch.time))
             elif kind in ("reset", "move", "start"):
-                resets.append(write.cell)
-        self.cells[buffer], self.whens[buffer] = isl.union_of(cells), isl.union_of(whens)
-        resets = [each for each in resets if not each.is_empty()]
-        empty = self.cells[buffer].subtract(self.cells[buffer])
-        self.resets[buffer] = isl.union_of(resets) if resets else empty
+                resets.append(touch)
+        self.touches[buffer] = touches
+        self.resets[buffer] = [each for each in resets if not each.cell.is_empty()]
+        gone = [e for reset in self.resets[buffer] for e in self._earlier(reset, touches)]
+        self.gone[buffer] = isl.union_of(gone) if gone else None
+
+    def _touch(self, write: Write) -> Touch:
+        when = self.events.when(write.leaf, WRITE)
+        return Touch(write.cell, when, self.events.time_of(write.leaf, WRITE))
 
     def _first_of(self, leaf: Leaf) -> Any:
         """The instances of a Combine that run on the first of its threads."""
@@ -183,8 +205,7 @@ class _Reduction:
         instances: list[Any] = []
         for write, kind in self.kinds.values():
             if kind in ("update", "fold", "combine"):
-                when = self.events.when(write.leaf, WRITE)
-                self._unstarted(write.cell, when, write.load.array)
+                self._unstarted(self._touch(write), write.load.array)
             if kind != "update":
                 continue
             instances.append(write.value)
@@ -201,19 +222,25 @@ class _Reduction:
 
     # ------------------------------------------------------------------------- sets
 
-    def _earlier(self, cell: Any, when: Any, buffer: str, writes: Any) -> Any:
-        """{ event -> write }: writes to the event's cell before the event."""
-        same = cell.apply_range(writes.reverse())
-        return same.intersect(when.lex_gt_union_map(self.whens[buffer]))
+    def _earlier(self, event: Touch, writes: list[Touch]) -> list[Any]:
+        """{ event -> write } maps: writes to the event's cell before the event."""
+        found: list[Any] = []
+        for write in writes:
+            order = compare_times(write.time, event.time)
+            if order is False:
+                continue
+            same = event.cell.apply_range(write.cell.reverse())
+            if order is None and not same.is_empty():
+                same = same.intersect(event.when.lex_gt_map(write.when))
+            if not same.is_empty():
+                found.append(same)
+        return found
 
-    def _unstarted(self, cell: Any, when: Any, buffer: str) -> Any | None:
+    def _unstarted(self, event: Touch, buffer: str) -> Any | None:
         """The part of { event -> cell } where nothing started the set: only where the caller's
         array did."""
-        started = self._earlier(
-            isl.union_of([cell]), isl.union_of([when]), buffer, self.resets[buffer]
-        )
-        rest = cell
-        for each in isl.maps_of(started):
+        rest = event.cell
+        for each in self._earlier(event, self.resets[buffer]):
             rest = rest.subtract_domain(each.domain())
         if rest.is_empty():
             return None
@@ -222,37 +249,38 @@ class _Reduction:
             return rest
         raise _Wrong(f"{buffer} is used for {self.update.id} before it is set to neutral")
 
-    def _reach(self, cell: Any, when: Any, buffer: str) -> list[Any]:
-        """{ write -> event } maps: the writes whose set is still in the event's cell."""
-        cell, when = isl.union_of([cell]), isl.union_of([when])
-        every = self._earlier(cell, when, buffer, self.cells[buffer])
-        if not self.resets[buffer].is_empty():
-            resets = self._earlier(cell, when, buffer, self.resets[buffer])
-            gone = self._earlier(
-                self.resets[buffer], self.whens[buffer], buffer, self.cells[buffer]
-            )
-            every = every.subtract(resets.apply_range(gone))
-        return [each.reverse() for each in isl.maps_of(every) if not each.is_empty()]
-
-    def _taken_by(self, read: Read) -> list[Any]:
-        """`_reach` of a Fold's, Combine's or Copy's read, kept for all who ask; and the initial
-        value, as { @initial[cell] -> read }."""
-        if read.name not in self.takers:
-            when = self.events.when(read.leaf, READ, read.name)
-            self.takers[read.name] = self._contents(read.cell, when, read.buffer)
-        return self.takers[read.name]
-
-    def _contents(self, cell: Any, when: Any, buffer: str) -> list[Any]:
-        contents = self._reach(cell, when, buffer)
-        initial = self._unstarted(cell, when, buffer)
+    def _contents(self, event: Touch, buffer: str) -> list[Any]:
+        """What is in the event's cell: { write -> event } for the writes whose set is still there,
+        and { @initial[cell] -> event }."""
+        contents: list[Any] = []
+        every = self._earlier(event, self.touches[buffer])
+        gone = self.gone[buffer]
+        if every and gone is not None:
+            resets = self._earlier(event, self.resets[buffer])
+            left = isl.union_of(every)
+            if resets:
+                left = left.subtract(isl.union_of(resets).apply_range(gone))
+            every = isl.maps_of(left)
+        contents = [each.reverse() for each in every if not each.is_empty()]
+        initial = self._unstarted(event, buffer)
         if initial is not None:
             contents.append(initial.set_tuple_name(isl.OUT, INITIAL).reverse())
         return contents
 
+    def _taken_by(self, read: Read) -> list[Any]:
+        """`_contents` of a Fold's, Combine's or Copy's read, kept for all who ask."""
+        if read.name not in self.takers:
+            self.takers[read.name] = self._contents(self._read_touch(read), read.buffer)
+        return self.takers[read.name]
+
+    def _read_touch(self, read: Read) -> Touch:
+        when = self.events.when(read.leaf, READ, read.name)
+        return Touch(read.cell, when, self.events.time_of(read.leaf, READ))
+
     def _arrivals(self, reader: Reader) -> dict[str, Any]:
         """By leaf (or INITIAL): { leaf -> reader }, what its sets consist of."""
         found: dict[str, Any] = {}
-        contents = self._contents(reader.cell, reader.when, reader.buffer)
+        contents = self._contents(reader.touch, reader.buffer)
         self._follow(contents, found, frozenset())
         return found
 
@@ -324,8 +352,8 @@ class _Reduction:
         assert statement is not None
         instance = self.accesses.instances[read.leaf.name].set_tuple_name(isl.IN, read.name)
         element = instance.apply_range(dict(statement.reads[read.number].parts)[self.array])
-        when = self.events.when(read.leaf, READ, read.name)
-        return Reader(read.name, read.buffer, read.cell, when, element, read.wanted, read.what)
+        touch = self._read_touch(read)
+        return Reader(read.name, read.buffer, touch, element, read.wanted, read.what)
 
     def _check_reader(self, reader: Reader) -> None:
         """What arrives at the reader is what the program asks for, no less and no more."""

@@ -1,4 +1,4 @@
-"""Expressions as upstream MLIR text, for `affine_text`."""
+"""Expressions as upstream MLIR text, for `affine`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from loopfuse.plan.looptree import (
 )
 
 
-def emit_fused(tree: LoopTree, kernel: nodes.Kernel, target: Target) -> str:
+def emit_fused(tree: LoopTree, kernel: nodes.Kernel) -> str:
     """The tree as plain `scf` loops over memrefs, one function a launch.
 
     Mapped, unrolled and vector loops become serial ones, and of a guard on alignment the general
@@ -38,7 +38,7 @@ def emit_fused(tree: LoopTree, kernel: nodes.Kernel, target: Target) -> str:
     form: its text is the module that is compiled.
     """
     if not _is_independent(tree):
-        return print_module(emit_module(tree, kernel, target))
+        return print_module(emit_module(tree, kernel, Target("sm_80") if tree.device == "gpu" else CPU))
     body = tuple(_unmap_host(node) for node in tree.body)
     return print_module(emit_module(replace(tree, device="cpu", body=body), kernel, CPU))
 

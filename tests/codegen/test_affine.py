@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
-from loopfuse.codegen.affine_text import emit_affine
-from loopfuse.codegen.fused import emit_fused
+from loopfuse.codegen.affine import emit_affine, emit_fused
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check
 
 from .test_lower import CHAIN, STENCIL, chain_gpu, stencil_cpu, sum_gpu
-from .trees import CPU, M, SM90, check_mlir
+from .trees import M, check_mlir
 
 ROOT = Path(__file__).parents[2]
 FILES = [*sorted((ROOT / "examples").glob("*.lf")), *sorted((ROOT / "tests" / "cases").glob("*.lf"))]
@@ -67,11 +66,11 @@ def test_upstream_lowers_and_runs_it() -> None:
 
 
 def test_the_fused_form_has_no_mapping() -> None:
-    text = emit_fused(chain_gpu(), CHAIN, SM90)
+    text = emit_fused(chain_gpu(), CHAIN)
     check_mlir(text)
     assert "gpu." not in text and "vector" not in text and text.count("scf.for") == 4
-    text = emit_fused(stencil_cpu(M.THREAD), STENCIL, CPU)
+    text = emit_fused(stencil_cpu(M.THREAD), STENCIL)
     check_mlir(text)
     assert text.count("scf.for") == 3
     tr, k = sum_gpu()
-    check_mlir(emit_fused(tr, k, SM90))
+    check_mlir(emit_fused(tr, k))

@@ -14,6 +14,7 @@ from typing import assert_never
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.affine_value import FAILED, ValueText, type_text
+from loopfuse.codegen.fused import emit_fused
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
 
@@ -252,3 +253,6 @@ def _neutral(op: str, dtype: DType) -> float | int:
 
 def _symbol(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+
+
+__all__ = ["emit_affine", "emit_fused"]

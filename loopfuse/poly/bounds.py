@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, LimitError, Span, UserError
 from loopfuse.lang.affine import combine, integer, to_python
-from loopfuse.lang.nodes import Binary, Const, Expr, For, Iter, Load
+from loopfuse.lang.nodes import Binary, Const, Expr, For, Load
 from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
 from loopfuse.poly import isl
 from loopfuse.poly.build import obviously_inside
@@ -147,7 +147,7 @@ def _runs_on_nothing(statement: Statement, extent: Expr, context: IslSet) -> Isl
     """The parameters for which the statement runs while `extent` is 0."""
     runs = statement.domain.intersect_params(context).params()
     reader = isl.Reader(runs.get_space())
-    end = reader.piecewise(extent)
+    end: IslSet = reader.piecewise(extent)
     return runs if end is None else runs.intersect(end.le_set(reader.constant(0)))
 
 

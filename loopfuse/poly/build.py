@@ -30,6 +30,7 @@ from loopfuse.lang.nodes import (
     Select,
     Stmt,
     Store,
+    Symbol,
     Temp,
     Unary,
 )
@@ -106,7 +107,7 @@ class _Builder:
             known = known.intersect(value.ge_set(zero))
         for param in self.kernel.arrays:
             for extent in param.extents:
-                if isl.linear(extent) in ({size: 1} for size in self.kernel.sizes):
+                if isinstance(extent, Symbol):
                     continue
                 value = reader.piecewise(extent)
                 if value is not None:
@@ -352,6 +353,16 @@ class _Builder:
                 if first is not None and second is not None:
                     both = first.intersect(second)
                 return both, _conjoin(rest, more) if more is not None else rest
+            case Select(condition=guard, then=then, otherwise=Const(value=False)):
+                # `guard and then`, where `then` is evaluated only under the guard
+                first, rest = self._split(guard, scope)
+                second, more = self._split(then, scope)
+                if rest is not None or (first is None and second is None):
+                    return None, condition
+                both = first if second is None else second
+                if first is not None and second is not None:
+                    both = first.intersect(second)
+                return both, more
             case _:
                 return None, condition
 

@@ -120,8 +120,8 @@ class _Use:
 
     statement: Statement
     place: int
-    read: IslMap | None = None
-    write: IslMap | None = None
+    read: IslMap = None  # None: it does not read the array
+    write: IslMap = None
     read_exact: bool = True
     write_exact: bool = True
     loads: list[Load] = field(default_factory=list[Load])

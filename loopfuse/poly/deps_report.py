@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, UserError
 from loopfuse.poly import isl
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import (
@@ -21,6 +21,11 @@ from loopfuse.poly.model import (
     PolyProgram,
     Statement,
 )
+
+PATIENCE = 30 * isl.OPERATIONS
+"""isl operations that a question may take here."""
+
+_SIMPLER = "split the kernel, or use simpler subscripts and conditions"
 
 Range = tuple[int | None, int | None]
 """The smallest and largest distance along a loop, None where unbounded."""
@@ -51,18 +56,26 @@ def describe_dependences(
 
     `sizes` restricts every claim to those sizes and integer parameters; `instances` lists the
     pairs of iterations of each exact record, and needs all of them (UserError[missing-size]).
+    LimitError[dependences-unknown] where isl gives up.
     """
     given = dict(sizes or {})
     if instances:
         _need_all(program, given)
-    if any(statement.predicate is not None for statement in program.statements):
-        # Readers want to know what may reach a read, not what passes an old value on.
-        deps = find_dependences(program, may=True)
+    may = any(statement.predicate is not None for statement in program.statements)
+    if may or not deps.complete:
+        # Readers want to know what may reach a read, not what passes an old value on; and they
+        # have the patience that a compile has not.
+        deps = find_dependences(program, may, PATIENCE)
+    if not deps.complete:
+        raise LimitError(
+            Diagnostic("dependences-unknown", deps.why, program.kernel.span, fix=_SIMPLER)
+        )
     records: dict[tuple[Any, ...], _Record] = {}
     for dependence in deps.all:
         for record in _records_of(program, dependence, given, instances):
             carrier = record.carrier.iterator if record.carrier else None
-            key = (record.kind, record.array, record.source.label, record.sink.label, carrier)
+            ends = (_label(record.source), _label(record.sink))
+            key = (record.kind, record.array, *ends, carrier)
             known = records.get(key)
             records[key] = record if known is None else _merge(known, record)
     return {
@@ -237,7 +250,7 @@ def print_dependences(described: Mapping[str, Any]) -> str:
         notes = [word for word, on in (("reduction", row["reduction"]), ("may", not row["exact"])) if on]
         carrier = row["carried_by"] or "-"
         table.append(
-            (row["kind"], row["array"], *ends, f"({vector})", carrier, ", ".join(notes))
+            (row["kind"], row["array"], ends[0], ends[1], f"({vector})", carrier, ", ".join(notes))
         )
     widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
     lines.append("")

@@ -15,7 +15,18 @@ import islpy
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Call, Cast, Compare, Const, Expr, Iter, Select, Symbol, Unary
+from loopfuse.lang.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Iter,
+    Select,
+    Symbol,
+    Unary,
+)
 
 PARAM: Any = islpy.dim_type.param
 SET: Any = islpy.dim_type.set
@@ -175,7 +186,7 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
     level the lexicographic maximum decides. A source that only may write never ends the search,
     and feeds every access whose last certain write is not after it. (isl's own
     `compute_flow` is not used: isl 0.27 answers wrongly for strided loops that count down, see
-    docs/decisions/0010-flow.md.)
+    docs/decisions/flow.md.)
     """
     accesses = sink.range_map()  # { [sink -> element] -> element }
     at = sink.domain_map().apply_range(times)  # { [sink -> element] -> time }
@@ -185,10 +196,10 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
         pairs = accesses.apply_range(source.writes.reverse())
         candidates.append(None if pairs.is_empty() else pairs.apply_range(source.times))
     rest = sink.wrap()
-    last: Any | None = None
+    last: Any = None
     for level in sorted({level for source in sources for level in source.levels}, reverse=True):
-        earlier: Any | None = None
-        best: Any | None = None
+        earlier: Any = None
+        best: Any = None
         for source, candidate in zip(sources, candidates, strict=True):
             if not source.must or candidate is None or level not in source.levels:
                 continue
@@ -218,8 +229,8 @@ def _not_ended(
     candidate: Any, source: Source, at: Any, time: Any, last: Any, rest: Any, forward: bool
 ) -> Any:
     """The times of a source that may write, before the sink and after the last certain write."""
-    order: Any | None = None
-    since: Any | None = None
+    order: Any = None
+    since: Any = None
     for level in range(time.dim(SET)):
         step = before_at(time, level, forward)
         since = step if since is None else since.union(step)
@@ -291,7 +302,7 @@ class Reader:
         for position in range(space.dim(SET)):
             self.places[space.get_dim_name(SET, position)] = (IN, position)
 
-    def affine(self, coefficients: Mapping[str, int]) -> Any | None:
+    def affine(self, coefficients: Mapping[str, int]) -> Any:
         """The pw_aff with these coefficients; None if a name is unknown here."""
         aff = self.zero
         for name, coefficient in coefficients.items():

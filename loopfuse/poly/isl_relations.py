@@ -14,9 +14,7 @@ import islpy
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Expr
-from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, relation_of
-from loopfuse.poly.isl import _build, _expr  # pyright: ignore[reportPrivateUsage] - same room
-
+from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, _build, _expr, relation_of  # pyright: ignore[reportPrivateUsage] - same room
 
 
 def equate(relation: Any, pairs: Iterable[tuple[int, int]]) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from loopfuse.base.diagnostics import Span
+from loopfuse.base.diagnostics import NOWHERE, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Expr, Kernel, Load
 
@@ -112,7 +112,7 @@ class Statement:
     reads: tuple[Access, ...]
     predicate: Expr | None = None
     reduction: str = ""
-    span: Span = Span(0, 0, 0, 0)
+    span: Span = NOWHERE
 
     @property
     def line(self) -> int:
@@ -184,8 +184,8 @@ class Dependence:
 @dataclass(frozen=True, slots=True)
 class Dependences:
     """What `find_dependences` returns. `flow` is value-based; `anti` and `output` are to the next
-    write. `uninitialised`: per (statement id, read index), the instances whose read no statement
-    feeds: { S[...] } (they see the caller's array, or the zero of a temp). `live_out`: per array,
+    write. (`poly.deps.flow_of_read` says which instances of one read no statement feeds: they see
+    the caller's array, or the zero of a temp.) `live_out`: per array,
     the last writer of each element the caller sees: { S[...] -> A[...] } by statement id.
     `complete` False: isl gave up on some question (`why`), and nothing may be fused on it.
     """

@@ -87,7 +87,7 @@ def _touched(
     program: PolyProgram, statements: tuple[str, ...], array: str, direction: str
 ) -> IslSet | None:
     """All elements of `array` that the statements touch."""
-    found: IslSet | None = None
+    found: IslSet = None
     for id in statements:
         statement = program.statement(id)
         accesses = [statement.write] if direction == "write" else list(statement.reads)

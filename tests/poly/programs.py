@@ -17,8 +17,8 @@ from loopfuse.lang.nodes import (
     Const,
     Define,
     Expr,
-    For,
     Fma,
+    For,
     If,
     Iter,
     Kernel,
@@ -246,7 +246,8 @@ class Generator:
 
     def kernel(self) -> Kernel:
         # One more than the size, so that the edge modes have an element to read where it is 0.
-        rows, columns = combine("add", N, integer(1)), combine("add", M, integer(1))
+        # All alike, so that `% N` is inside wherever it stands.
+        rows = combine("add", N, integer(1))
         body: list[Stmt] = [Temp("t", F, (rows,))]
         body += self.body(0)
         while self.counts["S"] < 2:
@@ -254,7 +255,7 @@ class Generator:
         params = (
             ArrayParam("a", F, (rows,), "inout"),
             ArrayParam("b", F, (rows,), "out"),
-            ArrayParam("c", F, (rows, columns), "inout"),
+            ArrayParam("c", F, (rows, rows), "inout"),
         )
         return Kernel("random", params, ("N", "M"), tuple(body))
 

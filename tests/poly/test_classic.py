@@ -104,7 +104,7 @@ def test_a_recurrence_is_no_reduction() -> None:
 
 
 def test_strided_loop_that_counts_down() -> None:
-    """isl 0.27's own flow analysis is wrong here (docs/decisions/0010-flow.md)."""
+    """isl 0.27's own flow analysis is wrong here (docs/decisions/flow.md)."""
     core = kernel(
         "kernel f(inout a: f64[K], M: i64, N: i64):\n"
         "    assume K >= 2 * N\n"

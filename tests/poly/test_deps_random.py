@@ -194,7 +194,7 @@ def test_data_guards_are_covered(seed: int) -> None:
                 return hash((salt, at)) % 3 != 0
 
             found = brute.find(brute.trace(kernel, sizes, decide))
-            known = {key: at for key, at in found.pairs.items()}
+            known = dict(found.pairs)
             check_report(program, symbolic, brute.Found(known, {}, {}), with_pairs=False)
             check_pairs_covered(program, may, found, sizes)
 

@@ -12,15 +12,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, Source, UserError
+from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, fuel_from_environment, parse_target
 from loopfuse.runtime import arrays, cache
-from loopfuse.runtime.arrays import Binding, Match, Signature, read_signature
+from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
+from loopfuse.runtime.arrays import Binding, Match
 from loopfuse.runtime.steps import buffer_bytes
+from loopfuse.sources import describe_source, read_program, read_source
 from loopfuse.watch import current_run, is_watched, tell_times
 
 if TYPE_CHECKING:
@@ -28,63 +30,6 @@ if TYPE_CHECKING:
     from loopfuse.lang.nodes import Program
 
 INDEX_LIMIT = 1 << 31
-
-
-# ------------------------------------------------------------------------------------ sources
-
-
-def read_source(path: str | os.PathLike[str]) -> Source:
-    """The text of a file, as UTF-8.
-
-    UserError[cannot-read] or [not-utf8], naming the file; a byte-order mark is dropped.
-    """
-    name = os.fspath(path)
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        raise UserError(
-            Diagnostic("cannot-read", f"cannot read `{name}`: {error.strerror or error}")
-        ) from error
-    except ValueError as error:  # a NUL in the name
-        raise UserError(Diagnostic("cannot-read", f"cannot read `{name!r}`: {error}")) from error
-    try:
-        return Source(name, data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UserError(
-            Diagnostic(
-                "not-utf8",
-                f"`{name}` is not UTF-8 text: byte {error.start} is 0x{data[error.start]:02x}",
-                fix="save the file as UTF-8",
-            )
-        ) from error
-
-
-def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
-    """The `kernel`, `parameters` and `sizes` of each kernel in `source`, in text order; from the
-    disk cache where this text was checked before, else by reading it (every user error)."""
-    key = cache.key_of("signatures", source.text, fp)
-    hit = None if is_watched() else cache.get(key)
-    if hit is not None:
-        return list(hit[0]["kernels"])
-    from loopfuse.signatures import describe_kernel
-
-    program = read_program(source, fp)
-    described = [describe_kernel(kernel) for kernel in program.kernels]
-    if not described:
-        raise UserError(
-            Diagnostic("no-kernel", f"`{source.name}` holds no kernel", source=source)
-        )
-    cache.put(key, {"kernels": described})
-    return described
-
-
-def read_program(
-    source: Source, fp: str = "fast", constants: Mapping[str, int] | None = None
-) -> Program:
-    """`source` parsed and checked by the compiler."""
-    from loopfuse import pipeline
-
-    return pipeline.read_program(source, fp, dict(constants) if constants else None, current_run())
 
 
 # ------------------------------------------------------------------------------------ kernels
@@ -231,10 +176,10 @@ class Kernel:
         sizes: dict[str, int] = {}
         for name, value in given.items():
             if name in self.constants:
-                constants[name] = int(arrays.check_scalar(self.name, name, integers[name], value))
+                constants[name] = int(check_scalar(self.name, name, integers[name], value))
             elif name in self.signature.sizes or name in integers:
-                dtype = integers.get(name, arrays.DType.I64)
-                sizes[name] = int(arrays.check_scalar(self.name, name, dtype, value))
+                dtype = integers.get(name, DType.I64)
+                sizes[name] = int(check_scalar(self.name, name, dtype, value))
             else:
                 known = ", ".join([*self.signature.sizes, *integers])
                 raise UserError(

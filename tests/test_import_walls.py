@@ -31,8 +31,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernel"),
-    "kernel": ("base", "runtime", "pipeline", "signatures", "explain", "commands", "lang.nodes",
-        "watch"),
+    "kernel": ("base", "runtime", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
+    "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),
     "explain_html": ("explain", "plan.records"),

@@ -130,7 +130,7 @@ def _wall(call: Callable[[], Any]) -> float:
 
 def _gpu_clock(call: Callable[[], Any]) -> float:
     """The median seconds of device time of a call, after one to warm up."""
-    from loopfuse.runtime.cuda import Timer
+    from loopfuse.runtime.gpu_arrays import Timer
 
     call()
     timer = Timer()
@@ -157,14 +157,14 @@ def _copy(moved: int, on_gpu: bool) -> Callable[[], None]:
     source, target = np.ones(half, np.uint8), np.empty(half, np.uint8)
     if not on_gpu:
         return lambda: np.copyto(target, source)
-    from loopfuse.runtime.cuda import DeviceArray, copy_device
+    from loopfuse.runtime.gpu_arrays import DeviceArray, copy_device
 
     there, here = DeviceArray(target), DeviceArray(source)
     return lambda: copy_device(there, here, half)
 
 
 def _on_gpu(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    from loopfuse.runtime.cuda import DeviceArray
+    from loopfuse.runtime.gpu_arrays import DeviceArray
 
     return {
         name: DeviceArray(value) if isinstance(value, np.ndarray) else value

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.base.diagnostics import Diagnostic, UserError
-from loopfuse.kernel import Kernel, Kernels, load_all, read_source
-from loopfuse.runtime.arrays import Value, allocate_outputs, match
+from loopfuse.kernel import Kernel, Kernels, load_all
+from loopfuse.runtime.arguments import Value, refuse
+from loopfuse.runtime.arrays import allocate_outputs, match
 from loopfuse.runtime.cache import write_atomically
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.runtime.samples import random_array, read_value
 from loopfuse.runtime.views import numpy_dtype
+from loopfuse.sources import read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,6 @@ class Common:
     dump: tuple[str, ...] = ()
     stop_after: str | None = None
     time: bool = False
-
-
-def refuse(code: str, message: str, fix: str = "") -> UserError:
-    """A UserError with no place in a program."""
-    return UserError(Diagnostic(code, message, fix=fix))
 
 
 def open_kernels(file: str, common: Common) -> list[Kernel]:
@@ -163,7 +159,7 @@ def run_kernel(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> Ru
     if not on_gpu:
         kernel(**call)
         return Run(arrays, matched.values, allocated)
-    from loopfuse.runtime.cuda import DeviceArray
+    from loopfuse.runtime.gpu_arrays import DeviceArray
 
     device = {name: DeviceArray(np.ascontiguousarray(array)) for name, array in arrays.items()}
     kernel(**(call | device))

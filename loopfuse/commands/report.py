@@ -18,7 +18,8 @@ from loopfuse.commands.common import (
 )
 from loopfuse.explain import render_text
 from loopfuse.explain_html import render_page
-from loopfuse.kernel import Kernel, read_program, read_source
+from loopfuse.kernel import Kernel
+from loopfuse.sources import read_program, read_source
 
 
 def _sizes_for(kernels: list[Kernel], common: Common) -> list[dict[str, int]]:

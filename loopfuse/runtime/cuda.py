@@ -48,15 +48,16 @@ class _Probe:
     problem: str
 
 
-def _driver() -> Any:
+def driver_api() -> Any:
+    """The driver API; ImportError, or an error of cuda.bindings' own where there is no driver."""
     from cuda.bindings import driver
 
     return driver
 
 
-def _check(result: Any, doing: str) -> Any:
+def check_call(result: Any, doing: str) -> Any:
     """The values of a driver call's result; LaunchError[cuda-error] when it failed."""
-    driver = _driver()
+    driver = driver_api()
     status, *values = result if isinstance(result, tuple) else (result,)
     if status != driver.CUresult.CUDA_SUCCESS:
         _, text = driver.cuGetErrorString(status)
@@ -73,32 +74,32 @@ def _check(result: Any, doing: str) -> Any:
 @lru_cache(maxsize=16)
 def _probe(index: int) -> _Probe:
     try:
-        driver = _driver()
+        driver = driver_api()
     except ImportError:
         return _Probe(None, "cuda-python is not installed (pip install 'loopfuse[cuda]')")
     except Exception as error:  # with no driver the import raises errors of its own kinds
         return _Probe(None, f"cuda-python does not load: {error}")
     try:
-        _check(driver.cuInit(0), "starting CUDA")
-        count = _check(driver.cuDeviceGetCount(), "counting GPUs")
+        check_call(driver.cuInit(0), "starting CUDA")
+        count = check_call(driver.cuDeviceGetCount(), "counting GPUs")
         if index >= count:
             return _Probe(None, "no NVIDIA GPU is visible")
-        device = _check(driver.cuDeviceGet(index), "finding the GPU")
+        device = check_call(driver.cuDeviceGet(index), "finding the GPU")
         attribute = driver.CUdevice_attribute
 
         def ask(name: str) -> int:
             which = getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-            return int(_check(driver.cuDeviceGetAttribute(which, device), "asking the GPU"))
+            return int(check_call(driver.cuDeviceGetAttribute(which, device), "asking the GPU"))
 
-        name = _check(driver.cuDeviceGetName(128, device), "asking the GPU").split(b"\0")[0]
-        version = int(_check(driver.cuDriverGetVersion(), "asking the driver"))
+        name = check_call(driver.cuDeviceGetName(128, device), "asking the GPU").split(b"\0")[0]
+        version = int(check_call(driver.cuDriverGetVersion(), "asking the driver"))
         major, minor = ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")
         return _Probe(
             GpuInfo(
                 index=index,
                 name=name.decode(),
                 target=f"sm_{major}{minor}",
-                memory_bytes=int(_check(driver.cuDeviceTotalMem(device), "asking the GPU")),
+                memory_bytes=int(check_call(driver.cuDeviceTotalMem(device), "asking the GPU")),
                 multiprocessors=ask("MULTIPROCESSOR_COUNT"),
                 driver=f"{version // 1000}.{version % 1000 // 10}",
                 count=int(count),
@@ -138,21 +139,21 @@ def need_gpu(index: int = 0) -> GpuInfo:
 
 @lru_cache(maxsize=16)
 def _primary_context(index: int) -> Any:
-    driver = _driver()
-    device = _check(driver.cuDeviceGet(index), "finding the GPU")
-    return _check(driver.cuDevicePrimaryCtxRetain(device), "opening the GPU")
+    driver = driver_api()
+    device = check_call(driver.cuDeviceGet(index), "finding the GPU")
+    return check_call(driver.cuDevicePrimaryCtxRetain(device), "opening the GPU")
 
 
 @contextmanager
-def _on(index: int) -> Generator[None]:
+def on_gpu(index: int) -> Generator[None]:
     """Make GPU `index`'s primary context (the one that torch and CuPy use) current."""
-    driver = _driver()
+    driver = driver_api()
     wanted = _primary_context(index)
-    current = _check(driver.cuCtxGetCurrent(), "asking for the context")
+    current = check_call(driver.cuCtxGetCurrent(), "asking for the context")
     if int(current) == int(wanted):
         yield
         return
-    _check(driver.cuCtxPushCurrent(wanted), "switching GPUs")
+    check_call(driver.cuCtxPushCurrent(wanted), "switching GPUs")
     try:
         yield
     finally:
@@ -195,32 +196,32 @@ def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedM
     Sets the attributes that launches need (dynamic shared memory, cluster size).
     """
     need_gpu(index)
-    driver = _driver()
+    driver = driver_api()
     image = code.encode() + b"\0" if isinstance(code, str) else code
-    with _load_lock, _on(index):
-        library = _check(
+    with _load_lock, on_gpu(index):
+        library = check_call(
             driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
             f"loading the code of `{manifest['kernel']}`",
         )
         kernels: dict[str, Any] = {}
-        device = _check(driver.cuDeviceGet(index), "finding the GPU")
+        device = check_call(driver.cuDeviceGet(index), "finding the GPU")
         for launch in launches_of(manifest["steps"]):
             name = launch["name"]
             if name in kernels:
                 continue
-            kernel = _check(
+            kernel = check_call(
                 driver.cuLibraryGetKernel(library, name.encode()), f"looking up `{name}`"
             )
             attribute = driver.CUfunction_attribute
             if launch["shared_bytes"] > 48 << 10:
                 which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                _check(
+                check_call(
                     driver.cuKernelSetAttribute(which, launch["shared_bytes"], kernel, device),
                     f"giving `{name}` {launch['shared_bytes']} bytes of shared memory",
                 )
             if launch["cluster"] > 8:
                 which = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-                _check(
+                check_call(
                     driver.cuKernelSetAttribute(which, 1, kernel, device),
                     f"giving `{name}` clusters of {launch['cluster']}",
                 )
@@ -241,25 +242,25 @@ def _workspace(library: str, index: int, size: int, stream: int) -> Memory:
     if library == "cupy":
         owner = sys.modules["cupy"].cuda.alloc(size)
         return Memory(owner.ptr, size, owner)
-    pointer = _check(_driver().cuMemAllocAsync(size, stream), f"allocating {size} bytes")
+    pointer = check_call(driver_api().cuMemAllocAsync(size, stream), f"allocating {size} bytes")
     return Memory(int(pointer), size)
 
 
 def _wait_for_producers(binding: Binding, stream: int) -> None:
     """Make `stream` wait for the streams that arguments say they are written on."""
-    driver = _driver()
+    driver = driver_api()
     producers = {found.stream for found in binding.views.values()} - {None, stream}
     for producer in producers:
-        event = _check(
+        event = check_call(
             driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING), "making an event"
         )
-        _check(driver.cuEventRecord(event, producer), "recording an event")
-        _check(driver.cuStreamWaitEvent(stream, event, 0), "waiting for an event")
-        _check(driver.cuEventDestroy(event), "freeing an event")
+        check_call(driver.cuEventRecord(event, producer), "recording an event")
+        check_call(driver.cuStreamWaitEvent(stream, event, 0), "waiting for an event")
+        check_call(driver.cuEventDestroy(event), "freeing an event")
 
 
 def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock, stream: int) -> None:
-    driver = _driver()
+    driver = driver_api()
     cluster = one["cluster"]
     if grid * max(1, cluster) > (1 << 31) - 1:
         raise LimitError(
@@ -267,7 +268,7 @@ def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock
         )
     doing = f"launching `{one['name']}` ({grid} blocks of {one['threads']} threads)"
     if cluster <= 1:
-        _check(
+        check_call(
             driver.cuLaunchKernel(
                 driver.CUfunction(int(kernel)), grid, 1, 1, one["threads"], 1, 1,
                 one["shared_bytes"], stream, block.slots, 0,
@@ -288,15 +289,15 @@ def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock
     config.hStream = stream
     config.attrs = [attribute]
     config.numAttrs = 1
-    _check(driver.cuLaunchKernelEx(config, driver.CUfunction(int(kernel)), block.slots, 0), doing)
+    check_call(driver.cuLaunchKernelEx(config, driver.CUfunction(int(kernel)), block.slots, 0), doing)
 
 
 def run(loaded: LoadedModule, binding: Binding) -> None:
     """Enqueue the kernel on the caller's current stream; does not wait for it."""
     index = binding.device.index
     manifest = loaded.manifest
-    driver = _driver()
-    with _on(index):
+    driver = driver_api()
+    with on_gpu(index):
         stream = current_stream(binding.library, index)
         _wait_for_producers(binding, stream)
         pointers = {name: found.pointer for name, found in binding.views.items()}
@@ -308,7 +309,7 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
                 spaces.append(space)
                 pointers[buffer["name"]] = space.pointer
                 if buffer["zeroed"]:
-                    _check(
+                    check_call(
                         driver.cuMemsetD8Async(space.pointer, 0, space.size_bytes, stream),
                         f"clearing `{buffer['name']}`",
                     )
@@ -325,7 +326,7 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
             # Pools of torch and CuPy are ordered by stream: letting go here is safe.
             for space in spaces:
                 if space.owner is None:
-                    _check(driver.cuMemFreeAsync(space.pointer, stream), "freeing a workspace")
+                    check_call(driver.cuMemFreeAsync(space.pointer, stream), "freeing a workspace")
     _used.add(index)
 
 
@@ -335,81 +336,5 @@ _used: set[int] = set()
 def synchronize() -> None:
     """Wait until every kernel launched so far has ended, and raise what went wrong in them."""
     for index in sorted(_used):
-        with _on(index):
-            _check(_driver().cuCtxSynchronize(), f"waiting for GPU {index}")
-
-
-# ------------------------------------------------------------------------ arrays of our own
-
-
-class DeviceArray:
-    """GPU memory holding a copy of a NumPy array: what the command line uses, which needs
-    neither CuPy nor PyTorch. Freed with the object."""
-
-    def __init__(self, array: Any, index: int = 0) -> None:
-        need_gpu(index)
-        self._index, self.shape, self.dtype = index, array.shape, array.dtype
-        self._size = array.nbytes
-        driver = _driver()
-        with _on(index):
-            self._pointer = int(_check(driver.cuMemAlloc(max(16, self._size)), "allocating"))
-            if self._size:
-                _check(driver.cuMemcpyHtoD(self._pointer, array.ctypes.data, self._size), "copying")
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "data": (self._pointer, False),
-            "strides": None,
-            "stream": None,
-        }
-
-    def download(self) -> Any:
-        """The contents as a NumPy array, after everything enqueued before."""
-        import numpy as np
-
-        array = np.empty(self.shape, self.dtype)
-        with _on(self._index):
-            _check(_driver().cuCtxSynchronize(), "waiting for the GPU")
-            if self._size:
-                _check(
-                    _driver().cuMemcpyDtoH(array.ctypes.data, self._pointer, self._size), "copying"
-                )
-        return array
-
-    def __del__(self) -> None:
-        pointer = getattr(self, "_pointer", 0)
-        if pointer and not sys.is_finalizing():
-            with _on(self._index):
-                _driver().cuMemFree(pointer)
-
-
-class Timer:
-    """Device time between `start` and `stop`, in seconds, on the default stream."""
-
-    def __init__(self) -> None:
-        driver = _driver()
-        flags = driver.CUevent_flags.CU_EVENT_DEFAULT
-        self._events = [_check(driver.cuEventCreate(flags), "making an event") for _ in range(2)]
-
-    def start(self) -> None:
-        """Mark the beginning."""
-        _check(_driver().cuEventRecord(self._events[0], 0), "recording an event")
-
-    def stop(self) -> float:
-        """Mark the end, wait for it, and give the seconds since `start`."""
-        driver = _driver()
-        _check(driver.cuEventRecord(self._events[1], 0), "recording an event")
-        _check(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
-        return float(_check(driver.cuEventElapsedTime(*self._events), "reading the timer")) / 1e3
-
-
-def copy_device(destination: DeviceArray, source: DeviceArray, size: int) -> None:
-    """Enqueue a plain copy of `size` bytes on the default stream."""
-    target = destination.__cuda_array_interface__["data"][0]
-    origin = source.__cuda_array_interface__["data"][0]
-    with _on(0):
-        _check(_driver().cuMemcpyDtoDAsync(target, origin, size, 0), "copying")
+        with on_gpu(index):
+            check_call(driver_api().cuCtxSynchronize(), f"waiting for GPU {index}")

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays import Parameter
+from loopfuse.runtime.arguments import Parameter, refuse
 from loopfuse.runtime.cache import write_atomically
 from loopfuse.runtime.views import numpy_dtype
 
@@ -23,10 +22,6 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 # ITU-R BT.709 luma, the weights scikit-image uses.
 _GREY = np.array([0.2125, 0.7154, 0.0721])
 _WORDS = {"true": True, "false": False, "True": True, "False": False}
-
-
-def _refuse(code: str, message: str, fix: str = "") -> UserError:
-    return UserError(Diagnostic(code, message, fix=fix))
 
 
 def read_value(text: str, parameter: Parameter, seed: int = 0) -> Any:
@@ -51,13 +46,13 @@ def read_value(text: str, parameter: Parameter, seed: int = 0) -> Any:
     if suffix == ".npy":
         return _load_numpy(text)
     if suffix == ".npz":
-        raise _refuse("bad-value", f"`{text}` holds several arrays", f"name one: `{text}:KEY`")
+        raise refuse("bad-value", f"`{text}` holds several arrays", f"name one: `{text}:KEY`")
     if suffix in IMAGE_SUFFIXES:
         return _from_image(_read_image(text), parameter)
     if not parameter.extents:
         number = read_number(text, parameter.name)
         return np.asarray(number, numpy_dtype(parameter.dtype))
-    raise _refuse(
+    raise refuse(
         "bad-value",
         f"`{parameter.name}={text}` is no value for {parameter}",
         "give a .npy, a .npz:KEY, an image, sample:camera, random:SHAPE or zeros:SHAPE",
@@ -75,13 +70,13 @@ def read_number(text: str, name: str) -> bool | int | float:
     try:
         return float(text)
     except ValueError:
-        raise _refuse("bad-value", f"`{name}={text}` is not a number") from None
+        raise refuse("bad-value", f"`{name}={text}` is not a number") from None
 
 
 def _shape(text: str, whole: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.replace("x", ",").split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise _refuse("bad-value", f"`{whole}` has no shape", "write it as `random:480,640`")
+        raise refuse("bad-value", f"`{whole}` has no shape", "write it as `random:480,640`")
     return tuple(int(part) for part in parts)
 
 
@@ -97,7 +92,7 @@ def random_array(shape: tuple[int, ...], dtype: DType, name: str, seed: int) -> 
             return generator.random(shape) < 0.5
         return generator.integers(-8 if dtype.is_signed else 0, 9, shape).astype(dtype.numpy_name)
     except (MemoryError, ValueError) as error:
-        raise _refuse("out-of-memory", f"cannot allocate `{name}` of shape {shape}") from error
+        raise refuse("out-of-memory", f"cannot allocate `{name}` of shape {shape}") from error
 
 
 # --------------------------------------------------------------------------------------- files
@@ -107,31 +102,31 @@ def _load_numpy(path: str) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
-        raise _refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
+        raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
     except (ValueError, EOFError) as error:
-        raise _refuse("cannot-read", f"`{path}` is not a NumPy file: {error}") from error
+        raise refuse("cannot-read", f"`{path}` is not a NumPy file: {error}") from error
 
 
 def _read_npz(path: str, key: str) -> Any:
     archive = _load_numpy(path)
     if not hasattr(archive, "files"):
-        raise _refuse("cannot-read", f"`{path}` is not a .npz archive")
+        raise refuse("cannot-read", f"`{path}` is not a .npz archive")
     with archive:
         if key not in archive.files:
-            raise _refuse(
+            raise refuse(
                 "bad-value", f"`{path}` holds no `{key}`", f"it holds {', '.join(archive.files)}"
             )
         try:
             return archive[key]
         except (ValueError, OSError, zlib.error) as error:
-            raise _refuse("cannot-read", f"`{path}:{key}` does not read: {error}") from error
+            raise refuse("cannot-read", f"`{path}:{key}` does not read: {error}") from error
 
 
 def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise _refuse(
+        raise refuse(
             "missing-package", "images need Pillow", "pip install 'loopfuse[examples]'"
         ) from None
     return Image
@@ -145,7 +140,7 @@ def _read_image(path: str) -> Any:
                 opened = opened.convert("RGB")
             return np.asarray(opened)
     except OSError as error:  # Pillow's unreadable images are OSErrors too
-        raise _refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
+        raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
 
 
 def _sample(name: str) -> Any:
@@ -153,20 +148,20 @@ def _sample(name: str) -> Any:
     try:
         from skimage import data
     except ImportError:
-        raise _refuse(
+        raise refuse(
             "missing-package",
             "sample pictures need scikit-image",
             "pip install 'loopfuse[examples]'",
         ) from None
     known = ("camera", "astronaut", "coffee", "cat", "coins", "moon", "page", "rocket", "text")
     if name not in known:
-        raise _refuse(
+        raise refuse(
             "unknown-sample", f"there is no sample `{name}`", f"there are {', '.join(known)}"
         )
     try:
         return np.asarray(getattr(data, name)())
     except Exception as error:  # not in the wheel: skimage tries to download, in many ways
-        raise _refuse("unknown-sample", f"the sample `{name}` is not here: {error}") from error
+        raise refuse("unknown-sample", f"the sample `{name}` is not here: {error}") from error
 
 
 def _from_image(picture: Any, parameter: Parameter) -> Any:
@@ -209,13 +204,13 @@ def save_array(path: str, name: str, array: Any) -> None:
         formats = {".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
         _pillow().fromarray(picture).save(out, formats.get(suffix, suffix[1:].upper()))
     else:
-        raise _refuse(
+        raise refuse(
             "bad-value", f"cannot save `{name}` as `{path}`", "end the name in .npy, .npz or .png"
         )
     try:
         write_atomically(Path(path), out.getvalue())
     except OSError as error:
-        raise _refuse(
+        raise refuse(
             "cannot-write", f"cannot write `{path}`: {error.strerror or error}"
         ) from error
 
@@ -227,7 +222,7 @@ def _plain(array: Any) -> Any:
 
 def _to_image(name: str, array: Any) -> Any:
     if not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))) or 0 in array.shape:
-        raise _refuse(
+        raise refuse(
             "bad-value", f"`{name}` of shape {list(array.shape)} is no picture", "save it as .npy"
         )
     if array.dtype in (np.uint8, np.bool_):

@@ -14,6 +14,7 @@ import pytest
 
 from loopfuse.base.diagnostics import LoopfuseError, UserError
 from loopfuse.runtime import arrays, cuda
+from loopfuse.runtime.gpu_arrays import DeviceArray
 
 pytestmark = [
     pytest.mark.gpu,
@@ -246,7 +247,7 @@ def test_threads_may_share_a_kernel(scale: Any, library: Any) -> None:
 
 def test_arrays_of_our_own(scale: Any) -> None:
     x = np.arange(1000, dtype=np.float32)
-    there, out = cuda.DeviceArray(x), cuda.DeviceArray(np.zeros_like(x))
+    there, out = DeviceArray(x), DeviceArray(np.zeros_like(x))
     run(scale, there, out, 4.0)
     np.testing.assert_array_equal(out.download(), 4 * x)
 
@@ -264,8 +265,8 @@ def test_a_missing_entry_is_one_clear_error(scale: Any) -> None:
 
 def test_a_refused_launch_is_one_clear_error(scale: Any) -> None:
     scale["steps"][0]["launch"]["threads"] = 4096
-    x = cuda.DeviceArray(np.zeros(8, np.float32))
-    y = cuda.DeviceArray(np.zeros(8, np.float32))
+    x = DeviceArray(np.zeros(8, np.float32))
+    y = DeviceArray(np.zeros(8, np.float32))
     with pytest.raises(LoopfuseError, match=r"launching `scale_0` .* failed: CUDA_ERROR_INVALID"):
         run(scale, x, y, 1.0)
 

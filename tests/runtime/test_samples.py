@@ -10,7 +10,7 @@ import pytest
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays import Parameter
+from loopfuse.runtime.arguments import Parameter
 from loopfuse.runtime.samples import describe_array, random_array, read_value, save_array
 
 GREY = Parameter("img", DType.F32, "in", ("H", "W"))

@@ -1,0 +1,258 @@
+"""One argument at a time: which parameter it is for, and whether it is what that asks for."""
+
+from __future__ import annotations
+
+import ctypes
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.dtypes import DType
+from loopfuse.runtime.views import ArrayView, numpy_dtype, view
+
+Value = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter as the manifest states it; `extents` are formulas (None: a scalar)."""
+
+    name: str
+    dtype: DType
+    mode: str = "in"
+    extents: tuple[str, ...] | None = None
+
+    @property
+    def is_array(self) -> bool:
+        """True for an array parameter."""
+        return self.extents is not None
+
+    def __str__(self) -> str:
+        if self.extents is None:
+            return self.dtype.value
+        return f"{self.dtype.value}[{', '.join(self.extents)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a call must look like: kernel name, parameters in order, sizes."""
+
+    kernel: str
+    parameters: tuple[Parameter, ...]
+    sizes: tuple[str, ...]
+
+
+def read_signature(manifest: Mapping[str, Any]) -> Signature:
+    """The signature that a manifest (or its `kernel`, `parameters`, `sizes` part) states."""
+    parameters = tuple(
+        Parameter(
+            one["name"],
+            DType(one["dtype"]),
+            one.get("mode", "in"),
+            tuple(str(extent) for extent in one["extents"]) if one["kind"] == "array" else None,
+        )
+        for one in manifest["parameters"]
+    )
+    return Signature(manifest["kernel"], parameters, tuple(manifest["sizes"]))
+
+
+# ------------------------------------------------------------------------------------- errors
+
+
+def refuse(code: str, message: str, fix: str = "", notes: Sequence[str] = ()) -> UserError:
+    """A UserError with no place in a program."""
+    return UserError(Diagnostic(code, message, notes=tuple(notes), fix=fix))
+
+
+def named(kernel: str, parameter: Parameter) -> str:
+    """The start of most messages: what the kernel expects."""
+    return f"`{kernel}` expects `{parameter.name}` as {parameter}"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """`[4, 5]`."""
+    return "[" + ", ".join(str(extent) for extent in shape) + "]"
+
+
+# ---------------------------------------------------------------------------------- arguments
+
+
+def _looks_right(parameter: Parameter, value: Any) -> bool:
+    """The value is of the parameter's sort: an array for an array, no array for a scalar."""
+    if value is None:
+        return parameter.mode == "out"
+    is_scalar = isinstance(value, (numbers.Number, np.generic)) or getattr(value, "shape", 0) == ()
+    return not is_scalar if parameter.is_array and parameter.extents else is_scalar
+
+
+def spread(
+    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Which argument is which parameter, and the sizes given by name. `out` arrays may be left
+    out at the end, or all of them wherever they stand: then the rest are taken in order."""
+    kernel = signature.kernel
+    known = {parameter.name for parameter in signature.parameters}
+    for name in kwargs:
+        if name not in known and name not in signature.sizes:
+            names = ", ".join([p.name for p in signature.parameters] + list(signature.sizes))
+            raise refuse(
+                "unknown-argument",
+                f"`{kernel}` has no parameter or size `{name}`",
+                f"its parameters and sizes are {names}",
+            )
+    open_ = [p for p in signature.parameters if p.name not in kwargs]
+    inner = [p for p in open_ if p.mode != "out"]
+    if len(args) > len(open_):
+        doubled = [p.name for p in signature.parameters[: len(args)] if p.name in kwargs]
+        if doubled and len(args) <= len(signature.parameters):
+            raise refuse(
+                "doubled-argument",
+                f"`{kernel}` got `{doubled[0]}` both by position and by name",
+                "give it once",
+            )
+        raise refuse(
+            "too-many-arguments",
+            f"`{kernel}` takes {len(signature.parameters)} arguments, but got "
+            f"{len(args) + len(kwargs)}",
+            "its parameters are " + ", ".join(p.name for p in signature.parameters),
+        )
+
+    def missing(order: list[Parameter]) -> list[Parameter]:
+        return [p for p in inner if p not in order[: len(args)]]
+
+    def fits(order: list[Parameter]) -> bool:
+        pairs = zip(order, args)
+        return not missing(order) and all(_looks_right(p, value) for p, value in pairs)
+
+    order = open_
+    if len(args) == len(inner) < len(open_) and not fits(open_) and (fits(inner) or missing(open_)):
+        order = inner
+    absent = missing(order)
+    if absent:
+        raise refuse(
+            "missing-argument",
+            f"`{kernel}` needs `{absent[0].name}: {absent[0]}`, which was not given",
+            f"pass it in order or as `{absent[0].name}=...`",
+        )
+    given = {parameter.name: value for parameter, value in zip(order, args)}
+    given.update({name: value for name, value in kwargs.items() if name in known})
+    sizes = {name: value for name, value in kwargs.items() if name not in known}
+    return given, sizes
+
+
+def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
+    """`value` as the array that `parameter` asks for, all checks but the extents made."""
+    expects = named(kernel, parameter)
+    found = view(value)
+    if found is None:
+        raise refuse(
+            "not-an-array",
+            f"{expects}, but got {_kind_of(value)}",
+            "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)",
+        )
+    assert parameter.extents is not None
+    if found.dtype is not parameter.dtype:
+        raise refuse(
+            "wrong-dtype",
+            f"{expects}, but got {found.dtype.value if found.dtype else found.dtype_name}"
+            f"{shape_text(found.shape)}",
+            _cast_hint(parameter, found),
+        )
+    if len(found.shape) != len(parameter.extents):
+        raise refuse(
+            "wrong-rank",
+            f"{expects}, of rank {len(parameter.extents)}, but got rank {len(found.shape)}: "
+            f"shape {shape_text(found.shape)}",
+        )
+    if not found.contiguous:
+        call = ".contiguous()" if found.library == "torch" else "np.ascontiguousarray"
+        fix = f"`{parameter.name}{call}`" if call[0] == "." else f"`{call}({parameter.name})`"
+        if found.library == "cupy":
+            fix = f"`cupy.ascontiguousarray({parameter.name})`"
+        raise refuse(
+            "not-contiguous",
+            f"{expects} without gaps in C order, but the array of shape "
+            f"{shape_text(found.shape)} given is strided",
+            f"pass {fix}, a packed copy",
+        )
+    if parameter.mode != "in" and found.read_only:
+        raise refuse(
+            "read-only",
+            f"`{kernel}` writes `{parameter.name}`, but the array given is read-only",
+            f"pass a writable array, such as `{parameter.name}.copy()`",
+        )
+    return found
+
+
+def _cast_hint(parameter: Parameter, found: ArrayView) -> str:
+    if found.library == "torch":
+        return f"convert it with `.to(torch.{parameter.dtype.numpy_name})`"
+    if parameter.dtype is DType.BF16:
+        return "convert it with `.astype(ml_dtypes.bfloat16)`"
+    return f"convert it with `.astype(np.{_numpy_word(parameter.dtype)})`"
+
+
+def _numpy_word(dtype: DType) -> str:
+    return "bool_" if dtype is DType.BOOL else dtype.numpy_name
+
+
+def _kind_of(value: Any) -> str:
+    shown = repr(value)
+    if len(shown) <= 40 and "\n" not in shown:
+        return f"{shown} ({type(value).__name__})"
+    return f"a {type(value).__name__}"
+
+
+def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
+    """`value` as a Python number that `dtype` can hold; floats round to it.
+
+    Takes Python and NumPy numbers and 0-d NumPy arrays. UserError[scalar-type] for the wrong
+    sort, [scalar-range] for an integer that does not fit.
+    """
+    expects = f"`{kernel}` expects `{name}` as {dtype.value}"
+    plain: Any = value.item() if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0 else value
+    if dtype is DType.BOOL:
+        good = isinstance(plain, bool)
+    elif dtype.is_float:
+        good = isinstance(plain, (int, float)) and not isinstance(plain, bool)
+        # ml_dtypes scalars have no `numbers` registration but convert exactly.
+        if not good and isinstance(value, np.generic) and value.dtype.name == "bfloat16":
+            plain, good = float(value), True
+    else:
+        good = isinstance(plain, int) and not isinstance(plain, bool)
+    if not good:
+        hint = ""
+        if hasattr(value, "item") and getattr(value, "shape", None) == ():
+            hint = f"pass `{name}.item()`"
+        elif dtype.is_integer and isinstance(plain, float):
+            hint = f"pass `int({name})`"
+        raise refuse("scalar-type", f"{expects}, but got {_kind_of(value)}", hint)
+    if dtype.is_integer:
+        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+        high = (1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)) - 1
+        if not low <= plain <= high:
+            raise refuse(
+                "scalar-range", f"{expects}, from {low} to {high}, but got {plain}"
+            )
+        return plain
+    if dtype is DType.BOOL:
+        return plain
+    return _round_to(dtype, plain, expects)
+
+
+def _round_to(dtype: DType, value: int | float, expects: str) -> float:
+    """`value` rounded to the float type (overflow gives infinity, as in NumPy)."""
+    try:
+        exact = float(value)
+    except OverflowError:
+        raise refuse("scalar-range", f"{expects}, but got an integer past its range") from None
+    if dtype is DType.F64:
+        return exact
+    if dtype is DType.F32:
+        return ctypes.c_float(exact).value
+    with np.errstate(over="ignore"):
+        return float(np.asarray(exact).astype(numpy_dtype(dtype)))

@@ -1,0 +1,81 @@
+"""GPU memory of our own: what the command line runs on, which needs neither CuPy nor PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from loopfuse.runtime import cuda
+
+
+class DeviceArray:
+    """GPU memory holding a copy of a NumPy array: what the command line uses, which needs
+    neither CuPy nor PyTorch. Freed with the object."""
+
+    def __init__(self, array: Any, index: int = 0) -> None:
+        cuda.need_gpu(index)
+        self._index, self.shape, self.dtype = index, array.shape, array.dtype
+        self._size = array.nbytes
+        driver = cuda.driver_api()
+        with cuda.on_gpu(index):
+            self._pointer = int(cuda.check_call(driver.cuMemAlloc(max(16, self._size)), "allocating"))
+            if self._size:
+                cuda.check_call(driver.cuMemcpyHtoD(self._pointer, array.ctypes.data, self._size), "copying")
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._pointer, False),
+            "strides": None,
+            "stream": None,
+        }
+
+    def download(self) -> Any:
+        """The contents as a NumPy array, after everything enqueued before."""
+        array = np.empty(self.shape, self.dtype)
+        with cuda.on_gpu(self._index):
+            cuda.check_call(cuda.driver_api().cuCtxSynchronize(), "waiting for the GPU")
+            if self._size:
+                cuda.check_call(
+                    cuda.driver_api().cuMemcpyDtoH(array.ctypes.data, self._pointer, self._size), "copying"
+                )
+        return array
+
+    def __del__(self) -> None:
+        pointer = getattr(self, "_pointer", 0)
+        if pointer and not sys.is_finalizing():
+            with cuda.on_gpu(self._index):
+                cuda.driver_api().cuMemFree(pointer)
+
+
+class Timer:
+    """Device time between `start` and `stop`, in seconds, on the default stream."""
+
+    def __init__(self) -> None:
+        driver = cuda.driver_api()
+        flags = driver.CUevent_flags.CU_EVENT_DEFAULT
+        self._events = [cuda.check_call(driver.cuEventCreate(flags), "making an event") for _ in range(2)]
+
+    def start(self) -> None:
+        """Mark the beginning."""
+        cuda.check_call(cuda.driver_api().cuEventRecord(self._events[0], 0), "recording an event")
+
+    def stop(self) -> float:
+        """Mark the end, wait for it, and give the seconds since `start`."""
+        driver = cuda.driver_api()
+        cuda.check_call(driver.cuEventRecord(self._events[1], 0), "recording an event")
+        cuda.check_call(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
+        return float(cuda.check_call(driver.cuEventElapsedTime(*self._events), "reading the timer")) / 1e3
+
+
+def copy_device(destination: DeviceArray, source: DeviceArray, size: int) -> None:
+    """Enqueue a plain copy of `size` bytes on the default stream."""
+    target = destination.__cuda_array_interface__["data"][0]
+    origin = source.__cuda_array_interface__["data"][0]
+    with cuda.on_gpu(0):
+        cuda.check_call(cuda.driver_api().cuMemcpyDtoDAsync(target, origin, size, 0), "copying")

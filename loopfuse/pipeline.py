@@ -50,7 +50,7 @@ from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
 from loopfuse.plan.verify import Verdict, verify
-from loopfuse.poly.bounds import find_preconditions
+from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
@@ -188,6 +188,8 @@ def _bounds(model: PolyProgram) -> dict[str, Any]:
 def _simplify(
     model: PolyProgram, dependences: Dependences
 ) -> tuple[PolyProgram, Dependences]:
+    if complaints := find_uninitialised(model, dependences):
+        raise UserError(*complaints)
     live = live_statements(model, dependences)
     smaller = remove_dead(model, live) if len(live) < len(model.statements) else model
     if smaller is not model:

@@ -16,7 +16,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.mathfns_exp import emit_exp, emit_exp2, emit_expm1, emit_tanh
 from loopfuse.codegen.mathfns_log import emit_log, emit_log1p, emit_log2, emit_pow
-from loopfuse.codegen.mathfns_mod import float_mod
+from loopfuse.codegen.mathfns_mod import float_floordiv, float_mod
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_special import emit_erf, emit_rsqrt
 from loopfuse.codegen.mlir_build import F32, F64, Builder, make_function, vector_type
@@ -63,15 +63,17 @@ def math_function_name(function: str, dtype: DType, lanes: int) -> str:
 
 def make_math_function(function: str, dtype: DType, lanes: int = 0) -> func.FuncOp:
     """The MLIR of a math function; LimitError[tree-not-lowered] for a type it does not have."""
-    if dtype not in (DType.F32, DType.F64) or (function != "mod" and function not in FUNCTIONS):
+    if dtype not in (DType.F32, DType.F64) or (function not in ("mod", "floordiv") and function not in FUNCTIONS):
         raise not_lowered(f"{function} of {dtype.value}")
     element = F32 if dtype is DType.F32 else F64
     kind = vector_type(element, lanes) if lanes else element
-    count = 2 if function in ("mod", "pow") else 1
+    count = 2 if function in ("mod", "floordiv", "pow") else 1
 
     def body(builder: Builder, arguments: Sequence[SSAValue]) -> Sequence[SSAValue]:
         if function == "mod":
             return [float_mod(builder, dtype.bits, *arguments)]
+        if function == "floordiv":
+            return [float_floordiv(builder, dtype.bits, *arguments)]
         return [FUNCTIONS[function](Ops(builder, dtype.bits, lanes), *arguments)]
 
     return make_function(math_function_name(function, dtype, lanes), [kind] * count, [kind], body)

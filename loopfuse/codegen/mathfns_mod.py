@@ -14,7 +14,40 @@ from loopfuse.codegen.mlir_build import I32, I64, Builder
 
 
 def float_mod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
-    """x % y for scalars of `bits` bits.
+    """x % y for scalars of `bits` bits: the exact fmod, moved to the divisor's sign."""
+    ops = Ops(builder, bits, 0)
+    remainder = _fmod(builder, bits, x, y)
+    is_zero = ops.equal(remainder, ops.f(0.0))
+    moved = ops.select(_signs_differ(ops, remainder, y), ops.add(remainder, y), remainder)
+    return ops.select(is_zero, ops.copysign(remainder, y), moved)
+
+
+def float_floordiv(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
+    """x // y for scalars of `bits` bits, as Python and NumPy define it: (x - fmod(x, y)) / y is
+    nearly whole; it goes down by one where the remainder has the other sign, then to the nearest
+    whole number. x // 0 is x / 0."""
+    ops = Ops(builder, bits, 0)
+    remainder = _fmod(builder, bits, x, y)
+    plain = ops.div(x, y)
+    zero, one = ops.f(0.0), ops.f(1.0)
+    quotient = ops.div(ops.sub(x, remainder), y)
+    nonzero = ops.compare("une", remainder, zero)
+    down = builder.binary("andi", nonzero, _signs_differ(ops, remainder, y))
+    quotient = ops.select(down, ops.sub(quotient, one), quotient)
+    floored = builder.unary("floor", quotient)
+    far = ops.less(ops.f(0.5), ops.sub(quotient, floored))
+    whole = ops.select(far, ops.add(floored, one), floored)
+    whole = ops.select(ops.equal(quotient, zero), ops.copysign(zero, plain), whole)
+    return ops.select(ops.equal(y, zero), plain, whole)
+
+
+def _signs_differ(ops: Ops, remainder: SSAValue, y: SSAValue) -> SSAValue:
+    signs = ops.int_op("xori", ops.to_bits(remainder), ops.to_bits(y))
+    return ops.compare("slt", signs, ops.i(0))
+
+
+def _fmod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
+    """C's fmod(x, y), exact, with the sign of x.
 
     With |x| = a 2**e and |y| = b 2**f (a, b whole), |x| mod |y| is (a 2**(e-f) mod b) 2**f: the
     shift is done in steps that keep 64 bits, each followed by an integer remainder.
@@ -73,10 +106,4 @@ def float_mod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue
     bad = ops.compare("oeq", magnitude, infinity)
     bad = builder.binary("ori", bad, ops.compare("ueq", y, ops.f(0.0)))
     bad = builder.binary("ori", bad, ops.unordered(x))
-    remainder = ops.select(bad, ops.f(float("nan")), remainder)
-    # The divisor's sign.
-    is_zero = ops.equal(remainder, ops.f(0.0))
-    signs = ops.int_op("xori", ops.to_bits(remainder), ops.to_bits(y))
-    apart = ops.compare("slt", signs, ops.i(0))
-    moved = ops.select(apart, ops.add(remainder, y), remainder)
-    return ops.select(is_zero, ops.copysign(remainder, y), moved)
+    return ops.select(bad, ops.f(float("nan")), remainder)

@@ -221,10 +221,8 @@ def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DTyp
     if op == "pow":
         return _call(emitter, "pow", [a, b], dtype)
     if dtype.is_float:
-        if op == "mod":
-            return _call(emitter, "mod", [a, b], dtype)
-        if op == "floordiv":
-            return builder.unary("floor", builder.binary("divf", a, b))
+        if op in ("mod", "floordiv"):
+            return _call(emitter, op, [a, b], dtype)
         return builder.binary(_FLOAT[op], a, b)
     if op in ("min", "max", "fmin", "fmax"):
         return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)
@@ -247,7 +245,7 @@ def _call(
     if function in _DIRECT:
         return builder.unary(_DIRECT[function], value)
     lanes = lanes_of(value.type)
-    if function == "mod" and lanes:
+    if function in ("mod", "floordiv") and lanes:
         # An exact remainder loops as often as the exponents differ: one lane at a time.
         rows = [[builder.extract(each, lane) for each in operands] for lane in range(lanes)]
         return builder.from_elements([_call(emitter, function, row, dtype) for row in rows])

@@ -35,6 +35,7 @@ from loopfuse.plan.groups import (
     single_group,
 )
 from loopfuse.plan.records import Decision
+from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
 
@@ -102,13 +103,21 @@ class Planner:
             parts = components(cells(nest.children), scope)
             if len(parts) > 1:
                 split = self.distribute(nest, parts, scope)
-                if any(isinstance(e, HostGroup) or e.parallel or e.relaxed for e in split):
+                if any(isinstance(e, HostGroup) or self.is_worth_a_launch(e) for e in split):
                     return split
         if unit.relaxed and unit.carried:
             return [unit]
         if len(cell) == 1 and (host := self.host_loop(nest, scope, unit)):
             return [host]
         return [unit]
+
+    def is_worth_a_launch(self, unit: Unit) -> bool:
+        """It has a parallel (or relaxed) loop that is not just a few iterations long."""
+        for s in unit.statements:
+            for name in (*unit.parallel, *unit.relaxed):
+                if name in s.iterators and not is_short(s.domain, s.iterators.index(name)):
+                    return True
+        return False
 
     def distribute(
         self, nest: Nest, parts: list[list[tuple[Item, ...]]], scope: Scope

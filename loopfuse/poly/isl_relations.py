@@ -14,7 +14,8 @@ import islpy
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Expr
-from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, _build, _expr, relation_of  # pyright: ignore[reportPrivateUsage] - same room
+from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, constant_of, relation_of
+from loopfuse.poly.isl_text import ast_build, ast_expr
 
 
 def equate(relation: Any, pairs: Iterable[tuple[int, int]]) -> Any:
@@ -163,7 +164,7 @@ def condition_expr(domain: Any, symbols: Sequence[str]) -> Expr:
         for offset, name in enumerate(names):
             domain = domain.set_dim_name(PARAM, at + offset, name)
     domain = domain.params().coalesce()
-    return _expr(_build(domain).expr_from_set(domain), frozenset(symbols))
+    return ast_expr(ast_build(domain).expr_from_set(domain), frozenset(symbols))
 
 
 def simplify_within(domain: Any, certain: Any, context: Any) -> Any:
@@ -189,3 +190,10 @@ def hull_along(images: Sequence[Any], k: int) -> tuple[Any, Any]:
 def rename_range(relation: Any, name: str) -> Any:
     """`relation` with its range's tuple called `name`."""
     return relation.set_tuple_name(OUT, name)
+
+
+def is_short(domain: Any, k: int) -> bool:
+    """Dimension k of a set has a range whose length no parameter decides."""
+    low, high = hull_along([domain], k)
+    length = constant_of(high.sub(low).coalesce())
+    return length is not None and length < 64

@@ -239,7 +239,7 @@ def test_host_loop_that_counts_down(step: int) -> None:
         kernel f(inout a: f32[T, N]):
             for t in T-3..-1 step -{step}:
                 for i in 1..N-1:
-                    a[t, i] = a[t+1, i-1] + a[t+1, i+1]
+                    a[t, i] = a[t+{step}, i-1] + a[t+{step}, i+1]
     """)
     assert planned.verdict.answer == "proved"
     assert planned.report.launches_after != 1

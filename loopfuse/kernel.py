@@ -269,7 +269,11 @@ class Kernel:
         if options.target.is_gpu:
             from loopfuse.runtime import cuda
 
-            artifact = self._compile(options, frozenset({"ptx"}), constants)
+            # Machine code (made once, and cached) runs on its own capability only; PTX on later
+            # ones too, but the driver translates it again in every process.
+            own = options.target.name == cuda.need_gpu(index).target
+            emit = frozenset({"ptx", "cubin"}) if own else frozenset({"ptx"})
+            artifact = self._compile(options, emit, constants)
             module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
             return artifact.manifest, lambda binding: cuda.run(module, binding)
         from loopfuse.runtime import cpu

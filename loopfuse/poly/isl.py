@@ -8,12 +8,10 @@ live here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import islpy
 
-from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import (
     Binary,
@@ -27,6 +25,13 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
+from loopfuse.poly.isl_flow import Source as Source
+from loopfuse.poly.isl_flow import last_sources as last_sources
+from loopfuse.poly.isl_flow import pieces_of as pieces_of
+from loopfuse.poly.isl_text import params_expr as params_expr
+from loopfuse.poly.isl_text import params_text as params_text
+from loopfuse.poly.isl_text import value_expr as value_expr
+from loopfuse.poly.isl_text import value_text as value_text
 
 PARAM: Any = islpy.dim_type.param
 SET: Any = islpy.dim_type.set
@@ -146,103 +151,6 @@ def reading_everything(elements: Any) -> Any:
     """{ end[] -> element } for each of `elements`: a read of them all after the last statement."""
     point = islpy.Set.universe(elements.get_space().params().set_from_params())
     return islpy.Map.from_domain_and_range(point.set_tuple_name("end"), elements)
-
-
-def pieces_of(relation: Any) -> list[Any]:
-    """The basic maps of a map, each as a map."""
-    listing = relation.get_basic_map_list()
-    return [islpy.Map.from_basic_map(listing.get_at(k)) for k in range(listing.n_basic_map())]
-
-
-def before_at(time: Any, level: int, forward: bool) -> Any:
-    """{ time -> earlier time }: equal before dimension `level`, less there (more, if not
-    `forward`)."""
-    space = time.map_from_set()
-    relation = islpy.Map.universe(space)
-    for k in range(level):
-        relation = relation.equate(IN, k, OUT, k)
-    return relation.order_gt(IN, level, OUT, level) if forward else relation.order_lt(
-        IN, level, OUT, level
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A writer in a question about flow: { source -> element }, { source -> time }, the levels
-    (dimensions of time) at which it can come before the sink, and whether it certainly writes."""
-
-    writes: Any
-    times: Any
-    levels: tuple[int, ...]
-    must: bool
-
-
-def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool) -> list[Any]:
-    """For each source { source -> [sink -> element] }: the last write before each access of
-    `sink` ({ sink -> element }); the first after it, if not `forward`.
-
-    Feautrier's algorithm (1991): a source that shares more of the time vector comes later, so
-    levels are tried from the deepest outwards, and what is fed needs no earlier source; within a
-    level the lexicographic maximum decides. A source that only may write never ends the search,
-    and feeds every access whose last certain write is not after it. (isl's own
-    `compute_flow` is not used: isl 0.27 answers wrongly for strided loops that count down, see
-    docs/decisions/flow.md.)
-    """
-    accesses = sink.range_map()  # { [sink -> element] -> element }
-    at = sink.domain_map().apply_range(times)  # { [sink -> element] -> time }
-    time = times.range().get_space()
-    candidates: list[Any | None] = []
-    for source in sources:
-        pairs = accesses.apply_range(source.writes.reverse())
-        candidates.append(None if pairs.is_empty() else pairs.apply_range(source.times))
-    rest = sink.wrap()
-    last: Any = None
-    for level in sorted({level for source in sources for level in source.levels}, reverse=True):
-        earlier: Any = None
-        best: Any = None
-        for source, candidate in zip(sources, candidates, strict=True):
-            if not source.must or candidate is None or level not in source.levels:
-                continue
-            if earlier is None:
-                earlier = at.apply_range(before_at(time, level, forward)).intersect_domain(rest)
-            part = candidate.intersect(earlier)
-            best = part if best is None else best.union(part)
-        if best is None or best.is_empty():
-            continue
-        best = best.lexmax() if forward else best.lexmin()
-        last = best if last is None else last.union(best)
-        rest = rest.subtract(best.domain())
-        if rest.is_empty():
-            break
-    found: list[Any] = []
-    for source, candidate in zip(sources, candidates, strict=True):
-        if source.must:
-            chosen = None if last is None or candidate is None else last.intersect(candidate)
-        else:
-            chosen = candidate and _not_ended(candidate, source, at, time, last, rest, forward)
-        back = None if chosen is None else chosen.apply_range(source.times.reverse()).reverse()
-        found.append(back)
-    return found
-
-
-def _not_ended(
-    candidate: Any, source: Source, at: Any, time: Any, last: Any, rest: Any, forward: bool
-) -> Any:
-    """The times of a source that may write, before the sink and after the last certain write."""
-    order: Any = None
-    since: Any = None
-    for level in range(time.dim(SET)):
-        step = before_at(time, level, forward)
-        since = step if since is None else since.union(step)
-        if level in source.levels:
-            order = step if order is None else order.union(step)
-    if order is None:
-        return None
-    possible = candidate.intersect(at.apply_range(order))
-    free = possible.intersect_domain(rest)
-    if last is None:
-        return free
-    return free.union(possible.intersect(last.apply_range(since.reverse())))
 
 
 # --------------------------------------------------------------------------- core to isl
@@ -465,128 +373,6 @@ def schedule_of(space: Any, times: Sequence[int | tuple[str, int]], domain: Any)
         for time in times
     ]
     return relation_of(space, values, "time").intersect_domain(domain)
-
-
-# --------------------------------------------------------------------------- isl to core
-
-_PYTHON = {
-    "add": ("+", 5), "sub": ("-", 5), "mul": ("*", 6), "div": ("//", 6), "fdiv_q": ("//", 6),
-    "pdiv_q": ("//", 6), "pdiv_r": ("%", 6), "zdiv_r": ("%", 6), "eq": ("==", 4), "le": ("<=", 4),
-    "lt": ("<", 4), "ge": (">=", 4), "gt": (">", 4), "and_": ("and", 2), "and_then": ("and", 2),
-    "or_": ("or", 1), "or_else": ("or", 1),
-}  # fmt: skip
-
-_CORE = {
-    "add": "add", "sub": "sub", "mul": "mul", "div": "floordiv", "fdiv_q": "floordiv",
-    "pdiv_q": "floordiv", "pdiv_r": "mod", "zdiv_r": "mod", "min": "min", "max": "max",
-    "and_": "and", "and_then": "and", "or_": "or", "or_else": "or",
-}  # fmt: skip
-
-
-def _operation(ast: Any) -> tuple[str, list[Any]]:
-    kind = islpy.ast_expr_op_type(ast.get_op_type()).name
-    return kind, [ast.get_op_arg(k) for k in range(ast.get_op_n_arg())]
-
-
-def _ast_kind(ast: Any) -> str:
-    return islpy.ast_expr_type(ast.get_type()).name
-
-
-def _python(ast: Any, above: int = 0) -> str:
-    match _ast_kind(ast):
-        case "id":
-            return ast.get_id().get_name()
-        case "int":
-            return str(ast.get_val().to_python())
-        case _:
-            kind, arguments = _operation(ast)
-    if kind in ("min", "max"):
-        return f"{kind}({', '.join(_python(each) for each in arguments)})"
-    if kind == "minus":
-        return f"-{_python(arguments[0], 7)}"
-    if kind in ("cond", "select"):
-        test, then, otherwise = (_python(each, 1) for each in arguments)
-        return f"({then} if {test} else {otherwise})"
-    sign, level = _PYTHON[kind]
-    right_level = level if kind in ("add", "and_", "or_", "and_then", "or_else") else level + 1
-    tight = sign in ("*", "//")
-    glue = sign if tight else f" {sign} "
-    text = _python(arguments[0], level if level != 4 else 5) + glue
-    text += glue.join(_python(each, right_level) for each in arguments[1:])
-    return f"({text})" if level < above else text
-
-
-def _expr(ast: Any, symbols: frozenset[str]) -> Expr:
-    match _ast_kind(ast):
-        case "id":
-            name = ast.get_id().get_name()
-            return Symbol(name, DType.I64) if name in symbols else Iter(name)
-        case "int":
-            return Const(ast.get_val().to_python(), DType.I64)
-        case _:
-            kind, arguments = _operation(ast)
-    parts = [_expr(each, symbols) for each in arguments]
-    if kind == "minus":
-        return Unary("neg", parts[0], DType.I64)
-    if kind in ("cond", "select"):
-        return Select(parts[0], parts[1], parts[2], DType.I64)
-    if kind in ("eq", "le", "lt", "ge", "gt"):
-        return Compare(kind, parts[0], parts[1])
-    op = _CORE.get(kind)
-    if op is None:
-        raise InternalError(Diagnostic("isl-expression", f"isl gave an operation `{kind}`"))
-    dtype = DType.BOOL if op in ("and", "or") else DType.I64
-    out = parts[0]
-    for part in parts[1:]:
-        out = Binary(op, out, part, dtype)
-    return out
-
-
-def _build(thing: Any) -> Any:
-    space = islpy.Space.params_alloc(thing.get_ctx(), 0)
-    return islpy.AstBuild.from_context(islpy.Set.universe(space))
-
-
-def params_text(params: Any) -> str:
-    """A set of parameter values as a Python expression: `W >= 4 or H <= 0`.
-
-    before: `[H, W] -> { : W >= 4 or H <= 0 }`
-    """
-    if params.is_empty():
-        return "False"
-    return _python(_build(params).expr_from_set(params))
-
-
-def params_expr(params: Any, symbols: Sequence[str]) -> Expr:
-    """A set of parameter values as a core bool expression."""
-    if params.is_empty():
-        return Const(False, DType.BOOL)
-    if params.plain_is_universe():
-        return Const(True, DType.BOOL)
-    return _expr(_build(params).expr_from_set(params), frozenset(symbols))
-
-
-def _over_named_dims(value: Any) -> Any:
-    """`value` with its domain's dimensions turned into parameters of the same names."""
-    count = value.dim(IN)
-    if not count:
-        return value
-    names = [value.get_dim_name(IN, k) for k in range(count)]
-    at = value.dim(PARAM)
-    value = value.move_dims(PARAM, at, IN, 0, count)
-    for offset, name in enumerate(names):
-        value = value.set_dim_name(PARAM, at + offset, name)
-    return value
-
-
-def value_text(value: Any) -> str:
-    """A pw_aff as a Python expression in its parameters and dimensions."""
-    return _python(_build(value).expr_from_pw_aff(_over_named_dims(value)))
-
-
-def value_expr(value: Any, symbols: Sequence[str]) -> Expr:
-    """A pw_aff as a core index expression; names outside `symbols` are iterators."""
-    return _expr(_build(value).expr_from_pw_aff(_over_named_dims(value)), frozenset(symbols))
 
 
 # ------------------------------------------------------------------------------- numbers

@@ -140,6 +140,15 @@ class Walker:
             case _:
                 raise Data
 
+    def possible(self, test: Expr) -> bool:
+        """False where a part of the condition that needs no data already fails."""
+        if isinstance(test, Binary) and test.op == "and":
+            return self.possible(test.left) and self.possible(test.right)
+        try:
+            return bool(self.value(test))
+        except Data:
+            return True
+
     def element(self, load: Load) -> Element | None:
         name = load.array
         if load.swapped is not None and self.value(load.swapped.parity) == 1:
@@ -202,7 +211,7 @@ class Walker:
                     try:
                         chosen = bool(self.value(test))
                     except Data:
-                        chosen = self.decide("if", self.iteration())
+                        chosen = self.possible(test) and self.decide("if", self.iteration())
                         yield from self.run(then, (*condition, test), happens and chosen)
                         yield from self.run(otherwise, (*condition, test), happens and not chosen)
                     else:

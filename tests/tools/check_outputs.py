@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
 TARGETS = ("sm_80", "sm_90", "cpu")
 
 

@@ -2,7 +2,8 @@
 
 `trace` walks the core and yields what each statement instance touches; `find` turns that into
 sets of instance pairs by the definitions of docs/dependences.md. Nothing is computed on data:
-a data-dependent condition is decided by `decide`.
+a data-dependent condition is decided by `decide`, and read by each store under it (what a `let`
+or a reduction under it computes is nobody's business outside).
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ class Walker:
                     self.extents[name] = extents
                 case Define(name=name, value=value, label=label):
                     self.private[name] = tuple(self.order)
-                    yield self.event(label, value, Load(name, (), stmt.dtype), condition, happens)
+                    yield self.event(label, value, Load(name, (), stmt.dtype), (), happens)
                 case Store(target=target, value=value, label=label):
                     yield self.event(label, value, target, condition, happens)
                 case Reduce():
@@ -243,7 +244,7 @@ class Walker:
         def points(depth: int) -> Iterator[Event]:
             if depth == len(stmt.ranges):
                 yield from self.run(stmt.body, condition, happens)
-                yield self.event(stmt.label, stmt.value, target, condition, happens)
+                yield self.event(stmt.label, stmt.value, target, (), happens)
                 return
             each = stmt.ranges[depth]
             bounds = range(int(self.value(each.lower)), int(self.value(each.upper)), each.step)

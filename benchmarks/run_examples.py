@@ -1,0 +1,47 @@
+"""Runs every example once on small PyTorch arrays on the GPU: food for compute-sanitizer.
+
+    compute-sanitizer python3 benchmarks/run_examples.py [example ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+import engines  # noqa: E402
+import numpy as np  # noqa: E402
+import references  # noqa: E402
+import torch  # noqa: E402
+from case_files import make_arguments, read_examples  # noqa: E402
+
+import loopfuse  # noqa: E402
+
+
+def main() -> None:
+    """Run the examples named, or all."""
+    wanted = set(sys.argv[1:])
+    count = 0
+    for case in read_examples():
+        if wanted and case.name not in wanted:
+            continue
+        for kernel in engines.read(case.source).kernels:
+            for sizes in case.sizes:
+                arguments = make_arguments(kernel, sizes, case.scalars, case.data)
+                arguments = references.prepare(kernel.name, arguments)
+                held = {
+                    name: torch.from_numpy(v.copy()).cuda() if isinstance(v, np.ndarray) else v
+                    for name, v in arguments.items()
+                }
+                for fuel in (None, 0):
+                    compiled = engines.loaded(case.source, kernel.name, fuel, True)
+                    compiled(**held, **engines.sizes_to_pass(kernel, sizes))
+                    loopfuse.synchronize()
+                    count += 1
+    print(f"{count} runs")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
+from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import walk_expr
@@ -180,8 +181,17 @@ _PRECEDENCE = {"add": 1, "sub": 1, "mul": 2, "floordiv": 2, "mod": 2}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def python_name(name: str) -> str:
+    """A name as formulas and the manifest write it: host loop variables may hold dots."""
+    return name.replace(".", "__")
+
+
 def to_python(expr: nodes.Expr) -> str:
-    """An index expression as Python text, with `// % min max` only."""
+    """An index expression as Python text: `// % min max`, and `a if c else b` where the bound
+    itself depends on a condition."""
     return _python(expr, 0)
 
 
@@ -191,7 +201,16 @@ def _python(expr: nodes.Expr, level: int) -> str:
             text = str(int(value))
             return f"({text})" if text[0] == "-" and level else text
         case nodes.Iter(name=name) | nodes.Symbol(name=name):
-            return name
+            return python_name(name)
+        case nodes.Select(condition=condition, then=then, otherwise=otherwise):
+            arms = f"{_python(then, 1)} if {_python(condition, 1)} else {_python(otherwise, 1)}"
+            return f"({arms})"
+        case nodes.Compare(op=op, left=left, right=right):
+            return f"({_python(left, 1)} {_COMPARISONS[op]} {_python(right, 1)})"
+        case nodes.Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
+            return f"({_python(left, 1)} {op} {_python(right, 1)})"
+        case nodes.Unary(op="not", operand=operand):
+            return f"(not {_python(operand, 1)})"
         case nodes.Unary(op="neg", operand=operand):
             return f"(-{_python(operand, 3)})"
         case nodes.Cast(operand=operand):
@@ -260,7 +279,9 @@ def launch_arguments(
     values += [(scalar.name, scalar.dtype.value) for scalar in kernel.scalars]
     values += [(name, "i64") for name in host_variables(tree, launch)]
     out += [
-        {"kind": "value", "name": name, "dtype": dtype} for name, dtype in values if name in names
+        {"kind": "value", "name": python_name(name), "dtype": dtype}
+        for name, dtype in values
+        if name in names
     ]
     if ALIGNED.name in names:
         out.append({"kind": "aligned", "dtype": "bool"})
@@ -327,7 +348,7 @@ def build_manifest(
         if isinstance(node, HostLoop):
             return {
                 "loop": {
-                    "var": node.var,
+                    "var": python_name(node.var),
                     "lower": to_python(node.lower),
                     "upper": to_python(node.upper),
                     "step": node.step,

@@ -30,9 +30,11 @@ from loopfuse.codegen.abi import (
     block_threads,
     constant_extent,
     entry_name,
+    host_variables,
     launch_arguments,
     launch_buffers,
     not_lowered,
+    python_name,
     shared_bytes,
     split_chain,
 )
@@ -126,8 +128,10 @@ class _Entry:
         for buffer, argument in zip(buffers, block.args):
             emitter.bind_argument(buffer, argument)
         sizes = set(self.kernel.sizes)
+        originals = {python_name(var): var for var in host_variables(self.tree, self.launch)}
         for value, argument in zip(values, block.args[len(buffers) :]):
             name = value.get("name", ALIGNED.name)
+            name = originals.get(name, name)
             dtype = DType(value["dtype"])
             emitter.bind_symbol(name, dtype, argument, name in sizes)
             if dtype is DType.I64:

@@ -563,6 +563,29 @@ def test_a_host_loop_with_its_variable() -> None:
     assert out.manifest["steps"][0]["loop"]["upper"] == "steps"
 
 
+def test_host_variables_may_hold_dots() -> None:
+    k = kernel(param("a", N, mode="inout"), n.ScalarParam("steps", I64))
+    body = compute(load("a", it("i")), add(load("a", it("i")), n.Cast(it("t.1"), F32)))
+    upper = n.Select(lt(N, 3), c(0), n.Symbol("steps", I64), I64)
+    inner = launch(loop("i", 0, N, M.THREAD, body))
+    tr = tree(k, t.HostLoop("t.1", c(0), upper, 1, (inner,)))
+    a = np.zeros(5, np.float32)
+    out = run_cpu(tr, k, {"a": a, "N": 5, "steps": 4})
+    assert a.tolist() == [6.0] * 5
+    assert out.manifest["steps"][0]["loop"]["var"] == "t__1"
+    assert out.manifest["steps"][0]["loop"]["upper"] == "(0 if (N < 3) else steps)"
+
+
+def test_a_bound_that_depends_on_a_condition() -> None:
+    k = kernel(param("y", N, mode="out"))
+    upper = n.Select(n.Compare("ge", N, c(10)), op("sub", N, 3), op("floordiv", N, 2), I64)
+    tr = tree(k, launch(loop("i", 1, upper, M.THREAD, compute(load("y", it("i")), c(1.0, F32)))))
+    for count in (4, 12):
+        y = np.zeros(count, np.float32)
+        run_cpu(tr, k, {"y": y, "N": count}, bits=32)
+        assert y.sum() == (count - 4 if count >= 10 else count // 2 - 1)
+
+
 def test_scalar_parameters_may_be_larger_than_32_bits() -> None:
     k = kernel(param("y", N, dtype=I64, mode="out"), n.ScalarParam("k", I64))
     inside = lt(it("i"), n.Symbol("k", I64))

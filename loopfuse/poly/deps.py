@@ -165,8 +165,12 @@ class _Finder:
             self.uses.setdefault(name, []).append(each)
 
     def _kills(self, use: _Use) -> bool:
-        """The write certainly happens, to the elements its relation names."""
-        if not use.statement.write.exact:
+        """The write certainly happens, to the elements its relation names.
+
+        A scalar that is private to a predicated body is inexact (the program may skip it), but
+        the model always computes it, and whoever reads it does so where the program sets it.
+        """
+        if not use.statement.write.exact and not _names_one_place(use.statement.write):
             return False
         return not self.may or use.statement.predicate is None
 
@@ -440,6 +444,11 @@ class _Finder:
             _same_reduction(source.statement, sink.statement),
             all(ends),
         )
+
+
+def _names_one_place(access: Access) -> bool:
+    """Its relation has one element for each instance, so the element is known."""
+    return len(access.parts) == 1 and bool(access.parts[0][1].is_single_valued())
 
 
 def _same_reduction(source: Statement, sink: Statement) -> bool:

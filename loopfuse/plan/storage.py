@@ -65,7 +65,7 @@ def _place(
         return Store("global")
     users: list[tuple[Group, Statement]] = []
     for group, _ in groups:
-        member_ids = {id for p in group.members for id in p.unit.ids}
+        member_ids = {each for p in group.members for each in p.unit.ids}
         fed = {
             (d.sink, d.array)
             for d in (group.scope.dependences if group.scope else ())
@@ -151,7 +151,7 @@ def _fits_register(
     from loopfuse.poly.model import Dependence
 
     prefix = _prefix(users, group)
-    placed = {id: p for p in group.members for id in p.unit.ids}
+    placed = {each: p for p in group.members for each in p.unit.ids}
     elements = None
     for statement in users:
         p = placed.get(statement.id)

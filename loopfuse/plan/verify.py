@@ -41,7 +41,6 @@ from loopfuse.plan.verify_events import (
     Leaf,
     Undecided,
     Write,
-    names_one_place,
     union,
 )
 from loopfuse.plan.verify_order import keeps_order
@@ -49,7 +48,7 @@ from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
 from loopfuse.plan.verify_values import Different, match_value
 from loopfuse.poly import isl
-from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.isl_relations import sample_pair
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 

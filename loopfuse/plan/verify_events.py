@@ -42,7 +42,7 @@ from loopfuse.plan.looptree import (
 from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
 from loopfuse.poly import isl
-from loopfuse.poly.model import Access, PolyProgram, Statement
+from loopfuse.poly.model import PolyProgram, Statement
 
 Time = tuple[int | tuple[str, int], ...]
 """Numbers and loop variables (with sign 1), compared lexicographically."""
@@ -503,14 +503,6 @@ class Accesses:
         """Note a write."""
         cell = self.events.cell(leaf, target)
         self.writes.setdefault(target.array, []).append(Write(leaf, target, cell, value))
-
-
-def names_one_place(access: Access) -> bool:
-    """Does the access's relation give the very element that is touched, if one is? (An inexact
-    one may name elements that are not touched in the end, as in an arm of a choice on data.)"""
-    if access.exact:
-        return True
-    return len(access.parts) == 1 and bool(access.parts[0][1].is_single_valued())
 
 
 def compare_times(first: Time, second: Time) -> bool | None:

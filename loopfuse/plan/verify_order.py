@@ -19,9 +19,9 @@ from loopfuse.plan.verify_events import (
     Read,
     Write,
     compare_times,
-    names_one_place,
 )
 from loopfuse.poly import isl
+from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.model import Dependence, Dependences
 
 

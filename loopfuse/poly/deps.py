@@ -111,6 +111,21 @@ def flow_of_read(
     return sources, rest
 
 
+def names_one_place(access: Access) -> bool:
+    """Does the access's relation give the very element that is touched, if one is?
+
+    An inexact one may: what an arm of a choice on data reads is known, only not whether it is.
+    """
+    if access.exact:
+        return True
+    if not all(relation.is_single_valued() for _, relation in access.parts):
+        return False
+    domains = [relation.domain() for _, relation in access.parts]
+    return all(
+        one.is_disjoint(other) for k, one in enumerate(domains) for other in domains[k + 1 :]
+    )
+
+
 # --------------------------------------------------------------------------------- one array
 
 
@@ -170,7 +185,7 @@ class _Finder:
         A scalar that is private to a predicated body is inexact (the program may skip it), but
         the model always computes it, and whoever reads it does so where the program sets it.
         """
-        if not use.statement.write.exact and not _names_one_place(use.statement.write):
+        if not names_one_place(use.statement.write):
             return False
         return not self.may or use.statement.predicate is None
 
@@ -444,11 +459,6 @@ class _Finder:
             _same_reduction(source.statement, sink.statement),
             all(ends),
         )
-
-
-def _names_one_place(access: Access) -> bool:
-    """Its relation has one element for each instance, so the element is known."""
-    return len(access.parts) == 1 and bool(access.parts[0][1].is_single_valued())
 
 
 def _same_reduction(source: Statement, sink: Statement) -> bool:

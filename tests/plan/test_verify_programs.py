@@ -33,6 +33,15 @@ kernel k(a: f32[N], inout b: f32[N]):
         if i == 1:
             b[i] = a[i]
 """,
+    "swapped arrays under a condition on data": """
+kernel k(inout b: f32[M], inout d: f32[M], inout c: f32[M], steps: i64):
+    for t in 0..steps:
+        for i in 0..M:
+            if c[i] > 0.0:
+                c[i] = sum(p in 0..M: d[p])
+                b[i] = c[i]
+        swap b, d
+""",
     "sums added to cells": """
 kernel k(x: f32[R, C], inout total: f32[2], inout s: f32[R]):
     for r in 0..R, c in 0..C:

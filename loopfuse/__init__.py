@@ -8,8 +8,9 @@
 A tour of the building, in the order data flows: `pipeline` lists the stages; `frontend` reads
 text; `lang` is the typed program, its checker and its slow interpreter; `poly` holds exact
 dependences; `plan` decides what is fused, and checks it; `codegen` emits MLIR, LLVM IR, PTX and
-objects; `runtime` binds arrays and launches; `kernel` is what this module exports; `cli` the
-command line; `explain` the reports.
+objects; `runtime` binds arrays and launches; `sources` reads files, `kernel` is what this module
+exports; `cli` parses the command line, whose bodies are in `commands`; `explain` renders reports;
+`watch` holds the debugging switches.
 """
 
 from __future__ import annotations

@@ -180,10 +180,10 @@ def current_stream(library: str, index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LoadedModule:
-    """GPU code in memory: its manifest and the handle of each entry, by name."""
+    """GPU code in memory, on one GPU: its manifest and the function of each entry, by name."""
 
     manifest: dict[str, Any]
-    kernels: dict[str, Any]
+    functions: dict[str, Any]
     library: Any = field(repr=False)
 
 
@@ -203,11 +203,11 @@ def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedM
             driver.cuLibraryLoadData(image, [], [], 0, [], [], 0),
             f"loading the code of `{manifest['kernel']}`",
         )
-        kernels: dict[str, Any] = {}
+        functions: dict[str, Any] = {}
         device = check_call(driver.cuDeviceGet(index), "finding the GPU")
         for launch in launches_of(manifest["steps"]):
             name = launch["name"]
-            if name in kernels:
+            if name in functions:
                 continue
             kernel = check_call(
                 driver.cuLibraryGetKernel(library, name.encode()), f"looking up `{name}`"
@@ -225,8 +225,10 @@ def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedM
                     driver.cuKernelSetAttribute(which, 1, kernel, device),
                     f"giving `{name}` clusters of {launch['cluster']}",
                 )
-            kernels[name] = kernel
-    return LoadedModule(manifest, kernels, library)
+            # Loading may be lazy; asking for the function makes a bad module fail here, and the
+            # first launch cost no more than the others.
+            functions[name] = check_call(driver.cuKernelGetFunction(kernel), f"loading `{name}`")
+    return LoadedModule(manifest, functions, library)
 
 
 # ------------------------------------------------------------------------------------ running
@@ -259,7 +261,7 @@ def _wait_for_producers(binding: Binding, stream: int) -> None:
         check_call(driver.cuEventDestroy(event), "freeing an event")
 
 
-def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock, stream: int) -> None:
+def _launch(function: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock, stream: int) -> None:
     driver = driver_api()
     cluster = one["cluster"]
     if grid * max(1, cluster) > (1 << 31) - 1:
@@ -270,7 +272,7 @@ def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock
     if cluster <= 1:
         check_call(
             driver.cuLaunchKernel(
-                driver.CUfunction(int(kernel)), grid, 1, 1, one["threads"], 1, 1,
+                function, grid, 1, 1, one["threads"], 1, 1,
                 one["shared_bytes"], stream, block.slots, 0,
             ),
             doing,
@@ -289,7 +291,7 @@ def _launch(kernel: Any, one: Mapping[str, Any], grid: int, block: ArgumentBlock
     config.hStream = stream
     config.attrs = [attribute]
     config.numAttrs = 1
-    check_call(driver.cuLaunchKernelEx(config, driver.CUfunction(int(kernel)), block.slots, 0), doing)
+    check_call(driver.cuLaunchKernelEx(config, function, block.slots, 0), doing)
 
 
 def run(loaded: LoadedModule, binding: Binding) -> None:
@@ -319,7 +321,7 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
                 binding.values,
                 binding.aligned,
                 lambda one, grid, block: _launch(
-                    loaded.kernels[one["name"]], one, grid, block, stream
+                    loaded.functions[one["name"]], one, grid, block, stream
                 ),
             )
         finally:

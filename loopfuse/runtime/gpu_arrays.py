@@ -54,23 +54,31 @@ class DeviceArray:
 
 
 class Timer:
-    """Device time between `start` and `stop`, in seconds, on the default stream."""
+    """Device time between `start` and `stop`, in seconds, on GPU 0's default stream."""
 
     def __init__(self) -> None:
         driver = cuda.driver_api()
         flags = driver.CUevent_flags.CU_EVENT_DEFAULT
-        self._events = [cuda.check_call(driver.cuEventCreate(flags), "making an event") for _ in range(2)]
+        with cuda.on_gpu(0):
+            self._events = [
+                cuda.check_call(driver.cuEventCreate(flags), "making an event") for _ in range(2)
+            ]
 
     def start(self) -> None:
         """Mark the beginning."""
-        cuda.check_call(cuda.driver_api().cuEventRecord(self._events[0], 0), "recording an event")
+        with cuda.on_gpu(0):
+            cuda.check_call(
+                cuda.driver_api().cuEventRecord(self._events[0], 0), "recording an event"
+            )
 
     def stop(self) -> float:
         """Mark the end, wait for it, and give the seconds since `start`."""
         driver = cuda.driver_api()
-        cuda.check_call(driver.cuEventRecord(self._events[1], 0), "recording an event")
-        cuda.check_call(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
-        return float(cuda.check_call(driver.cuEventElapsedTime(*self._events), "reading the timer")) / 1e3
+        with cuda.on_gpu(0):
+            cuda.check_call(driver.cuEventRecord(self._events[1], 0), "recording an event")
+            cuda.check_call(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
+            spent = cuda.check_call(driver.cuEventElapsedTime(*self._events), "reading the timer")
+        return float(spent) / 1e3
 
 
 def copy_device(destination: DeviceArray, source: DeviceArray, size: int) -> None:

@@ -7,6 +7,7 @@ through the compiler in `test_cases_gpu.py`.
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 from loopfuse.base.diagnostics import LoopfuseError, UserError
 from loopfuse.runtime import arrays, cuda
-from loopfuse.runtime.gpu_arrays import DeviceArray
+from loopfuse.runtime.gpu_arrays import DeviceArray, Timer, copy_device
 
 pytestmark = [
     pytest.mark.gpu,
@@ -253,7 +254,7 @@ def test_arrays_of_our_own(scale: Any) -> None:
 
 
 def test_bad_code_is_one_clear_error(scale: Any) -> None:
-    with pytest.raises(LoopfuseError, match="loading the code of `scale` failed: CUDA_ERROR"):
+    with pytest.raises(LoopfuseError, match=r"loading .*`scale.* failed: CUDA_ERROR"):
         cuda.load(scale, PTX.replace("mad.lo.u32", "mad.no.u32"))
 
 
@@ -269,6 +270,36 @@ def test_a_refused_launch_is_one_clear_error(scale: Any) -> None:
     y = DeviceArray(np.zeros(8, np.float32))
     with pytest.raises(LoopfuseError, match=r"launching `scale_0` .* failed: CUDA_ERROR_INVALID"):
         run(scale, x, y, 1.0)
+
+
+def test_the_timer_times() -> None:
+    there, here = (DeviceArray(np.zeros(1 << 24, np.uint8)) for _ in range(2))
+    timer = Timer()
+    timer.start()
+    for _ in range(10):
+        copy_device(there, here, 1 << 24)
+    assert 1e-6 < timer.stop() < 1.0
+
+
+def test_the_command_line_runs_and_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`run` and `bench` need neither CuPy nor PyTorch."""
+    from loopfuse.cli import _run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saxpy.lf").write_text(
+        "kernel saxpy(x: f32[N], inout y: f32[N], a: f32):\n"
+        "    for i in 0..N:\n        y[i] = a * x[i] + y[i]\n"
+    )
+    x, y = np.arange(6, dtype=np.float32), np.ones(6, np.float32)
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+    assert _run(["run", "saxpy.lf", "x=x.npy", "y=y.npy", "a=2", "--save", "y=out.npy"]) == 0
+    np.testing.assert_array_equal(np.load("out.npy"), 2 * x + y)
+    assert "sm_" in capsys.readouterr().out
+    assert _run(["bench", "saxpy.lf", "--size", "N=1000000"]) == 0
+    assert _run(["verify", "saxpy.lf"]) == 0
 
 
 def test_synchronize_waits() -> None:

@@ -6,6 +6,9 @@ one of each, and put at the top of the function when it is closed. Operations th
 are defined here with upstream's names; `mlir_print` prints everything in upstream's syntax.
 """
 
+# xDSL's declarative classes are untyped where xDSL is not installed beside pyright.
+# pyright: reportUntypedBaseClass=false, reportUntypedClassDecorator=false
+
 from __future__ import annotations
 
 import struct

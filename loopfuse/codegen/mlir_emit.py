@@ -6,7 +6,7 @@ buffer. Expressions are in `mlir_expr`, tree nodes in `mlir_nodes`, collectives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -50,11 +50,13 @@ class Storage:
 class Emitter:
     """Emits the body of one function."""
 
-    def __init__(self, builder: Builder, index_bits: int, gpu: bool) -> None:
+    def __init__(self, builder: Builder, index_bits: int, gpu: bool, narrowest: int = 1) -> None:
         self.builder = builder
         self.index_bits = index_bits
         self.gpu = gpu
-        self.facts = Facts(1 << (29 if index_bits == 32 else 48))
+        # With 32-bit indexing every array is below 2**31 bytes, so a size below that over the
+        # bytes of the narrowest element; with 64 bits any address is below 2**48.
+        self.facts = Facts((1 << 31) // narrowest if index_bits == 32 else 1 << 48)
         self.variables: dict[str, SSAValue] = {}
         self.symbols: dict[str, SSAValue] = {}
         self.storage: dict[str, Storage] = {}
@@ -77,7 +79,7 @@ class Emitter:
     # ----------------------------------------------------------------------------- scopes
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None, None, None]:
         """A region: what is computed inside is not known outside."""
         self.memo.append({})
         self.loaded.append({})

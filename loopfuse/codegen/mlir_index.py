@@ -6,8 +6,9 @@ lane of a VECTOR loop can be split off. An atom is an iterator, a symbol, or an 
 forms that is not linear itself.
 
 Ranges decide the width: a form whose every partial sum provably fits is computed in `index_bits`
-without wrapping, any other in 64 bits. A size and an iterator over sizes is below 2**29 (32-bit
-indexing, which the caller has proved) or 2**48; a scalar parameter can be anything.
+without wrapping, any other in 64 bits. A size and an iterator over sizes is below 2**31 over the
+bytes of the narrowest element (32-bit indexing, which the caller has proved) or 2**48; a scalar
+parameter can be anything.
 """
 
 from __future__ import annotations

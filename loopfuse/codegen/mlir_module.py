@@ -120,7 +120,8 @@ class _Entry:
             kinds += [I64, I64]
         block = Block(arg_types=kinds)
         builder = Builder(block)
-        emitter = Emitter(builder, self.index_bits, self.is_gpu)
+        narrowest = min((b.dtype.bytes for b in (*self.kernel.arrays, *self.tree.buffers)), default=1)
+        emitter = Emitter(builder, self.index_bits, self.is_gpu, narrowest)
         emitter.counts = counts
         emitter.request_function = self.request_function
         emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
@@ -130,8 +131,8 @@ class _Entry:
         sizes = set(self.kernel.sizes)
         originals = {python_name(var): var for var in host_variables(self.tree, self.launch)}
         for value, argument in zip(values, block.args[len(buffers) :]):
-            name = value.get("name", ALIGNED.name)
-            name = originals.get(name, name)
+            shown: str = value.get("name", ALIGNED.name)
+            name = originals.get(shown, shown)
             dtype = DType(value["dtype"])
             emitter.bind_symbol(name, dtype, argument, name in sizes)
             if dtype is DType.I64:

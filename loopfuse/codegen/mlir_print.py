@@ -8,7 +8,7 @@ order, so the text is a function of the module alone.
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -113,7 +113,7 @@ class _Printer:
         name = self.names[value] = f"%{len(self.names)}"
         return name
 
-    def list(self, values: tuple[SSAValue, ...] | list[SSAValue]) -> str:
+    def list(self, values: Iterable[SSAValue]) -> str:
         return ", ".join(self.names[value] for value in values)
 
     def operation(self, operation: Operation) -> None:

@@ -19,6 +19,7 @@ from loopfuse.base.options import CPU, Options, Target
 from loopfuse.codegen.mathfns_host import compiled_math
 from loopfuse.lang import nodes
 from loopfuse.lang.interp import interpret as run_program
+from loopfuse.plan.looptree import Loop
 from loopfuse.plan.tree_interp import run_tree
 
 GPU = Target("sm_80")
@@ -29,7 +30,9 @@ Arrays = dict[str, np.ndarray]
 @functools.lru_cache(maxsize=1)
 def our_math() -> Mapping[str, Any]:
     """The math functions with the bits of compiled code."""
-    return compiled_math()
+    return {
+        f"{name}_{dtype.value}": function for (name, dtype), function in compiled_math().items()
+    }
 
 
 @functools.lru_cache(maxsize=64)
@@ -54,6 +57,22 @@ def plan(source: Source, name: str, target: Target, fuel: int | None, reassociat
     """The planned kernel: `.tree` and `.report`."""
     options = Options(target=target, fuel=fuel, reassociate=reassociate)
     return pipeline.plan_kernel(read(source), name, options)
+
+
+def is_wide(planned: Any) -> bool:
+    """Whether some launch has a great many threads whatever the sizes (a two-stage reduction):
+    the LoopTree interpreter then takes seconds."""
+
+    def threads(nodes_: tuple[Any, ...]) -> int:
+        most = 1
+        for node in nodes_:
+            if isinstance(node, Loop):
+                constant = isinstance(node.upper, nodes.Const) and node.mapping.is_parallel
+                count = int(node.upper.value) if constant else 1  # type: ignore[union-attr]
+                most = max(most, count * threads(node.body))
+        return most
+
+    return any(threads(launch.body) > 20_000 for launch in planned.tree.launches)
 
 
 def run_plan(

@@ -503,7 +503,9 @@ class Builder:
         sizes = tuple(extent for extent in array.extents if extent != "2")
         if len(sizes) < 3 and self.chance(4):
             sizes += (self.pick(["N", "M"]),)
-        self.nest(sizes, False, lambda: self.filled(lambda: self.statements(2)))
+        self.nest(
+            sizes, False, lambda: self.filled(lambda: self.statements(2 if len(sizes) < 3 else 1))
+        )
 
 
 LIKELY = (4, 5, 3, 6, 7, 2, 9, 8, 1, 0)
@@ -516,7 +518,7 @@ SHAPES = [("N",), ("N", "M"), ("M",), ("M", "N"), ("N", "N"), ("N", "M", "N")]
 def programs(draw: Any) -> RandomProgram:
     """A whole program with sizes from 0 to 9 (to 6 or 4 where nests are deep)."""
     b = Builder(draw)
-    b.simple = not b.chance(4)
+    b.simple = not b.chance(5)
     b.shapes, b.dtypes = SHAPES, list(DTYPES)
     if b.simple:  # a palette: most arrays have one shape and one type, so that loops can meet
         b.shapes = [b.pick(SHAPES[:4])] * 5 + [b.pick(SHAPES)]

@@ -39,6 +39,7 @@ from loopfuse.plan.verify_events import (
     Accesses,
     Events,
     Leaf,
+    Read,
     Undecided,
     Write,
     union,
@@ -63,8 +64,11 @@ class Verdict:
     questions: int = 0
 
 
-def verify(program: PolyProgram, deps: Dependences, tree: LoopTree) -> Verdict:
-    """Prove that `tree` computes what `program` does, for every call that its context allows."""
+def verify(
+    program: PolyProgram, deps: Dependences, tree: LoopTree, reassociate: bool = True
+) -> Verdict:
+    """Prove that `tree` computes what `program` does, for every call that its context allows;
+    `reassociate`: the updates of a reduction may be combined in another order."""
     if not deps.complete:
         return Verdict("unknown", (deps.why,))
     try:
@@ -76,6 +80,7 @@ def verify(program: PolyProgram, deps: Dependences, tree: LoopTree) -> Verdict:
     questions = 0
     for aligned in (True, False) if mentions_aligned(tree) else (True,):
         checker = _Checker(program, deps, resolve_aligned(tree, aligned), wrong, unknown)
+        checker.reassociate = reassociate
         try:
             checker.run()
         except Undecided as error:
@@ -99,6 +104,7 @@ class _Checker:
         self.program, self.deps, self.tree = program, deps, tree
         self.wrong, self.unknown = wrong, unknown
         self.questions = 0
+        self.reassociate = True
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
         self.found: dict[str, dict[str, list[Any]] | None] = {}
@@ -124,7 +130,8 @@ class _Checker:
             for name in self.accesses.writes
             if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
         }
-        reductions: dict[str, Reader | None] = {}
+        reductions: dict[str, list[Read]] = {}
+        self.ends: dict[str, Reader] = {}
         for name in self.accesses.reads:
             if name not in ordered:
                 ask(lambda name=name: self._reads(name, reductions))
@@ -132,9 +139,12 @@ class _Checker:
         for array in self.program.arrays.values():
             if array.is_argument and array.name not in done:
                 ask(lambda name=array.name: self._results(name, reductions))
-        for array, end in reductions.items():
+        for array, unproved in reductions.items():
+            end = self.ends.get(array)
             problem = ask(
-                lambda array=array, end=end: check_reduction(self.accesses, self.deps, array, end)
+                lambda array=array, reads=unproved, end=end: check_reduction(
+                    self.accesses, self.deps, array, reads, end
+                )
             )
             self.questions += 1
             if problem is not None:
@@ -321,7 +331,7 @@ class _Checker:
         values = self._values_at(copied.buffer)[copied.name]
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
 
-    def _reads(self, buffer: str, reductions: dict[str, Reader | None]) -> None:
+    def _reads(self, buffer: str, reductions: dict[str, list[Read]]) -> None:
         wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
         if not wanted:
             return
@@ -332,14 +342,14 @@ class _Checker:
                 missing = value.subtract(union(found[read.name], value))
                 if missing.is_empty():
                     continue
-                if reductions_into(self.program.statements, read.array):
-                    reductions[read.array] = None  # perhaps only the order differs
+                if self.reassociate and reductions_into(self.program.statements, read.array):
+                    reductions.setdefault(read.array, []).append(read)  # perhaps another order
                     break
                 self._fail(f"{read.what} does not find", missing)
 
     # ------------------------------------------------- 3: results, 5: bounds
 
-    def _results(self, array: str, reductions: dict[str, Reader | None]) -> None:
+    def _results(self, array: str, reductions: dict[str, list[Read]]) -> None:
         """What the caller finds in `array`: written last by whom the program says."""
         names = [b.name for b in self.tree.buffers if b.argument and b.array == array]
         written = [write for name in names for write in self.accesses.writes.get(name, [])]
@@ -371,7 +381,7 @@ class _Checker:
         if array in reductions:
             element = cell.set_tuple_name(isl.OUT, array)
             touch = Touch(cell, self._at_the_end(cell), self._end_time())
-            reductions[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
+            self.ends[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
             return
         flow = [each.reverse() for each in self._last_of_all(written, cell)]
         by_name = {write.leaf.name: write for write in written}

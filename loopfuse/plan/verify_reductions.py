@@ -69,14 +69,15 @@ def reductions_into(statements: Sequence[Statement], array: str) -> list[Stateme
 
 
 def check_reduction(
-    accesses: Accesses, deps: Dependences, array: str, end: Reader | None
+    accesses: Accesses, deps: Dependences, array: str, unproved: list[Read], end: Reader | None
 ) -> str | None:
-    """What is wrong with the reduction into `array`; None if nothing is. `end` is the caller."""
+    """What is wrong with the reduction into `array`; None if nothing is. `unproved` are its reads
+    that do not find the very value that the program's order gives; `end` is the caller."""
     program = accesses.events.program
     updates = reductions_into(program.statements, array)
     if len(updates) != 1:
         raise Undecided(f"{array} is written by more than one reduction")
-    return _Reduction(accesses, deps, updates[0]).check(end)
+    return _Reduction(accesses, deps, updates[0]).check(unproved, end)
 
 
 class _Wrong(Exception):
@@ -98,8 +99,13 @@ class _Reduction:
         self.kinds: dict[str, tuple[Write, str]] = {}  # by leaf
         self.takers: dict[str, list[Any]] = {}
 
-    def check(self, end: Reader | None) -> str | None:
+    def check(self, unproved: list[Read], end: Reader | None) -> str | None:
         try:
+            for read in unproved:
+                if read.buffer not in self.buffers:
+                    raise _Wrong(f"{read.what} finds no result of {self.update.id}")
+            if end is not None and end.buffer not in self.buffers:
+                raise _Wrong(f"no result of {self.update.id} reaches {end.what}")
             self._check_order()
             for buffer in sorted(self.buffers):
                 self._collect(buffer)
@@ -217,7 +223,7 @@ class _Reduction:
             ]
             if len(own) != 1 or own[0].load != write.load:
                 raise Undecided(f"{self.update.id} does not update the accumulator it reads")
-        if not isl.union_of(instances).is_injective():
+        if instances and not isl.union_of(instances).is_injective():
             raise _Wrong(f"an instance of {self.update.id} runs twice")
 
     # ------------------------------------------------------------------------- sets

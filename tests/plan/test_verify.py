@@ -120,3 +120,11 @@ def test_findings_name_statement_read_and_example() -> None:
     assert len(verdict.findings) == 1
     assert "S2 reading t[" in verdict.findings[0]
     assert "N=" in verdict.findings[0]
+
+
+def test_another_order_of_a_reduction_is_wrong_where_it_is_not_allowed() -> None:
+    for name, answer in (("total", "wrong"), ("matmul", "proved")):
+        example = GOOD[name]()
+        deps = find_dependences(example.program)
+        assert verify(example.program, deps, example.tree, False).answer == answer
+        assert verify(example.program, deps, example.tree, True).answer == "proved"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from loopfuse.lang.nodes import Const, Expr, Load, Select
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, Select, Unary
 from loopfuse.lang.walk import children, loads, substitute, with_children
 from loopfuse.plan.linear import same_index
 from loopfuse.plan.looptree import Compute
@@ -20,88 +22,142 @@ def match_value(statement: Statement, leaf: Leaf, node: Compute) -> list[tuple[i
     """Which Load of the Compute stands for which read of the statement: (read, Load) pairs.
 
     Value and predicate must be the statement's own, iterators replaced by `iteration`; where a
-    Load's data comes from and how subscripts are written is not looked at. A Select may be
-    missing where its condition is the same for all of the leaf's instances; the reads of the arm
-    that is not taken then have no Load. Raises Different.
+    Load's data comes from and how subscripts are written is not looked at. What the leaf's
+    instances decide may be missing: a Select whose condition is the same for all of them, an
+    operand of `and` and `or` that always, or never, holds. The reads of what is missing then have
+    no Load. Raises Different.
     """
     iteration = dict(zip(statement.iterators, node.iteration, strict=True))
     matcher = _Matcher(leaf)
     if (statement.predicate is None) != (node.predicate is None):
         raise Different("one of them has a predicate")
+    pairs: list[tuple[int, Load]] = []
+    first = 0
     if statement.predicate is not None and node.predicate is not None:
-        matcher.match(substitute(statement.predicate, iteration), node.predicate)
-    matcher.match(substitute(statement.value, iteration), node.value)
-    return matcher.pairs
+        pairs += matcher.match(substitute(statement.predicate, iteration), node.predicate, 0)
+        first = len(loads(statement.predicate))
+    return pairs + matcher.match(substitute(statement.value, iteration), node.value, first)
 
 
 class _Matcher:
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf
-        self.next = 0  # the number of the next read of the statement
-        self.pairs: list[tuple[int, Load]] = []
+        self.known: dict[Expr, bool | None] = {}
 
-    def match(self, wanted: Expr, given: Expr) -> None:
+    def match(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
+        """The pairs of `wanted`, whose first read has number `first`; raises Different."""
         if isinstance(wanted, Load):
             if loads(wanted) != (wanted,):
                 raise Undecided("a subscript that depends on data")
             if not isinstance(given, Load) or given.dtype is not wanted.dtype:
                 raise Different(f"a load of `{wanted.array}` is missing")
-            self.pairs.append((self.next, given))
-            self.next += 1
-            return
-        if isinstance(wanted, Select) and not isinstance(given, Select):
-            self._match_arm(wanted, given)
-            return
-        if isinstance(wanted, Select) and isinstance(given, Select):
-            self._match_choice(wanted, given)
-            return
-        if wanted.dtype.is_integer and not loads(wanted) and same_index(wanted, given):
-            return
+            return [(first, given)]
+        try:
+            return self._match_operation(wanted, given, first)
+        except Different as error:
+            for simpler, skipped in self._decided(wanted):
+                try:
+                    return self.match(simpler, given, first + skipped)
+                except Different:
+                    pass
+            # What the Compute has too much must not be a load, which would have to be allowed.
+            for simpler, skipped in self._decided(given):
+                if len(loads(simpler)) == len(loads(given)):
+                    try:
+                        return self.match(wanted, simpler, first)
+                    except Different:
+                        pass
+            raise error from None
+
+    def _match_operation(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
+        """The same operation on operands that match."""
+        if wanted.dtype is given.dtype and not loads(wanted) and not loads(given):
+            if wanted == given:
+                return []
+            if wanted.dtype is DType.BOOL and self._always_agree(wanted, given):
+                return []
+            if wanted.dtype.is_integer and same_index(wanted, given):
+                return []
+            if wanted.dtype is DType.I64 and self.leaf.always_equal(wanted, given):
+                return []
         if isinstance(wanted, Const) and isinstance(given, Const):
             # repr, so that nan is nan and -0.0 is not 0.0
             if wanted.dtype is given.dtype and repr(wanted.value) == repr(given.value):
-                return
+                return []
             raise Different(f"{given.value!r} instead of {wanted.value!r}")
         if not _same_operation(wanted, given):
             raise Different(f"a {type(given).__name__} instead of a {type(wanted).__name__}")
+        pairs: list[tuple[int, Load]] = []
         for one, other in zip(children(wanted), children(given), strict=True):
-            self.match(one, other)
+            pairs += self.match(one, other, first)
+            first += len(loads(one))
+        return pairs
 
-    def _match_choice(self, wanted: Select, given: Select) -> None:
-        """Two Selects; an affine condition may be written in another way."""
-        if loads(wanted.condition) or loads(given.condition) or _is_same(wanted, given):
-            self.match(wanted.condition, given.condition)
-        else:
-            holds = self.leaf.reader.condition(wanted.condition, self.leaf.points)
-            other = self.leaf.reader.condition(given.condition, self.leaf.points)
-            if holds is None or other is None:
-                raise Different("another condition, and not an affine one")
-            here = self.leaf.points
-            if not here.intersect(holds).is_equal(here.intersect(other)):
-                if here.is_subset(holds) or here.intersect(holds).is_empty():
-                    self._match_arm(wanted, given)
-                    return
-                raise Different("another condition")
-        self.match(wanted.then, given.then)
-        self.match(wanted.otherwise, given.otherwise)
+    def _decided(self, expr: Expr) -> Iterator[tuple[Expr, int]]:
+        """What `expr` always equals here, and how many of its loads come before those of that:
+        the arm that is always chosen, the operand that alone decides."""
+        match expr:
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                holds = self._holds(condition)
+                before = len(loads(condition))
+                if holds is True:
+                    yield then, before
+                if holds is False:
+                    yield otherwise, before + len(loads(then))
+            case Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
+                count = len(loads(left))
+                for one, other, skipped in ((left, right, count), (right, left, 0)):
+                    holds = self._holds(one)
+                    if holds is not None:
+                        alone = holds == (op == "and")
+                        yield (other, skipped) if alone else (Const(holds, DType.BOOL), 0)
+            case _:
+                pass
 
-    def _match_arm(self, wanted: Select, given: Expr) -> None:
-        holds = self.leaf.reader.condition(wanted.condition, self.leaf.points)
+    def _holds(self, condition: Expr) -> bool | None:
+        """Is it always true here, or always false? None: neither, or isl cannot say."""
+        if condition not in self.known:
+            self.known[condition] = self._ask(condition)
+        return self.known[condition]
+
+    def _ask(self, condition: Expr) -> bool | None:
+        if isinstance(condition, Const):
+            return bool(condition.value)
+        if loads(condition):
+            return self._ask_operands(condition)
+        holds = self.leaf.reader.condition(condition, self.leaf.points)
         if holds is None:
-            raise Different("a choice is missing")
-        self.next += len(loads(wanted.condition))
+            return None
         if self.leaf.points.is_subset(holds):
-            self.match(wanted.then, given)
-            self.next += len(loads(wanted.otherwise))
-        elif self.leaf.points.intersect(holds).is_empty():
-            self.next += len(loads(wanted.then))
-            self.match(wanted.otherwise, given)
-        else:
-            raise Different("a choice is missing that goes either way here")
+            return True
+        return False if self.leaf.points.is_disjoint(holds) else None
 
+    def _ask_operands(self, condition: Expr) -> bool | None:
+        """`_ask` of a condition on data, where an operand without data decides it."""
+        match condition:
+            case Unary(op="not", operand=operand):
+                holds = self._holds(operand)
+                return None if holds is None else not holds
+            case Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
+                holds = (self._holds(left), self._holds(right))
+                deciding = op == "or"
+                if deciding in holds:
+                    return deciding
+                return None if None in holds else not deciding
+            case Select(condition=test, then=then, otherwise=otherwise):
+                chosen = self._holds(test)
+                return None if chosen is None else self._holds(then if chosen else otherwise)
+            case _:
+                return None
 
-def _is_same(wanted: Select, given: Select) -> bool:
-    return wanted.condition == given.condition
+    def _always_agree(self, one: Expr, other: Expr) -> bool:
+        """Do two conditions hold for the same of the leaf's instances?"""
+        here = self.leaf.points
+        first = self.leaf.reader.condition(one, here)
+        second = self.leaf.reader.condition(other, here)
+        if first is None or second is None:
+            return False
+        return bool(here.intersect(first).is_equal(here.intersect(second)))
 
 
 def _same_operation(wanted: Expr, given: Expr) -> bool:

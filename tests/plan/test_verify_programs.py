@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Select
+from loopfuse.lang.walk import children, with_children
 from loopfuse.pipeline import plan_kernel, read_program
+from loopfuse.plan.looptree import Compute, Guard, Loop, LoopTree, TreeNode
+from loopfuse.plan.tree_walk import resolve_aligned, walk_nodes
+from loopfuse.plan.verify import verify
 
 PROGRAMS = {
     "reduction under a condition on data": """
@@ -42,6 +51,13 @@ kernel k(inout b: f32[M], inout d: f32[M], inout c: f32[M], steps: i64):
                 b[i] = c[i]
         swap b, d
 """,
+    "conditions that the interior decides": """
+kernel k(a: bool[N], b: bool[N], out c: bool[N], out d: f32[N], inout e: bool[N]):
+    for i in 0..N:
+        c[i] = (a[i] != b.zero[i - 1]) ^ (i < 7)
+        d[i] = 1.0 if i > 3 and a[i] or i >= N - 2 else 2.0
+        e[i] &= false
+""",
     "sums added to cells": """
 kernel k(x: f32[R, C], inout total: f32[2], inout s: f32[R]):
     for r in 0..R, c in 0..C:
@@ -66,3 +82,64 @@ def test_planned_programs_are_proved(name: str, target: Target, fuel: int | None
     program = read_program(Source("test.lf", PROGRAMS[name]))
     planned = plan_kernel(program, "k", Options(target=target, fuel=fuel))
     assert planned.verdict.answer == "proved", planned.verdict
+
+
+def _spoilt(expr: Expr) -> Iterator[Expr]:
+    """`expr` with one mistake: a limit moved, arms exchanged, an operand of `and`/`or` lost."""
+    match expr:
+        case Compare(op=op, left=left, right=Const(value=value, dtype=DType.I64)):
+            yield Compare(op, left, Const(value + 1, DType.I64))
+        case Compare(op="lt", left=left, right=right):
+            yield Compare("le", left, right)
+        case Select(condition=condition, then=then, otherwise=otherwise, dtype=dtype):
+            yield Select(condition, otherwise, then, dtype)
+            yield then
+            yield otherwise
+        case Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
+            yield left
+            yield right
+            yield Binary("or" if op == "and" else "and", left, right, DType.BOOL)
+        case Binary(op="xor", left=left, right=right, dtype=dtype):
+            yield left
+        case _:
+            pass
+    below = children(expr)
+    for k, child in enumerate(below):
+        for other in _spoilt(child):
+            yield with_children(expr, (*below[:k], other, *below[k + 1 :]))
+
+
+def test_values_with_a_mistake_are_rejected() -> None:
+    text = PROGRAMS["conditions that the interior decides"]
+    # In the unfused GPU tree nothing is decided, so every mistake matters.
+    options = Options(target=Target("sm_90"), fuel=0)
+    planned = plan_kernel(read_program(Source("test.lf", text)), "k", options)
+    program, deps, tree = planned.program, planned.dependences, planned.tree
+    count = 0
+    for node in [n for launch in tree.launches for n in walk_nodes(launch.body)]:
+        if not isinstance(node, Compute) or node.statement == "S3":
+            continue
+        for value in _spoilt(node.value):
+            wrong = resolve_aligned(_replaced(tree, node, replace(node, value=value)), False)
+            verdict = verify(program, deps, wrong)
+            assert verdict.answer == "wrong", (value, verdict)
+            count += 1
+    assert count > 15
+
+
+def _replaced(tree: LoopTree, old: Compute, new: Compute) -> LoopTree:
+    def inside(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        out: list[TreeNode] = []
+        for node in nodes:
+            match node:
+                case Loop():
+                    out.append(replace(node, body=inside(node.body)))
+                case Guard():
+                    then, otherwise = inside(node.then), inside(node.otherwise)
+                    out.append(Guard(node.condition, then, otherwise))
+                case _:
+                    out.append(new if node is old else node)
+        return tuple(out)
+
+    launches = tuple(replace(each, body=inside(each.body)) for each in tree.launches)
+    return replace(tree, body=launches)

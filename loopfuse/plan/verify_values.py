@@ -61,7 +61,7 @@ class _Matcher:
                 except Different:
                     pass
             # What the Compute has too much must not be a load, which would have to be allowed.
-            for simpler, skipped in self._decided(given):
+            for simpler, _ in self._decided(given):
                 if len(loads(simpler)) == len(loads(given)):
                     try:
                         return self.match(wanted, simpler, first)

@@ -85,15 +85,26 @@ def mentions_aligned(tree: LoopTree) -> bool:
     )
 
 
+def conditions_with_aligned(tree: LoopTree) -> tuple[tuple[Expr, Expr], ...]:
+    """What each guard that asks for ALIGNED tests where it is false, and where it is true."""
+    return tuple(
+        (_with_aligned(node.condition, False), _with_aligned(node.condition, True))
+        for launch in tree.launches
+        for node in walk_nodes(launch.body)
+        if isinstance(node, Guard) and ALIGNED in walk_expr(node.condition)
+    )
+
+
+def _with_aligned(expr: Expr, aligned: bool) -> Expr:
+    def one(node: Expr) -> Expr:
+        is_aligned = isinstance(node, Symbol) and node.name == ALIGNED.name
+        return Const(aligned, ALIGNED.dtype) if is_aligned else node
+
+    return map_expr(one, expr)
+
+
 def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
     """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch."""
-
-    def condition(expr: Expr) -> Expr:
-        def one(node: Expr) -> Expr:
-            is_aligned = isinstance(node, Symbol) and node.name == ALIGNED.name
-            return Const(aligned, ALIGNED.dtype) if is_aligned else node
-
-        return map_expr(one, expr)
 
     def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
         out: list[TreeNode] = []
@@ -101,7 +112,7 @@ def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
             match node:
                 case Guard():
                     then, otherwise = nodes(node.then), nodes(node.otherwise)
-                    test = condition(node.condition)
+                    test = _with_aligned(node.condition, aligned)
                     if isinstance(test, Const):
                         out.extend(then if test.value else otherwise)
                     else:

@@ -22,17 +22,17 @@ tree nodes and values. What isl cannot answer is "unknown", never "proved".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.nodes import Const, Load
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.linear import constant_value, same_index
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree, Register
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
-from loopfuse.plan.tree_walk import mentions_aligned, resolve_aligned
+from loopfuse.plan.tree_walk import conditions_with_aligned, mentions_aligned, resolve_aligned
 from loopfuse.plan.verify_events import (
     READ,
     WRITE,
@@ -78,9 +78,8 @@ def verify(
     wrong: list[str] = []
     unknown: list[str] = []
     questions = 0
-    for aligned in (True, False) if mentions_aligned(tree) else (True,):
-        checker = _Checker(program, deps, resolve_aligned(tree, aligned), wrong, unknown)
-        checker.reassociate = reassociate
+    for version, possible in _versions(program, tree):
+        checker = _Checker(possible, deps, version, wrong, unknown)
         try:
             checker.run()
         except Undecided as error:
@@ -90,6 +89,27 @@ def verify(
         questions += checker.questions
     answer = "wrong" if wrong else "unknown" if unknown else "proved"
     return Verdict(answer, tuple(dict.fromkeys(wrong + unknown)), questions)
+
+
+def _versions(program: PolyProgram, tree: LoopTree) -> list[tuple[LoopTree, PolyProgram]]:
+    """The trees that run when ALIGNED is false and when it is true, each with the calls to prove
+    it for: where no guard changes its answer, both run the same."""
+    if not mentions_aligned(tree):
+        return [(tree, program)]
+    versions = [(resolve_aligned(tree, False), program)]
+    space = isl.set_space(isl.context_of(program.context), program.symbols, ())
+    reader = isl.Reader(space)
+    calls = isl.empty(space)
+    for conditions in conditions_with_aligned(tree):
+        holds = [None if iterators(c) else reader.condition(c) for c in conditions]
+        if holds[0] is None or holds[1] is None:
+            calls = isl.universe(space)
+            break
+        calls = calls.union(holds[0].subtract(holds[1])).union(holds[1].subtract(holds[0]))
+    program = replace(program, context=program.context.intersect(calls.params()))
+    if not program.context.is_empty():
+        versions.append((resolve_aligned(tree, True), program))
+    return versions
 
 
 class _Checker:

@@ -10,10 +10,10 @@ import pytest
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Select
-from loopfuse.lang.walk import children, with_children
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Select, Unary
+from loopfuse.lang.walk import children, walk_expr, with_children
 from loopfuse.pipeline import plan_kernel, read_program
-from loopfuse.plan.looptree import Compute, Guard, Loop, LoopTree, TreeNode
+from loopfuse.plan.looptree import ALIGNED, Compute, Guard, Loop, LoopTree, TreeNode
 from loopfuse.plan.tree_walk import resolve_aligned, walk_nodes
 from loopfuse.plan.verify import verify
 
@@ -127,18 +127,44 @@ def test_values_with_a_mistake_are_rejected() -> None:
     assert count > 15
 
 
-def _replaced(tree: LoopTree, old: Compute, new: Compute) -> LoopTree:
+@pytest.mark.parametrize("turned", [False, True], ids=["aligned", "not aligned"])
+@pytest.mark.parametrize("branch", ["then", "otherwise"])
+def test_each_branch_of_aligned_is_checked(branch: str, turned: bool) -> None:
+    text = """
+kernel k(a: f32[N], out b: f32[N]):
+    for i in 0..N:
+        b[i] = 2.0 * a[i]
+"""
+    planned = plan_kernel(read_program(Source("test.lf", text)), "k", Options(Target("sm_90")))
+    program, deps, tree = planned.program, planned.dependences, planned.tree
+    nodes = [n for launch in tree.launches for n in walk_nodes(launch.body)]
+    (guard,) = [n for n in nodes if isinstance(n, Guard) and ALIGNED in walk_expr(n.condition)]
+    right = guard
+    if turned:  # the other way round: `not aligned or ...`
+        right = Guard(Unary("not", guard.condition, DType.BOOL), guard.otherwise, guard.then)
+    assert verify(program, deps, _replaced(tree, guard, right)).answer == "proved"
+    wrong = Guard(
+        right.condition,
+        () if branch == "then" else right.then,
+        () if branch == "otherwise" else right.otherwise,
+    )
+    assert verify(program, deps, _replaced(tree, guard, wrong)).answer == "wrong"
+
+
+def _replaced(tree: LoopTree, old: TreeNode, new: TreeNode) -> LoopTree:
     def inside(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
         out: list[TreeNode] = []
         for node in nodes:
             match node:
+                case _ if node is old:
+                    out.append(new)
                 case Loop():
                     out.append(replace(node, body=inside(node.body)))
                 case Guard():
                     then, otherwise = inside(node.then), inside(node.otherwise)
                     out.append(Guard(node.condition, then, otherwise))
                 case _:
-                    out.append(new if node is old else node)
+                    out.append(node)
         return tuple(out)
 
     launches = tuple(replace(each, body=inside(each.body)) for each in tree.launches)

@@ -422,32 +422,32 @@ def _run_waiting(
 ) -> None:
     chain, thread = prepare(storage, values)
     mappings = [loop.mapping for loop in chain_loops]
-    grid = (Mapping.GRID, Mapping.THREAD)
-
-    def key(at: tuple[int, ...], within: tuple[Mapping, ...]) -> tuple[int, ...]:
-        return tuple(i for i, mapping in zip(at, mappings, strict=True) if mapping in within)
-
+    # The chain goes from grid to lane, so each group of threads shares a prefix of the variables.
+    outside = [Mapping.GRID, Mapping.THREAD]
+    grid = sum(mapping in outside for mapping in mappings)
+    block = grid + mappings.count(Mapping.CLUSTER)
+    has_lanes = Mapping.LANE in mappings
+    warp = len(mappings) - has_lanes
     clusters: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for at in chain():
-        clusters.setdefault(key(at, grid), []).append(at)
-    has_lanes = Mapping.LANE in mappings
+        clusters.setdefault(at[:grid], []).append(at)
 
     def cluster(name: tuple[int, ...]) -> Cluster:
         copies: dict[Any, list[Any]] = {}
         threads: list[Thread] = []
         in_block: dict[Any, int] = {}
         for at in clusters[name]:
-            block = key(at, (*grid, Mapping.CLUSTER))
-            number = in_block.get(block, 0)
-            in_block[block] = number + 1
-            lane_free = key(at, (*grid, Mapping.CLUSTER, Mapping.BLOCK, Mapping.WARP))
-            warp = lane_free if has_lanes else (*block, number // 32)
-            owners = {"warp": warp, "block": block, "cluster": name}
+            here = at[:block]
+            number = in_block.get(here, 0)
+            in_block[here] = number + 1
+            team = at[:warp] if has_lanes else (*here, number // 32)
             shared: list[list[Any]] = []
-            for position, (scope, (first, count)) in enumerate(makers):
-                owner = (position, owners[scope])
-                shared.append(copies.setdefault(owner, [first] * count))
-            threads.append(Thread(thread(*at, *shared), warp, block))
+            if makers:
+                owners = {"warp": team, "block": here, "cluster": name}
+                for position, (scope, (first, count)) in enumerate(makers):
+                    owner = (position, owners[scope])
+                    shared.append(copies.setdefault(owner, [first] * count))
+            threads.append(Thread(thread(*at, *shared), team, here))
         return Cluster(threads, order)
 
     run_clusters((cluster(name) for name in order(list(clusters))), together)

@@ -55,11 +55,16 @@ class Cluster:
     groups: dict[str, list[list[Thread]]] = field(default_factory=dict[str, list[list[Thread]]])
 
     def __post_init__(self) -> None:
-        for scope, key in (("warp", "warp"), ("block", "block"), ("cluster", "")):
-            found: dict[Any, list[Thread]] = {}
-            for thread in self.threads:
-                found.setdefault(getattr(thread, key) if key else 0, []).append(thread)
-            self.groups[scope] = list(found.values())
+        warps: dict[Any, list[Thread]] = {}
+        blocks: dict[Any, list[Thread]] = {}
+        for thread in self.threads:
+            warps.setdefault(thread.warp, []).append(thread)
+            blocks.setdefault(thread.block, []).append(thread)
+        self.groups = {
+            "warp": list(warps.values()),
+            "block": list(blocks.values()),
+            "cluster": [self.threads],
+        }
 
     def advance(self) -> bool:
         """Run until every thread is done or awaits a flag; was anything run at all?"""
@@ -86,10 +91,10 @@ class Cluster:
         released = False
         for scope in ("warp", "block", "cluster"):
             for group in self.groups[scope]:
-                waits = [thread.wait for thread in group]
-                first = waits[0]
+                first = group[0].wait
                 if first is None or first.scope != scope:
                     continue
+                waits = [thread.wait for thread in group]
                 if any(wait is None or wait.node != first.node for wait in waits):
                     continue
                 if _meet(first, group):

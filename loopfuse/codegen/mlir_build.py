@@ -248,7 +248,7 @@ class Builder:
             one = (
                 FloatAttr(value, element)
                 if isinstance(element, Float32Type | Float64Type)
-                else IntegerAttr(wrap(int(value), element), element)
+                else IntegerAttr(wrap(int(value), element), element)  # pyright: ignore
             )
             attribute = (
                 DenseIntOrFPElementsAttr.from_list(kind, [one.value.data])
@@ -264,7 +264,8 @@ class Builder:
         key = (kind, "iota")
         found = self.constants.get(key)
         if found is None:
-            attribute = DenseIntOrFPElementsAttr.from_list(kind, list(range(lanes_of(kind))))
+            lanes = list(range(lanes_of(kind)))
+            attribute = DenseIntOrFPElementsAttr.from_list(kind, lanes)  # pyright: ignore
             found = arith.ConstantOp.create(result_types=(kind,), properties={"value": attribute})
             self.constants[key] = found
         return found.results[0]

@@ -79,7 +79,7 @@ def print_float(value: float, kind: Attribute) -> str:
 
 def dense_values(attribute: DenseIntOrFPElementsAttr) -> list[int | float]:
     """The lanes of a dense constant; a splat is repeated."""
-    values = list(attribute.get_values())
+    values: list[int | float] = list(attribute.get_values())  # pyright: ignore
     count = attribute.get_shape()[0]
     return values * count if len(values) == 1 else values
 

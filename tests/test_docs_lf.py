@@ -22,6 +22,8 @@ def blocks() -> list[tuple[str, Source]]:
     """(where, text) of each block; its line number is kept by leading empty lines."""
     found: list[tuple[str, Source]] = []
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if path.name == "errors.md" or "errors.d" in path.parts:
+            continue  # refused programs, each pinned by a test of its own
         text = path.read_text() if path.exists() else ""
         for match in _BLOCK.finditer(text):
             line = text.count("\n", 0, match.start(1)) + 1
@@ -51,4 +53,4 @@ def test_blocks_are_found() -> None:
     """The language page shows every construct; a broken pattern must not pass."""
     names = {where.split(":")[0] for where, _ in blocks()}
     assert {"docs/language.md", "docs/types.md"} <= names
-    assert len(blocks()) >= 20
+    assert len(blocks()) >= 15

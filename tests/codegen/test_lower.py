@@ -684,7 +684,7 @@ def test_equal_input_gives_equal_bytes() -> None:
     """Whatever the hash seed: no set or dict order reaches the text."""
     program = (
         "import hashlib; from tests.codegen.test_lower import *\n"
-        "a = lower(chain_gpu(), CHAIN, SM80); b = lower(gelu('erf'), GELU, V3); d = lower(sum_gpu()[0], sum_gpu()[1], SM90)\n"
+        "a = lower(chain_gpu(), CHAIN, SM90); b = lower(gelu('erf'), GELU, V3); d = lower(sum_gpu()[0], sum_gpu()[1], SM90)\n"
         "print(hashlib.sha256(repr((a, b, d)).encode()).hexdigest())\n"
     )
     root = Path(__file__).parents[2]

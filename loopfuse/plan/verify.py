@@ -79,7 +79,7 @@ def verify(
     unknown: list[str] = []
     questions = 0
     for version, possible in _versions(program, tree):
-        checker = _Checker(possible, deps, version, wrong, unknown)
+        checker = _Checker(possible, deps, version, reassociate, wrong, unknown)
         try:
             checker.run()
         except Undecided as error:
@@ -118,13 +118,14 @@ class _Checker:
         program: PolyProgram,
         deps: Dependences,
         tree: LoopTree,
+        reassociate: bool,
         wrong: list[str],
         unknown: list[str],
     ) -> None:
         self.program, self.deps, self.tree = program, deps, tree
         self.wrong, self.unknown = wrong, unknown
         self.questions = 0
-        self.reassociate = True
+        self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
         self.found: dict[str, dict[str, list[Any]] | None] = {}

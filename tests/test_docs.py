@@ -19,7 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError, Source
+from loopfuse.base.options import Options
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check, check_with_warnings
 
@@ -129,7 +131,9 @@ def test_programs(block: Block) -> None:
 def codes_of(text: str, name: str) -> list[str]:
     """The codes of everything said about a program: errors, or else warnings."""
     try:
-        _, warnings = check_with_warnings(parse(Source(name, text)))
+        program, warnings = check_with_warnings(parse(Source(name, text)))
+        for kernel in program.kernels:
+            pipeline.plan_kernel(program, kernel.name, Options())
     except LoopfuseError as error:
         return [diagnostic.code for diagnostic in error.diagnostics]
     return [diagnostic.code for diagnostic in warnings]

@@ -25,7 +25,7 @@ sentence, the place underlined, and mostly a fix. `error` refuses the program or
 def make_page() -> str:
     """The page's text."""
     parts = [(DOCS / "errors.d" / f"{name}.md").read_text().rstrip() for name in SECTIONS]
-    codes = sorted(re.findall(r"^### ([a-z0-9-]+)$", "\n".join(parts), re.MULTILINE))
+    codes = sorted(set(re.findall(r"^### ([a-z0-9-]+)$", "\n".join(parts), re.MULTILINE)))
     index = ", ".join(f"[{code}](#{code})" for code in codes)
     return f"{HEAD}{len(codes)} codes: {index}.\n\n" + "\n\n".join(parts) + "\n"
 

@@ -27,7 +27,7 @@ import torch  # noqa: E402
 from cases import CASES, Case  # noqa: E402
 
 import loopfuse  # noqa: E402
-from loopfuse import kernel as kernels  # noqa: E402
+from loopfuse import kernels  # noqa: E402
 from loopfuse.base.diagnostics import Source  # noqa: E402
 
 RUNS = 25

@@ -8,7 +8,7 @@
 A tour of the building, in the order data flows: `pipeline` lists the stages; `frontend` reads
 text; `lang` is the typed program, its checker and its slow interpreter; `poly` holds exact
 dependences; `plan` decides what is fused, and checks it; `codegen` emits MLIR, LLVM IR, PTX and
-objects; `runtime` binds arrays and launches; `sources` reads files, `kernel` is what this module
+objects; `runtime` binds arrays and launches; `sources` reads files, `kernels` is what this module
 exports; `cli` parses the command line, whose bodies are in `commands`; `explain` renders reports;
 `watch` holds the debugging switches.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from loopfuse.base.diagnostics import InternalError, LimitError, LoopfuseError, UserError
-from loopfuse.kernel import Kernel, Kernels, load, loads, synchronize
+from loopfuse.kernels import Kernel, Kernels, load, loads, synchronize
 
 try:
     __version__ = version("loopfuse")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from case_files import copy_arguments
 
-from loopfuse import kernel as kernels
+from loopfuse import kernels
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target

@@ -30,8 +30,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
-    "__init__": ("base", "kernel"),
-    "kernel": ("base", "runtime", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
+    "__init__": ("base", "kernels"),
+    "kernels": ("base", "runtime", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),
@@ -48,7 +48,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "xdsl": ("frontend.affine", "codegen"),
     "llvmlite": ("codegen", "runtime.cpu"),
     "cuda": ("runtime.cuda",),
-    "numba": ("runtime.cpu", "kernel"),
+    "numba": ("runtime.cpu", "kernels"),
     "click": ("cli",),
     "rich": ("cli",),
     "skimage": ("runtime.samples",),

@@ -20,7 +20,7 @@ from loopfuse.commands.common import (
     split_values,
 )
 from loopfuse.explain import bytes_text
-from loopfuse.kernel import Kernel, default_target
+from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 
 # Without sizes given: the side of an array by its rank, about 64 MiB of f32 each.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.kernel import Kernel, Kernels, load_all
+from loopfuse.kernels import Kernel, Kernels, load_all
 from loopfuse.runtime.arguments import Value, refuse
 from loopfuse.runtime.arrays import allocate_outputs, match
 from loopfuse.runtime.cache import write_atomically

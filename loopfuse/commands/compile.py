@@ -15,7 +15,7 @@ from loopfuse.commands.common import (
     say,
     write_file,
 )
-from loopfuse.kernel import Kernel, default_target
+from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate, names_in
 
 EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "report")

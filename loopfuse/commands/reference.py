@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.kernel import Kernel
+from loopfuse.kernels import Kernel
 from loopfuse.runtime import arrays
 
 

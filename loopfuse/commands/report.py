@@ -18,7 +18,7 @@ from loopfuse.commands.common import (
 )
 from loopfuse.explain import render_text
 from loopfuse.explain_html import render_page
-from loopfuse.kernel import Kernel
+from loopfuse.kernels import Kernel
 from loopfuse.sources import read_program, read_source
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from loopfuse.base.options import parse_target
 from loopfuse.commands.common import Common, open_kernel, refuse, run_kernel, say, split_values
 from loopfuse.explain import render_summary
-from loopfuse.kernel import default_target
+from loopfuse.kernels import default_target
 from loopfuse.runtime.samples import describe_array, save_array
 
 

@@ -24,7 +24,7 @@ from loopfuse.commands.common import (
     run_kernel,
     say,
 )
-from loopfuse.kernel import Kernel, default_target
+from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 
 CASES = 12

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLACES = ("runtime", "commands", "kernel.py", "sources.py", "watch.py", "cli.py", "base")
+PLACES = ("runtime", "commands", "kernels.py", "sources.py", "watch.py", "cli.py", "base")
 MAKERS = ("Diagnostic", "_refuse", "refuse")
 
 

@@ -10,10 +10,10 @@ import pytest
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Select, Unary
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Select, Symbol, Unary
 from loopfuse.lang.walk import children, walk_expr, with_children
 from loopfuse.pipeline import plan_kernel, read_program
-from loopfuse.plan.looptree import ALIGNED, Compute, Guard, Loop, LoopTree, TreeNode
+from loopfuse.plan.looptree import ALIGNED, Compute, Guard, Loop, LoopTree, Mapping, TreeNode
 from loopfuse.plan.tree_walk import resolve_aligned, walk_nodes
 from loopfuse.plan.verify import verify
 
@@ -125,6 +125,26 @@ def test_values_with_a_mistake_are_rejected() -> None:
             assert verdict.answer == "wrong", (value, verdict)
             count += 1
     assert count > 15
+
+
+@pytest.mark.parametrize("value, answer", [("i - 1", "proved"), ("i", "wrong")])
+def test_iterators_of_statement_and_tree_are_told_apart(value: str, answer: str) -> None:
+    """A loop of the tree has the name of the statement's iterator, but runs one ahead."""
+    text = """
+kernel k(out b: i64[N]):
+    for i in 0..N:
+        b[i] = i
+"""
+    planned = plan_kernel(read_program(Source("test.lf", text)), "k", Options(fuel=0))
+    (statement,) = planned.program.statements
+    here, one = Iter(statement.iterators[0]), Const(1, DType.I64)
+    before = Binary("sub", here, one, DType.I64)
+    target = replace(statement.target, index=(before,))
+    node = Compute(statement.id, (before,), target, before if value == "i - 1" else here)
+    end = Binary("add", Symbol("N", DType.I64), one, DType.I64)
+    loop = Loop(here.name, one, end, 1, Mapping.THREAD, (node,))
+    tree = replace(planned.tree, body=(replace(planned.tree.launches[0], body=(loop,)),))
+    assert verify(planned.program, planned.dependences, tree).answer == answer
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["aligned", "not aligned"])

@@ -87,7 +87,7 @@ def test_the_disk_cache_saves_reading_and_compiling(compiler: Compiler) -> None:
 
 
 def test_large_arrays_and_sizes_get_64_bits(compiler: Compiler) -> None:
-    from loopfuse.kernel import index_bits_for
+    from loopfuse.kernels import index_bits_for
     from loopfuse.runtime.arrays import match
 
     kernel = loopfuse.loads(SCALE)

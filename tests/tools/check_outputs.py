@@ -42,7 +42,7 @@ def assemble(ptx: str, target: str) -> str:
 def failures_of(file: Path) -> Iterator[str]:
     """Every complaint about one program."""
     from loopfuse.base.diagnostics import LoopfuseError
-    from loopfuse.kernel import load_all
+    from loopfuse.kernels import load_all
     from loopfuse.sources import read_source
 
     for kernel in load_all(read_source(file)).values():

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import assert_never
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Const, Expr, Load, Select, Unary
-from loopfuse.lang.walk import children, loads, substitute, with_children
+from loopfuse.lang.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Fma,
+    Iter,
+    Load,
+    Select,
+    Symbol,
+    Unary,
+)
+from loopfuse.lang.walk import children, loads, substitute
 from loopfuse.plan.linear import same_index
 from loopfuse.plan.looptree import Compute
 from loopfuse.plan.verify_events import Leaf, Undecided
@@ -27,27 +40,38 @@ def match_value(statement: Statement, leaf: Leaf, node: Compute) -> list[tuple[i
     operand of `and` and `or` that always, or never, holds. The reads of what is missing then have
     no Load. Raises Different.
     """
-    iteration = dict(zip(statement.iterators, node.iteration, strict=True))
-    matcher = _Matcher(leaf)
     if (statement.predicate is None) != (node.predicate is None):
         raise Different("one of them has a predicate")
+    matcher = _Matcher(leaf, dict(zip(statement.iterators, node.iteration, strict=True)))
     pairs: list[tuple[int, Load]] = []
     first = 0
     if statement.predicate is not None and node.predicate is not None:
-        pairs += matcher.match(substitute(statement.predicate, iteration), node.predicate, 0)
-        first = len(loads(statement.predicate))
-    return pairs + matcher.match(substitute(statement.value, iteration), node.value, first)
+        pairs += matcher.match(statement.predicate, node.predicate, 0)
+        first = matcher.count(statement.predicate)
+    return pairs + matcher.match(statement.value, node.value, first)
 
 
 class _Matcher:
-    def __init__(self, leaf: Leaf) -> None:
+    """`wanted` is always in terms of the statement's iterators, `given` of the leaf's loops."""
+
+    def __init__(self, leaf: Leaf, iteration: dict[str, Expr]) -> None:
         self.leaf = leaf
+        self.iteration = iteration
         self.known: dict[Expr, bool | None] = {}
+        self.counts: dict[int, tuple[Expr, int]] = {}  # by id, which the kept Expr holds fast
+
+    def count(self, expr: Expr) -> int:
+        """How many Loads `expr` has."""
+        found = self.counts.get(id(expr))
+        if found is None:
+            number = sum(self.count(child) for child in children(expr)) + isinstance(expr, Load)
+            found = self.counts[id(expr)] = (expr, number)
+        return found[1]
 
     def match(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
         """The pairs of `wanted`, whose first read has number `first`; raises Different."""
         if isinstance(wanted, Load):
-            if loads(wanted) != (wanted,):
+            if self.count(wanted) != 1:
                 raise Undecided("a subscript that depends on data")
             if not isinstance(given, Load) or given.dtype is not wanted.dtype:
                 raise Different(f"a load of `{wanted.array}` is missing")
@@ -55,14 +79,14 @@ class _Matcher:
         try:
             return self._match_operation(wanted, given, first)
         except Different as error:
-            for simpler, skipped in self._decided(wanted):
+            for simpler, skipped in self._decided(wanted, self.iteration):
                 try:
                     return self.match(simpler, given, first + skipped)
                 except Different:
                     pass
             # What the Compute has too much must not be a load, which would have to be allowed.
-            for simpler, _ in self._decided(given):
-                if len(loads(simpler)) == len(loads(given)):
+            for simpler, _ in self._decided(given, {}):
+                if self.count(simpler) == self.count(given):
                     try:
                         return self.match(wanted, simpler, first)
                     except Different:
@@ -71,14 +95,10 @@ class _Matcher:
 
     def _match_operation(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
         """The same operation on operands that match."""
-        if wanted.dtype is given.dtype and not loads(wanted) and not loads(given):
-            if wanted == given:
-                return []
-            if wanted.dtype is DType.BOOL and self._always_agree(wanted, given):
-                return []
-            if wanted.dtype.is_integer and same_index(wanted, given):
-                return []
-            if wanted.dtype is DType.I64 and self.leaf.always_equal(wanted, given):
+        exact = wanted.dtype is DType.BOOL or wanted.dtype.is_integer
+        if exact and wanted.dtype is given.dtype and not self.count(wanted):
+            here = substitute(wanted, self.iteration)
+            if here == given or (not self.count(given) and self._always_equal(here, given)):
                 return []
         if isinstance(wanted, Const) and isinstance(given, Const):
             # repr, so that nan is nan and -0.0 is not 0.0
@@ -90,24 +110,25 @@ class _Matcher:
         pairs: list[tuple[int, Load]] = []
         for one, other in zip(children(wanted), children(given), strict=True):
             pairs += self.match(one, other, first)
-            first += len(loads(one))
+            first += self.count(one)
         return pairs
 
-    def _decided(self, expr: Expr) -> Iterator[tuple[Expr, int]]:
+    def _decided(self, expr: Expr, values: dict[str, Expr]) -> Iterator[tuple[Expr, int]]:
         """What `expr` always equals here, and how many of its loads come before those of that:
-        the arm that is always chosen, the operand that alone decides."""
+        the arm that is always chosen, the operand that alone decides. `values` are its iterators'
+        in terms of the leaf's loops."""
         match expr:
             case Select(condition=condition, then=then, otherwise=otherwise):
-                holds = self._holds(condition)
-                before = len(loads(condition))
+                holds = self._holds(substitute(condition, values))
+                before = self.count(condition)
                 if holds is True:
                     yield then, before
                 if holds is False:
-                    yield otherwise, before + len(loads(then))
+                    yield otherwise, before + self.count(then)
             case Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
-                count = len(loads(left))
+                count = self.count(left)
                 for one, other, skipped in ((left, right, count), (right, left, 0)):
-                    holds = self._holds(one)
+                    holds = self._holds(substitute(one, values))
                     if holds is not None:
                         alone = holds == (op == "and")
                         yield (other, skipped) if alone else (Const(holds, DType.BOOL), 0)
@@ -150,8 +171,14 @@ class _Matcher:
             case _:
                 return None
 
-    def _always_agree(self, one: Expr, other: Expr) -> bool:
-        """Do two conditions hold for the same of the leaf's instances?"""
+    def _always_equal(self, one: Expr, other: Expr) -> bool:
+        """Do two integers or conditions without data have one value in all of the leaf's
+        instances?"""
+        if one.dtype is not DType.BOOL:
+            # Only index arithmetic never wraps, so that isl's unbounded integers are the same.
+            if same_index(one, other):
+                return True
+            return one.dtype is DType.I64 and self.leaf.always_equal(one, other)
         here = self.leaf.points
         first = self.leaf.reader.condition(one, here)
         second = self.leaf.reader.condition(other, here)
@@ -162,11 +189,22 @@ class _Matcher:
 
 def _same_operation(wanted: Expr, given: Expr) -> bool:
     """The same node but for its operands: operation, dtype, name."""
-    if type(wanted) is not type(given):
+    if type(wanted) is not type(given) or wanted.dtype is not given.dtype:
         return False
-    below = children(wanted)
-    if len(below) != len(children(given)):
-        return False
-    # Spans are not compared; operands are made equal first.
-    return replace(with_children(given, below)) == wanted
-
+    match wanted:
+        case Unary(op=op) | Binary(op=op) | Compare(op=op):
+            return isinstance(given, Unary | Binary | Compare) and given.op == op
+        case Call(function=function, arguments=arguments):
+            return (
+                isinstance(given, Call)
+                and given.function == function
+                and len(given.arguments) == len(arguments)
+            )
+        case Select() | Cast() | Fma():
+            return True
+        case Symbol():
+            return wanted == given
+        case Const() | Iter() | Load():
+            return False  # compared elsewhere; an iterator means another thing in the tree
+        case _:
+            assert_never(wanted)

@@ -312,33 +312,25 @@ class _Checker:
         return values
 
     def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
-        """`_values_at` for registers whose every read follows a write in the same body, where
-        the order of the text decides; None for any other buffer."""
+        """`_values_at` for registers whose every read follows a write in the same body, with no
+        write from elsewhere between them, so that the order of the text decides; None for any
+        other buffer."""
         writes, reads = self.accesses.writes.get(buffer, []), self.accesses.reads[buffer]
         if not writes or not isinstance(self.events.buffers[buffer].home, Register):
             return None
-        first = writes[0].leaf
-        places: dict[int, tuple[int | None, ...]] = {}
-        for access in (*writes, *reads):
-            leaf = access.leaf
-            if leaf.points is not first.points or leaf.launch != first.launch:
-                return None
-            if leaf.in_ticket != first.in_ticket:
-                return None
-            place = tuple(constant_value(part) for part in access.load.index)
-            if None in place:
-                return None
-            places[id(access)] = place
+        places = [_constant_place(access.load) for access in writes]
+        if None in places:
+            return None
         values: dict[str, list[Any]] = {}
         for read in reads:
-            before = [
-                write
-                for write in writes
-                if places[id(write)] == places[id(read)] and write.leaf.number < read.leaf.number
-            ]
-            if not before:
+            place = _constant_place(read.load)
+            last: Write | None = None
+            for write, there in zip(writes, places, strict=True):
+                if there == place and write.leaf.number < read.leaf.number:
+                    last = write
+            if place is None or last is None or not _same_body(last.leaf, read.leaf):
                 return None
-            found = self._written(before[-1])
+            found = self._written(last)
             values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
         return values
 
@@ -455,6 +447,26 @@ class _Checker:
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
+
+
+def _constant_place(load: Load) -> tuple[int, ...] | None:
+    """The subscripts, where all are constant."""
+    place: list[int] = []
+    for part in load.index:
+        value = constant_value(part)
+        if value is None:
+            return None
+        place.append(value)
+    return tuple(place)
+
+
+def _same_body(one: Leaf, other: Leaf) -> bool:
+    """Do the two stand in one list of nodes, with the same loops and guards around them?"""
+    return (
+        one.points is other.points
+        and one.launch == other.launch
+        and one.in_ticket == other.in_ticket
+    )
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

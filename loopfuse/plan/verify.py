@@ -153,6 +153,7 @@ class _Checker:
         }
         reductions: dict[str, list[Read]] = {}
         self.ends: dict[str, Reader] = {}
+        self.partial = self._partial_results()
         for name in self.accesses.reads:
             if name not in ordered:
                 ask(lambda name=name: self._reads(name, reductions))
@@ -348,6 +349,13 @@ class _Checker:
         wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
         if not wanted:
             return
+        if self.reassociate and buffer in self.partial:
+            # No read finds the value of one instance there: look only at what went into it.
+            for read in [each for each in wanted if self._is_reduced(each)]:
+                reductions.setdefault(read.array, []).append(read)
+                wanted.remove(read)
+        if not wanted:
+            return
         found = self._values_at(buffer)
         for read in wanted:
             for value in read.wanted:
@@ -355,10 +363,29 @@ class _Checker:
                 missing = value.subtract(union(found[read.name], value))
                 if missing.is_empty():
                     continue
-                if self.reassociate and reductions_into(self.program.statements, read.array):
+                if self.reassociate and self._is_reduced(read):
                     reductions.setdefault(read.array, []).append(read)  # perhaps another order
                     break
                 self._fail(f"{read.what} does not find", missing)
+
+    def _is_reduced(self, read: Read) -> bool:
+        return bool(reductions_into(self.program.statements, read.array))
+
+    def _partial_results(self) -> set[str]:
+        """The buffers that Folds and Combines use, and those that their results are copied to."""
+        moved = [
+            (write, self.accesses.moved[write.leaf.name])
+            for writes in self.accesses.writes.values()
+            for write in writes
+            if write.leaf.name in self.accesses.moved
+        ]
+        found: set[str] = set()
+        for write, read in moved:
+            if isinstance(write.leaf.node, Fold | Combine):
+                found |= {write.load.array, read.buffer}
+        while more := {w.load.array for w, read in moved if read.buffer in found} - found:
+            found |= more
+        return found
 
     # ------------------------------------------------- 3: results, 5: bounds
 

@@ -79,6 +79,7 @@ class Leaf:
     time: Time
     in_ticket: bool
     crosses_lanes: bool
+    made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
 
     def level_vars(self, levels: Sequence[int]) -> list[str]:
         """The variables of the parallel loops of these levels."""
@@ -94,18 +95,24 @@ class Leaf:
 
     def relation(self, values: Sequence[Expr | int], name: str) -> Any:
         """{ leaf -> name[values] } over the leaf's instances."""
-        parts: list[Any] = []
-        for value in values:
-            part = (
-                self.reader.constant(value)
-                if isinstance(value, int)
-                else self.reader.piecewise(value, self.points)
-            )
-            if part is None:
-                raise Undecided("a subscript or an iteration that is not affine")
-            parts.append(part)
-        found = isl.relation_of(self.reader.space, parts, name).intersect_domain(self.points)
-        return found.set_tuple_name(isl.IN, self.name)
+        key = (id(self.points), *values)
+        found = self.made.get(key)
+        if found is None:
+            parts = [self._part(value) for value in values]
+            found = isl.relation_of(self.reader.space, parts, name).intersect_domain(self.points)
+            self.made[key] = found
+        return found.set_tuple_name(isl.IN, self.name).set_tuple_name(isl.OUT, name)
+
+    def _part(self, value: Expr | int) -> Any:
+        if isinstance(value, int):
+            return self.reader.constant(value)
+        key = ("part", id(self.points), value)
+        part = self.made.get(key)
+        if part is None:
+            part = self.made[key] = self.reader.piecewise(value, self.points)
+        if part is None:
+            raise Undecided("a subscript or an iteration that is not affine")
+        return part
 
 
 @dataclass(slots=True)
@@ -138,6 +145,7 @@ class Events:
     context: Any = None
     has_lanes: bool = False
     whens: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
+    made: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
@@ -277,6 +285,7 @@ class Events:
                 scope.time,
                 scope.in_ticket,
                 self._crosses_lanes(node, scope.chain),
+                self.made,
             )
         )
 

@@ -1,7 +1,8 @@
 """Random whole programs: every way of running them gives the same bits.
 
 200 in a default run, in chunks so that workers share them. `LOOPFUSE_RANDOM_PROGRAMS=5000` runs more,
-`LOOPFUSE_RANDOM_SEED=7` others. A failure prints the shrunk program, ready to be saved as a case.
+`LOOPFUSE_RANDOM_SEED=7` others. A failure prints the program, ready to be saved as a case; since each
+try takes a compile, it is made small only under `LOOPFUSE_RANDOM_SHRINK=1`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import engines
 import pytest
 from case_files import assert_same, make_arguments
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from random_programs import RandomProgram, programs
 
@@ -21,6 +22,11 @@ from loopfuse.base.options import CPU
 CHUNKS = 8
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PROGRAMS", "200"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
+PHASES = (
+    (Phase.generate, Phase.shrink)
+    if os.environ.get("LOOPFUSE_RANDOM_SHRINK")
+    else (Phase.generate,)
+)
 
 
 def compare(program: RandomProgram, data_seed: int) -> None:
@@ -52,6 +58,7 @@ def test_random_programs_agree(chunk: int) -> None:
         max_examples=max(1, COUNT // CHUNKS),
         deadline=None,
         database=None,
+        phases=PHASES,
         suppress_health_check=list(HealthCheck),
     )
     @given(programs(), st.integers(0, 3))

@@ -320,13 +320,41 @@ class Events:
         return self.whens[key].set_tuple_name(isl.IN, name or leaf.name)
 
     def _when(self, leaf: Leaf, moment: int) -> Any:
-        times = self._padded(leaf.time, moment)
+        return self._times(leaf, self._padded(leaf.time, moment))
+
+    @staticmethod
+    def _times(leaf: Leaf, times: Sequence[int | tuple[str, int]]) -> Any:
+        """{ point -> times }, for any point of the space: what it is applied to has the leaf's
+        instances only."""
+        reader = leaf.reader
         values = [
-            leaf.reader.constant(time) if isinstance(time, int) else leaf.reader.affine({time[0]: 1})
+            reader.constant(time) if isinstance(time, int) else reader.affine({time[0]: 1})
             for time in times
         ]
-        # For any point of the space: what it is applied to has the leaf's instances only.
-        return isl.relation_of(leaf.reader.space, values, "time")
+        return isl.relation_of(reader.space, values, "time")
+
+    def not_before(self, first: tuple[Leaf, int], second: tuple[Leaf, int]) -> Any:
+        """{ first leaf -> second leaf }: the pairs where that moment of the first does not come
+        before that of the second. Only times that can differ are compared."""
+        times = [self.time_of(leaf, moment) for leaf, moment in (first, second)]
+        places: list[int] = []
+        for place, (one, other) in enumerate(zip(*times, strict=True)):
+            numbers = isinstance(one, int) and isinstance(other, int)
+            if not numbers or one != other:
+                places.append(place)
+            if numbers and one != other:
+                break  # what follows no longer matters
+        ends = [
+            self._time_map(leaf, [time[place] for place in places])
+            for (leaf, _), time in zip((first, second), times, strict=True)
+        ]
+        return ends[0].lex_ge_map(ends[1])
+
+    def _time_map(self, leaf: Leaf, times: Sequence[int | tuple[str, int]]) -> Any:
+        key = ("time", leaf.name, *times)
+        if key not in self.made:
+            self.made[key] = self._times(leaf, times).set_tuple_name(isl.IN, leaf.name)
+        return self.made[key]
 
     def last_before(
         self, sink: Any, when: Any, time: Time, sources: Sequence[tuple[Leaf, Any, int]]

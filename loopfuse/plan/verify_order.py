@@ -109,5 +109,4 @@ def _runs_forward(
         return order
     pairs = accesses.instances[source.name].apply_range(each.relation)
     pairs = pairs.apply_range(accesses.instances[sink.name].reverse())
-    late = events.when(source, moment).lex_ge_map(events.when(sink, later))
-    return bool(pairs.intersect(late).is_empty())
+    return bool(pairs.intersect(events.not_before(first, second)).is_empty())

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from case_files import copy_arguments
 
-from loopfuse import kernels
-from loopfuse import pipeline
+from loopfuse import kernels, pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.codegen.mathfns_host import compiled_math

@@ -49,6 +49,7 @@ def compare(program: RandomProgram, data_seed: int) -> None:
         assert_same(kernel, expected, got, f"compiled, fuel={fuel}")
 
 
+@pytest.mark.filterwarnings("ignore")  # unused arrays, promotions
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_programs_agree(chunk: int) -> None:
     """One chunk of random programs."""

@@ -282,7 +282,7 @@ class Builder:
     def range(self, name: str, size: str, full: bool = False) -> tuple[Iterator, str]:
         """An iterator over `size` and its `i in a..b step k`; `full` covers every value."""
         low, high = (0, 0) if full else (self.integer(0, 2), self.integer(0, 2))
-        form = 0 if full or self.simple and not self.chance(8) else self.integer(0, 9)
+        form = 0 if full or (self.simple and not self.chance(8)) else self.integer(0, 9)
         peers = [it for it in self.scope if it.size == size]
         upper = f"{size} - {high}" if high else size
         if form == 6 and peers:  # lower triangle

@@ -237,6 +237,23 @@ class _Checker:
         access = statement.reads[number]
         if not names_one_place(access):
             raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
+        where = access.parts[0][1].domain()
+        for _, relation in access.parts[1:]:
+            where = where.union(relation.domain())
+        where = instance.intersect_range(where).domain()
+        if not where.is_empty():
+            self.accesses.add_read(
+                leaf,
+                load,
+                where,
+                lambda: self._wanted(leaf, statement, instance, number),
+                f"{statement.id} reading {print_expr(access.load)} in {load.array}",
+                (statement, number),
+            )
+
+    def _wanted(self, leaf: Leaf, statement: Statement, instance: Any, number: int) -> list[Any]:
+        """Maps { leaf -> value }: what read `number` must find."""
+        access = statement.reads[number]
         key = (statement.id, number)
         if key not in self.flows:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)
@@ -252,10 +269,7 @@ class _Checker:
             else:
                 zero = leaf.relation([], "@0")
                 wanted.append(zero.intersect_domain(initial.domain()))
-        wanted = [each for each in wanted if not each.is_empty()]
-        what = f"{statement.id} reading {print_expr(access.load)} in {load.array}"
-        if wanted:
-            self.accesses.add_read(leaf, load, wanted, what, (statement, number))
+        return [each for each in wanted if not each.is_empty()]
 
     def _is_plain_argument(
         self, statement: Statement, leaf: Leaf, node: Compute, number: int, load: Load
@@ -346,7 +360,7 @@ class _Checker:
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
 
     def _reads(self, buffer: str, reductions: dict[str, list[Read]]) -> None:
-        wanted = [read for read in self.accesses.reads[buffer] if read.wanted]
+        wanted = [read for read in self.accesses.reads[buffer] if read.statement is not None]
         if not wanted:
             return
         if self.reassociate and buffer in self.partial:

@@ -7,8 +7,9 @@ take turns between two barriers. `verify` proves separately that any other order
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -459,18 +460,23 @@ class Events:
 class Read:
     """One Load of a leaf, as a relation of its own: { `name`[instance] -> cell }.
 
-    `wanted` are the maps { name[instance] -> value } that say what it must find; without any, the
-    read only moves a value (Copy, Fold, Combine). `number` says which read of `statement` it is.
+    `number` says which read of `statement` it is; without a statement, the read only moves a
+    value (Copy, Fold, Combine). `ask` finds out what it must find, once, when that is needed.
     """
 
     name: str
     leaf: Leaf
     load: Load
     cell: Any
-    wanted: tuple[Any, ...] = ()
+    ask: Callable[[], tuple[Any, ...]] = tuple
     what: str = ""
     statement: Statement | None = None
     number: int = 0
+
+    @property
+    def wanted(self) -> tuple[Any, ...]:
+        """The maps { name[instance] -> value } that say what it must find."""
+        return self.ask()
 
     @property
     def buffer(self) -> str:
@@ -515,21 +521,23 @@ class Accesses:
         self,
         leaf: Leaf,
         load: Load,
-        wanted: Sequence[Any] = (),
+        where: Any | None = None,
+        wanted: Callable[[], Sequence[Any]] = tuple,
         what: str = "",
         of: tuple[Statement | None, int] = (None, 0),
     ) -> None:
-        """Note a read; it happens only in the instances for which something is wanted."""
+        """Note a read, in the instances `where` (all, if None); `wanted` is asked once at most."""
         name = f"{leaf.name}r{self.count}"
         self.count += 1
         cell = self.events.cell(leaf, load)
-        if wanted:
-            where = wanted[0].domain()
-            for each in wanted[1:]:
-                where = where.union(each.domain())
+        if where is not None:
             cell = cell.intersect_domain(where)
-        named = tuple(each.set_tuple_name(isl.IN, name) for each in wanted)
-        read = Read(name, leaf, load, cell.set_tuple_name(isl.IN, name), named, what, *of)
+
+        @cache
+        def ask() -> tuple[Any, ...]:
+            return tuple(each.set_tuple_name(isl.IN, name) for each in wanted())
+
+        read = Read(name, leaf, load, cell.set_tuple_name(isl.IN, name), ask, what, *of)
         self.reads.setdefault(load.array, []).append(read)
         if isinstance(leaf.node, Copy):
             self.copied[leaf.name] = read

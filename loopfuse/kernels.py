@@ -330,10 +330,16 @@ class Kernel:
 
 
 def index_bits_for(signature: Signature, matched: Match) -> int:
-    """32 when every array of the call has fewer than 2**31 bytes and every size and integer
-    argument fits 31 bits, else 64."""
+    """32 when every array of the call has fewer than 2**31 bytes, every size is below 2**31 over
+    the bytes of the narrowest element (which is what 32-bit index arithmetic relies on: a size
+    beside an extent of 0 is bounded by no array), and every integer argument fits 31 bits; else 64.
+    """
     from loopfuse.runtime.formulas import evaluate
 
+    widths = [parameter.dtype.bytes for parameter in signature.parameters if parameter.is_array]
+    limit = INDEX_LIMIT // min(widths, default=8)
+    if any(matched.values[name] >= limit for name in signature.sizes):
+        return 64
     for found in matched.views.values():
         if found.size_bytes >= INDEX_LIMIT:
             return 64

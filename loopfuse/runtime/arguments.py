@@ -89,11 +89,12 @@ def _looks_right(parameter: Parameter, value: Any) -> bool:
     return not is_scalar if parameter.is_array and parameter.extents else is_scalar
 
 
-def spread(
+def arrange(
     signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Which argument is which parameter, and the sizes given by name. `out` arrays may be left
-    out at the end, or all of them wherever they stand: then the rest are taken in order."""
+) -> list[Parameter]:
+    """The parameter of each positional argument, in order. `out` arrays may be left out at the
+    end, or all of them wherever they stand: then the rest are taken in order. The answer depends
+    on the names and on the sort of each argument (None, scalar or array) alone."""
     kernel = signature.kernel
     known = {parameter.name for parameter in signature.parameters}
     for name in kwargs:
@@ -138,6 +139,15 @@ def spread(
             f"`{kernel}` needs `{absent[0].name}: {absent[0]}`, which was not given",
             f"pass it in order or as `{absent[0].name}=...`",
         )
+    return order[: len(args)]
+
+
+def spread(
+    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments by parameter name (see `arrange`), and the sizes given by name."""
+    order = arrange(signature, args, kwargs)
+    known = {parameter.name for parameter in signature.parameters}
     given = {parameter.name: value for parameter, value in zip(order, args)}
     given.update({name: value for name, value in kwargs.items() if name in known})
     sizes = {name: value for name, value in kwargs.items() if name not in known}

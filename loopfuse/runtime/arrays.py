@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopfuse.base.diagnostics import Diagnostic, Source, Span, UserError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arguments import (
     Parameter,
@@ -27,6 +27,9 @@ from loopfuse.runtime.arguments import (
 )
 from loopfuse.runtime.formulas import evaluate, names_in
 from loopfuse.runtime.views import CPU_DEVICE, ArrayView, Device, allocate, view
+
+# What 64-bit index arithmetic assumes of every size (codegen/mlir_emit.py).
+SIZE_LIMIT = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,16 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     device = _check_devices(signature, views)
     _check_overlaps(signature, views)
     values = _find_sizes(signature, views, numbers_given, scalars)
+    for name in signature.sizes:
+        # Only an extent of 0 beside it lets an array have one: no memory is that large.
+        if values[name] >= SIZE_LIMIT:
+            raise LimitError(
+                Diagnostic(
+                    "size-too-large",
+                    f"the size `{name}` of `{kernel}` is {values[name]}, and index arithmetic "
+                    "goes to 2**48 - 1",
+                )
+            )
     library = next((v.library for v in views.values()), "numpy")
     for parameter in omitted:
         shape = tuple(evaluate(extent, values) for extent in parameter.extents or ())

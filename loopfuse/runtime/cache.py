@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +20,16 @@ from pathlib import Path
 from typing import Any
 
 SUFFIX = ".loopfuse"
+TABLES = "grammar-*.tables"
 DEFAULT_LIMIT = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What lies in the cache directory; `enabled` is False under `LOOPFUSE_CACHE=0`."""
+    """What lies in the cache directory; `enabled` is False under `LOOPFUSE_CACHE=0`.
+
+    `entries` counts compiled programs; `size_bytes` counts the parser's tables as well.
+    """
 
     directory: Path
     enabled: bool
@@ -133,15 +138,31 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _files() -> list[tuple[float, int, Path]]:
-    """(last use, bytes, path) of every entry, the oldest use first."""
+    """(last use, bytes, path) of every entry and of the parser's tables (frontend/lf_tables.py,
+    beside the entries), the oldest use first."""
     found: list[tuple[float, int, Path]] = []
     root = directory()
     if root.is_dir():
-        for path in root.glob(f"*/*{SUFFIX}"):
-            with suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
+        for pattern in (f"*/*{SUFFIX}", TABLES):
+            for path in root.glob(pattern):
+                with suppress(OSError):
+                    status = path.stat()
+                    found.append((status.st_mtime, status.st_size, path))
     return sorted(found)
+
+
+def _count(files: list[tuple[float, int, Path]]) -> int:
+    return sum(path.suffix == SUFFIX for _, _, path in files)
+
+
+def _abandoned() -> list[Path]:
+    """Temporary files that a killed process left; what is younger than an hour may be in use."""
+    found: list[Path] = []
+    for path in directory().glob("*/.*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > 3600:
+                found.append(path)
+    return found
 
 
 def prune(limit: int | None = None) -> None:
@@ -163,13 +184,14 @@ def prune(limit: int | None = None) -> None:
 def stats() -> CacheStats:
     """What the cache holds."""
     files = _files()
-    return CacheStats(directory(), is_enabled(), len(files), sum(size for _, size, _ in files))
+    return CacheStats(directory(), is_enabled(), _count(files), sum(size for _, size, _ in files))
 
 
 def clear() -> int:
-    """Remove every entry; how many there were."""
+    """Remove every entry, the parser's tables, and what killed processes left; how many entries
+    there were."""
     files = _files()
-    for _, _, path in files:
+    for path in [*(path for _, _, path in files), *_abandoned()]:
         with suppress(OSError):
             path.unlink()
-    return len(files)
+    return _count(files)

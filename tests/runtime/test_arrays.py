@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from manifests import array, manifest, scalar
 
-from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.base.diagnostics import LimitError, Source, UserError
 from loopfuse.runtime.arrays import bind
 from loopfuse.runtime.views import view
 
@@ -232,3 +232,12 @@ def test_mixed_devices(unsharp: Any) -> None:
 
 def test_a_foreign_library_cannot_allocate(unsharp: Any) -> None:
     assert refuse(unsharp, Foreign(f32(4, 5), "cuda"), 1.0)[0] == "cannot-allocate"
+
+
+def test_a_size_that_no_memory_holds() -> None:
+    wide = manifest("wide", [array("x", "i8", "in", "N", "M")], ["N", "M"])
+    x = np.zeros((0, 5), np.int8)
+    assert bind(wide, (x,), {}).values == {"N": 0, "M": 5}
+    with pytest.raises(LimitError, match="the size `M` of `wide` is 281474976710656") as caught:
+        bind(wide, (np.zeros((0, 1 << 48), np.int8),), {})
+    assert caught.value.diagnostics[0].code == "size-too-large"

@@ -41,6 +41,11 @@ def elaborate_call(context: Context, expr: syntax.Call) -> Value:
         case function if function in _DTYPES:
             (value,) = arguments(context, expr, 1)
             return cast(context, value, _DTYPES[function], expr)
+        case "python.int" | "python.float" as function:
+            # Only the Python door writes these: `int(x)` and `float(x)` give Python numbers.
+            (value,) = arguments(context, expr, 1)
+            number = cast(context, value, DType.I64 if function == "python.int" else DType.F64, expr)
+            return Value(number.expr, weak=True)
         case _:
             unknown(context, expr)
 
@@ -172,7 +177,8 @@ def inline(context: Context, expr: syntax.Call, function: syntax.Func) -> Value:
     scope = Scope(context.module.scope)
     for param, value, argument in zip(function.params, values, expr.arguments, strict=True):
         converted = context.assign(value, param.dtype, argument.span, param.name)
-        scope.entries[param.name] = ValueEntry(Value(converted), "argument", param.span)
+        passed = Value(converted, param.weak and value.weak)
+        scope.entries[param.name] = ValueEntry(passed, "argument", param.span)
     with inside(context, function, scope):
         result = function_value(context, function)
     context.check_size(result.expr, expr.span)
@@ -205,4 +211,5 @@ def function_value(context: Context, function: syntax.Func) -> Value:
         final = form_fmas(converted) if context.fp == "fast" else converted
         context.hoists.append(Define(core, dtype, final, span=let.span))
     value = expressions.elaborate(context, function.value)
-    return Value(context.assign(value, function.result, function.value.span, function.name))
+    converted = context.assign(value, function.result, function.value.span, function.name)
+    return Value(converted, function.weak and value.weak)

@@ -124,7 +124,7 @@ def check_function(context: Context, function: syntax.Func) -> None:
         if param.mode != "in":
             _scalar_mode(context, param)
         context.supported(param.dtype, param.span)
-        value = Value(Symbol(param.name, param.dtype, span=param.span))
+        value = Value(Symbol(param.name, param.dtype, span=param.span), param.weak)
         with _scope(context, scope):
             context.define(param.name, ValueEntry(value, "argument", param.span))
     with inside(context, function, scope):
@@ -228,7 +228,7 @@ def _declare_scalar(
         raw = Value(Const(constants[param.name], DType.I64, span=param.span), weak=True)
         expr = context.convert(raw, param.dtype, param.span)
     # A parameter that is an array's extent is a size, and sizes are weak.
-    weak = param.name in in_extents and param.dtype is DType.I64
+    weak = param.weak or (param.name in in_extents and param.dtype is DType.I64)
     context.define(param.name, ValueEntry(Value(expr, weak), "parameter", param.span))
     context.names.taken.add(param.name)
 

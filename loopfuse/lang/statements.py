@@ -123,7 +123,7 @@ def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
         value = elaborate(context, stmt.value)
     dtype = stmt.dtype or value.dtype
     expr = context.assign(value, dtype, stmt.value.span, stmt.name)
-    weak = stmt.dtype is None and value.weak
+    weak = stmt.weak or (stmt.dtype is None and value.weak)
     entry = ScalarEntry(core, dtype, weak, stmt.mutable, stmt.name_span)
     declare_scalar(context, stmt, entry)
     if not stmt.mutable:

@@ -127,13 +127,15 @@ class Assign(Node):
 
 @dataclass(frozen=True, slots=True)
 class Let(Node):
-    """`let x[: dtype] = e` (`mutable` False) or `var x: dtype = e` (`mutable` True)."""
+    """`let x[: dtype] = e` (`mutable` False) or `var x: dtype = e` (`mutable` True). `weak`: a
+    variable that holds a Python number (the Python door's; .lf text cannot say it)."""
 
     name: str
     dtype: DType | None
     value: Expr
     mutable: bool = False
     name_span: Span = field(default=NOWHERE, compare=False, kw_only=True)
+    weak: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +196,28 @@ Stmt = Assign | Let | Temp | For | If | Swap | Assume | Block
 @dataclass(frozen=True, slots=True)
 class Param(Node):
     """A parameter. `extents` is None for a scalar; `mode` is in, out or inout; `is_const` marks
-    `S: const i64`."""
+    `S: const i64`; `weak` a Python number, which takes the type of what stands beside it (the
+    Python door's; .lf text cannot say it)."""
 
     name: str
     dtype: DType
     extents: tuple[Expr, ...] | None = None
     mode: str = "in"
     is_const: bool = False
+    weak: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Func(Node):
-    """`func f(a: f32) -> f32:` with `let`s and one final `return`."""
+    """`func f(a: f32) -> f32:` with `let`s and one final `return`. `weak`: the result is a Python
+    number (the Python door's)."""
 
     name: str
     params: tuple[Param, ...]
     result: DType
     lets: tuple[Let, ...]
     value: Expr
+    weak: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from loopfuse.plan.verify_events import (
     Write,
     compare_times,
 )
-from loopfuse.poly import isl
-from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly import isl, isl_flow
+from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.model import Dependences, Statement
 
 INITIAL = "@initial"
@@ -98,6 +98,8 @@ class _Reduction:
         self.gone: dict[str, Any | None] = {}  # { reset -> earlier write to the cell }
         self.kinds: dict[str, tuple[Write, str]] = {}  # by leaf
         self.takers: dict[str, list[Any]] = {}
+        self.episodes = self._has_episodes()
+        self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> str | None:
         try:
@@ -106,7 +108,6 @@ class _Reduction:
                     raise _Wrong(f"{read.what} finds no result of {self.update.id}")
             if end is not None and end.buffer not in self.buffers:
                 raise _Wrong(f"no result of {self.update.id} reaches {end.what}")
-            self._check_order()
             for buffer in sorted(self.buffers):
                 self._collect(buffer)
             self._check_updates()
@@ -124,15 +125,50 @@ class _Reduction:
             return str(error)
         return None
 
-    def _check_order(self) -> None:
-        """All other writes of an element come before its updates, all reads after them."""
+    def _has_episodes(self) -> bool:
+        """Is an element read or written by others between its updates?"""
         others = {s.id for s in self.writers if s is not self.update}
         for each in self.deps.all:
             if each.array == self.array and self.update.id in (each.source, each.sink):
                 early = each.kind == "anti" and each.source not in (self.update.id, *others)
                 late = each.kind == "output" and each.sink in others
                 if early or late:
-                    raise Undecided(f"{self.array} is read or written between updates")
+                    return True
+        return False
+
+    def _chain(self) -> Any:
+        """{ update -> update }: those up to an update that no other write of the element comes
+        after, in the program's order."""
+        if self.chain is None:
+            written = dict(self.update.write.parts)[self.array]
+            when = self._when(self.update)
+            chain = written.apply_range(written.reverse()).intersect(when.lex_ge_map(when))
+            others = [s for s in self.writers if s is not self.update]
+            if not all(names_one_place(s.write) and self.array in dict(s.write.parts) for s in others):
+                raise Undecided(f"{self.array} may or may not be written between updates")
+            levels = tuple(range(when.dim(isl.OUT)))
+            sources = [
+                isl_flow.Source(dict(s.write.parts)[self.array], self._when(s), levels, True)
+                for s in others
+            ]
+            answers = isl_flow.last_sources(written, when, sources, True)
+            for other, answer in zip(others, answers, strict=True):
+                if answer is not None:
+                    last = answer.range_factor_domain().reverse()  # { update -> last other write }
+                    older = self._when(other).lex_gt_map(when)
+                    chain = chain.subtract(last.apply_range(older))
+            self.chain = chain
+        return self.chain
+
+    def _when(self, statement: Statement) -> Any:
+        """{ statement -> time } in the program's order, times all as long."""
+        times: list[int | tuple[str, int]] = []
+        for loop, position in zip(statement.loops, statement.positions[:-1], strict=True):
+            times += [position, (loop.iterator, 1 if loop.step > 0 else -1)]
+        times.append(statement.positions[-1])
+        depth = max(len(each.loops) for each in self.program.statements)
+        times += [0] * (2 * depth + 1 - len(times))
+        return isl.schedule_of(statement.domain.get_space(), times, statement.domain)
 
     # ------------------------------------------------------------------------- storage
 
@@ -221,7 +257,9 @@ class _Reduction:
                 for read in reads
                 if read.leaf is write.leaf and read.array == self.array
             ]
-            if len(own) != 1 or own[0].load != write.load:
+            # A predicated update also reads its target, to keep it where it does not update.
+            count = 1 if self.update.predicate is None else 2
+            if len(own) != count or any(read.load != write.load for read in own):
                 raise Undecided(f"{self.update.id} does not update the accumulator it reads")
         if instances and not isl.union_of(instances).is_injective():
             raise _Wrong(f"an instance of {self.update.id} runs twice")
@@ -388,6 +426,12 @@ class _Reduction:
             if source != self.update.id:
                 need(source, wanted.reverse())
                 continue
+            if self.episodes:
+                updates = wanted.apply_range(self._chain())  # { reader -> update }
+                need(source, updates.reverse())
+                for seed, relation in self._first(updates):
+                    need(seed, relation)
+                continue
             element = reader.element.intersect_domain(wanted.domain())  # { reader -> element }
             written = dict(self.update.write.parts)[self.array]  # { update -> element }
             need(source, written.apply_range(element.reverse()))
@@ -416,6 +460,24 @@ class _Reduction:
     def _runs(self, leaf: str, statement: str) -> bool:
         instance = self.accesses.instances.get(leaf)
         return instance is not None and isl.range_name(instance) == statement
+
+    def _first(self, updates: Any) -> list[tuple[str, Any]]:
+        """What the first of { reader -> update } find: (source, { value -> reader })."""
+        update = self.update
+        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        sources, rest = flow_of_read(self.program, self.deps, update.id, number)
+        found = [
+            (name, relation.apply_range(updates.reverse()))
+            for name, relation in sources.items()
+            if name != update.id
+        ]
+        initial = updates.intersect_range(rest).apply_range(dict(update.write.parts)[self.array])
+        if not initial.is_empty():
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is reduced into without being set")
+            name = f"@{self.array}"
+            found.append((name, initial.reverse().set_tuple_name(isl.IN, name)))
+        return found
 
     def _seeds(self, written: Any) -> list[tuple[str, Any]]:
         """What the first update of an element finds there: (source, { value -> element })."""

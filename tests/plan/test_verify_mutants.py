@@ -68,6 +68,26 @@ kernel k(x: f64[N], out y: f64[N], out z: f64[N]):
 """,
         {"N": 7},
     ),
+    "sums with other writes between": (
+        """
+kernel k(c: f64[N], w: f64[M], inout z: f64[N]):
+    for i in 1..N - 1, j in 0..M:
+        if w[j] <= c[i]:
+            for k in 0..M:
+                z[i] += w[k] * c[i]
+            z[i] = max(c[i + 1], z[i] - z[i - 1])
+""",
+        {"N": 4, "M": 3},
+    ),
+    "a sum under a condition": (
+        """
+kernel k(x: f64[N], inout total: f64[2]):
+    for i in 0..N:
+        if x[i] > 0.0:
+            total[0] += x[i]
+""",
+        {"N": 5},
+    ),
 }
 
 

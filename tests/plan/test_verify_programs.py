@@ -58,6 +58,26 @@ kernel k(a: bool[N], b: bool[N], out c: bool[N], out d: f32[N], inout e: bool[N]
         d[i] = 1.0 if i > 3 and a[i] or i >= N - 2 else 2.0
         e[i] &= false
 """,
+    "sums under a condition on data": """
+kernel k(x: f32[N], inout total: f32[2]):
+    for i in 0..N:
+        if x[i] > 0.0:
+            total[0] += x[i]
+""",
+    "products that are read and overwritten in between": """
+kernel k(c: f32[N], w: f32[M], inout z: f32[N], out b: f32[N]):
+    for i in 1..N - 1, j in 0..M:
+        if w[j] <= c[i]:
+            for k in 0..M:
+                z[i] *= w[k]
+            z[i] = max(c[i + 1], z[i] - w[j])
+    for i in 0..N:
+        for k in 0..M:
+            z[i] *= w[k]
+        b[i] = z[i]
+        for k in 0..M:
+            z[i] *= c[i]
+""",
     "sums added to cells": """
 kernel k(x: f32[R, C], inout total: f32[2], inout s: f32[R]):
     for r in 0..R, c in 0..C:

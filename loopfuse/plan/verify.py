@@ -29,21 +29,13 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.nodes import Const, Load
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree, Register
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import conditions_with_aligned, mentions_aligned, resolve_aligned
-from loopfuse.plan.verify_events import (
-    READ,
-    WRITE,
-    Accesses,
-    Events,
-    Leaf,
-    Read,
-    Undecided,
-    Write,
-    union,
-)
+from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
+from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
+from loopfuse.plan.verify_found import Values
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
@@ -128,11 +120,11 @@ class _Checker:
         self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
-        self.found: dict[str, dict[str, list[Any]] | None] = {}
 
     def run(self) -> None:
         self.events = Events(self.program, self.tree)
         self.accesses = Accesses(self.events)
+        self.values = Values(self.accesses)
         ask = self.events.context.ask
         for leaf in self.events.leaves:
             if not leaf.points.is_empty():
@@ -291,74 +283,6 @@ class _Checker:
 
     # ------------------------------------------------- 2: reads
 
-    def _values_at(self, buffer: str) -> dict[str, list[Any]]:
-        """For each read of `buffer`: maps { read -> value it finds }, one a kind of value."""
-        if buffer in self.found:
-            found = self.found[buffer]
-            if found is None:
-                raise Undecided(f"values are copied in a circle through {buffer}")
-            return found
-        self.found[buffer] = None
-        straight = self._in_straight_line(buffer)
-        if straight is not None:
-            self.found[buffer] = straight
-            return straight
-        reads = {read.name: read for read in self.accesses.reads.get(buffer, [])}
-        writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
-        values: dict[str, list[Any]] = {name: [] for name in reads}
-        unwritten = {name: read.cell for name, read in reads.items()}
-        sources = [(write.leaf, write.cell, WRITE) for write in writes.values()]
-        for name, read in reads.items():
-            when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
-            for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
-                back = pairs.reverse()
-                values[name] += [
-                    back.apply_range(value) for value in self._written(writes[leaf.name])
-                ]
-                unwritten[name] = unwritten[name].subtract_domain(pairs.range())
-        about = self.events.buffers[buffer]
-        for name, rest in unwritten.items():
-            if about.argument:
-                values[name].append(rest.set_tuple_name(isl.OUT, f"@{about.array}"))
-            elif about.zeroed:
-                zero = reads[name].leaf.relation([], "@0").set_tuple_name(isl.IN, name)
-                values[name].append(zero.intersect_domain(rest.domain()))
-        self.found[buffer] = values
-        return values
-
-    def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
-        """`_values_at` for registers whose every read follows a write in the same body, with no
-        write from elsewhere between them, so that the order of the text decides; None for any
-        other buffer."""
-        writes, reads = self.accesses.writes.get(buffer, []), self.accesses.reads[buffer]
-        if not writes or not isinstance(self.events.buffers[buffer].home, Register):
-            return None
-        places = [_constant_place(access.load) for access in writes]
-        if None in places:
-            return None
-        values: dict[str, list[Any]] = {}
-        for read in reads:
-            place = _constant_place(read.load)
-            last: Write | None = None
-            for write, there in zip(writes, places, strict=True):
-                if there == place and write.leaf.number < read.leaf.number:
-                    last = write
-            if place is None or last is None or not _same_body(last.leaf, read.leaf):
-                return None
-            found = self._written(last)
-            values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
-        return values
-
-    def _written(self, write: Write) -> list[Any]:
-        """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""
-        if write.value is not None:
-            return [write.value]
-        copied = self.accesses.copied.get(write.leaf.name)
-        if copied is None:
-            return []
-        values = self._values_at(copied.buffer)[copied.name]
-        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
-
     def _reads(self, buffer: str, reductions: dict[str, list[Read]]) -> None:
         wanted = [read for read in self.accesses.reads[buffer] if read.statement is not None]
         if not wanted:
@@ -370,7 +294,7 @@ class _Checker:
                 wanted.remove(read)
         if not wanted:
             return
-        found = self._values_at(buffer)
+        found = self.values.at(buffer)
         for read in wanted:
             for value in read.wanted:
                 self.questions += 1
@@ -442,7 +366,7 @@ class _Checker:
         found = [
             pairs.apply_range(value)
             for pairs in flow
-            for value in self._written(by_name[isl.range_name(pairs)])
+            for value in self.values.written(by_name[isl.range_name(pairs)])
         ]
         for value in expected:
             self.questions += 1
@@ -488,26 +412,6 @@ class _Checker:
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
-
-
-def _constant_place(load: Load) -> tuple[int, ...] | None:
-    """The subscripts, where all are constant."""
-    place: list[int] = []
-    for part in load.index:
-        value = constant_value(part)
-        if value is None:
-            return None
-        place.append(value)
-    return tuple(place)
-
-
-def _same_body(one: Leaf, other: Leaf) -> bool:
-    """Do the two stand in one list of nodes, with the same loops and guards around them?"""
-    return (
-        one.points is other.points
-        and one.launch == other.launch
-        and one.in_ticket == other.in_ticket
-    )
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

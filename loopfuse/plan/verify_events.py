@@ -7,9 +7,8 @@ take turns between two barriers. `verify` proves separately that any other order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -43,7 +42,7 @@ from loopfuse.plan.looptree import (
 from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
 from loopfuse.poly import isl
-from loopfuse.poly.model import PolyProgram, Statement
+from loopfuse.poly.model import PolyProgram
 
 Time = tuple[int | tuple[str, int], ...]
 """Numbers and loop variables (with sign 1), compared lexicographically."""
@@ -453,103 +452,6 @@ class Events:
         return owner + [Iter(var) for var in leaf.level_vars(range(level + 1))]
 
 
-# ------------------------------------------------------------------------------- accesses
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One Load of a leaf, as a relation of its own: { `name`[instance] -> cell }.
-
-    `number` says which read of `statement` it is; without a statement, the read only moves a
-    value (Copy, Fold, Combine). `ask` finds out what it must find, once, when that is needed.
-    """
-
-    name: str
-    leaf: Leaf
-    load: Load
-    cell: Any
-    ask: Callable[[], tuple[Any, ...]] = tuple
-    what: str = ""
-    statement: Statement | None = None
-    number: int = 0
-
-    @property
-    def wanted(self) -> tuple[Any, ...]:
-        """The maps { name[instance] -> value } that say what it must find."""
-        return self.ask()
-
-    @property
-    def buffer(self) -> str:
-        """The buffer it reads."""
-        return self.load.array
-
-    @property
-    def array(self) -> str:
-        """The array the program reads here, "" if this is no statement's read."""
-        return "" if self.statement is None else self.statement.reads[self.number].array
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """The write of a leaf: { leaf -> cell }; `value` is { leaf -> value } where that is one
-    instance's value, or zero."""
-
-    leaf: Leaf
-    load: Load
-    cell: Any
-    value: Any | None
-
-
-class Accesses:
-    """Every read and write of a tree, by buffer."""
-
-    def __init__(self, events: Events) -> None:
-        self.events = events
-        self.reads: dict[str, list[Read]] = {}
-        self.writes: dict[str, list[Write]] = {}
-        self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
-        self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
-        self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold or Combine takes in
-        self.count = 0
-
-    def statement_of(self, leaf: Leaf) -> Statement:
-        """The statement that a Compute runs."""
-        assert isinstance(leaf.node, Compute)
-        return self.events.program.statement(leaf.node.statement)
-
-    def add_read(
-        self,
-        leaf: Leaf,
-        load: Load,
-        where: Any | None = None,
-        wanted: Callable[[], Sequence[Any]] = tuple,
-        what: str = "",
-        of: tuple[Statement | None, int] = (None, 0),
-    ) -> None:
-        """Note a read, in the instances `where` (all, if None); `wanted` is asked once at most."""
-        name = f"{leaf.name}r{self.count}"
-        self.count += 1
-        cell = self.events.cell(leaf, load)
-        if where is not None:
-            cell = cell.intersect_domain(where)
-
-        @cache
-        def ask() -> tuple[Any, ...]:
-            return tuple(each.set_tuple_name(isl.IN, name) for each in wanted())
-
-        read = Read(name, leaf, load, cell.set_tuple_name(isl.IN, name), ask, what, *of)
-        self.reads.setdefault(load.array, []).append(read)
-        if isinstance(leaf.node, Copy):
-            self.copied[leaf.name] = read
-        if isinstance(leaf.node, Copy | Fold | Combine):
-            self.moved[leaf.name] = read
-
-    def add_write(self, leaf: Leaf, target: Load, value: Any | None) -> None:
-        """Note a write."""
-        cell = self.events.cell(leaf, target)
-        self.writes.setdefault(target.array, []).append(Write(leaf, target, cell, value))
-
-
 def compare_times(first: Time, second: Time) -> bool | None:
     """Is `first` always before `second` (True), never (False), or does it depend (None)?"""
     for one, other in zip(first, second, strict=True):
@@ -558,16 +460,3 @@ def compare_times(first: Time, second: Time) -> bool | None:
         if one != other:
             return one < other
     return False
-
-
-def union(maps: Sequence[Any], like: Any | None) -> Any:
-    """The union of those maps that have the spaces of `like` (all, where it is None).
-
-    None if there is none and no `like`; else an empty map.
-    """
-    out: Any = None if like is None else isl.empty_map(like.get_space())
-    for each in maps:
-        if like is not None and isl.range_name(each) != isl.range_name(like):
-            continue
-        out = each if out is None else out.union(each)
-    return out

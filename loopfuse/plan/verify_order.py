@@ -11,15 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from loopfuse.plan.looptree import Global
-from loopfuse.plan.verify_events import (
-    READ,
-    WRITE,
-    Accesses,
-    Leaf,
-    Read,
-    Write,
-    compare_times,
-)
+from loopfuse.plan.verify_accesses import Accesses, Read, Write
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, compare_times
 from loopfuse.poly import isl
 from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.model import Dependence, Dependences

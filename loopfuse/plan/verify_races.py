@@ -11,19 +11,8 @@ from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.looptree import Barrier
-from loopfuse.plan.verify_events import (
-    BLOCK,
-    CLUSTER,
-    GRID,
-    LANE,
-    READ,
-    SYNC,
-    WRITE,
-    Accesses,
-    Leaf,
-    Read,
-    Write,
-)
+from loopfuse.plan.verify_accesses import Accesses, Read, Write
+from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
 from loopfuse.poly import isl
 
 _SCOPES = {

@@ -19,19 +19,11 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold
-from loopfuse.plan.verify_events import (
-    READ,
-    WRITE,
-    Accesses,
-    Leaf,
-    Read,
-    Time,
-    Undecided,
-    Write,
-    compare_times,
-)
-from loopfuse.poly import isl, isl_flow
-from loopfuse.poly.deps import flow_of_read, names_one_place
+from loopfuse.plan.verify_accesses import Accesses, Read, Write
+from loopfuse.plan.verify_chains import find_chain, has_episodes
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided, compare_times
+from loopfuse.poly import isl
+from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Dependences, Statement
 
 INITIAL = "@initial"
@@ -98,7 +90,7 @@ class _Reduction:
         self.gone: dict[str, Any | None] = {}  # { reset -> earlier write to the cell }
         self.kinds: dict[str, tuple[Write, str]] = {}  # by leaf
         self.takers: dict[str, list[Any]] = {}
-        self.episodes = self._has_episodes()
+        self.episodes = has_episodes(deps, update, self.writers)
         self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> str | None:
@@ -124,51 +116,6 @@ class _Reduction:
         except _Wrong as error:
             return str(error)
         return None
-
-    def _has_episodes(self) -> bool:
-        """Is an element read or written by others between its updates?"""
-        others = {s.id for s in self.writers if s is not self.update}
-        for each in self.deps.all:
-            if each.array == self.array and self.update.id in (each.source, each.sink):
-                early = each.kind == "anti" and each.source not in (self.update.id, *others)
-                late = each.kind == "output" and each.sink in others
-                if early or late:
-                    return True
-        return False
-
-    def _chain(self) -> Any:
-        """{ update -> update }: those up to an update that no other write of the element comes
-        after, in the program's order."""
-        if self.chain is None:
-            written = dict(self.update.write.parts)[self.array]
-            when = self._when(self.update)
-            chain = written.apply_range(written.reverse()).intersect(when.lex_ge_map(when))
-            others = [s for s in self.writers if s is not self.update]
-            if not all(names_one_place(s.write) and self.array in dict(s.write.parts) for s in others):
-                raise Undecided(f"{self.array} may or may not be written between updates")
-            levels = tuple(range(when.dim(isl.OUT)))
-            sources = [
-                isl_flow.Source(dict(s.write.parts)[self.array], self._when(s), levels, True)
-                for s in others
-            ]
-            answers = isl_flow.last_sources(written, when, sources, True)
-            for other, answer in zip(others, answers, strict=True):
-                if answer is not None:
-                    last = answer.range_factor_domain().reverse()  # { update -> last other write }
-                    older = self._when(other).lex_gt_map(when)
-                    chain = chain.subtract(last.apply_range(older))
-            self.chain = chain
-        return self.chain
-
-    def _when(self, statement: Statement) -> Any:
-        """{ statement -> time } in the program's order, times all as long."""
-        times: list[int | tuple[str, int]] = []
-        for loop, position in zip(statement.loops, statement.positions[:-1], strict=True):
-            times += [position, (loop.iterator, 1 if loop.step > 0 else -1)]
-        times.append(statement.positions[-1])
-        depth = max(len(each.loops) for each in self.program.statements)
-        times += [0] * (2 * depth + 1 - len(times))
-        return isl.schedule_of(statement.domain.get_space(), times, statement.domain)
 
     # ------------------------------------------------------------------------- storage
 
@@ -460,6 +407,11 @@ class _Reduction:
     def _runs(self, leaf: str, statement: str) -> bool:
         instance = self.accesses.instances.get(leaf)
         return instance is not None and isl.range_name(instance) == statement
+
+    def _chain(self) -> Any:
+        if self.chain is None:
+            self.chain = find_chain(self.program, self.update, self.writers)
+        return self.chain
 
     def _first(self, updates: Any) -> list[tuple[str, Any]]:
         """What the first of { reader -> update } find: (source, { value -> reader })."""

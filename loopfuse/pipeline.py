@@ -4,7 +4,7 @@
     check        Module                  -> core Program          lang.check
     model        core Kernel             -> PolyProgram           poly.build, poly.bounds
     dependences  PolyProgram             -> Dependences           poly.deps
-    simplify     dead statements go, storage-only dependences go  plan.dead, plan.rename
+    simplify     PolyProgram             -> PolyProgram, smaller  plan.scalars, plan.dead, plan.rename
     fuse         PolyProgram             -> FusionPlan            plan.fuse
     schedule     FusionPlan              -> LoopTree              plan.schedule
     verify       LoopTree                -> Verdict               plan.verify
@@ -46,6 +46,7 @@ from loopfuse.plan.parallel import check_parallel_loops
 from loopfuse.plan.records import Report
 from loopfuse.plan.rename import rename_webs
 from loopfuse.plan.report import build_report
+from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
@@ -190,9 +191,12 @@ def _simplify(
 ) -> tuple[PolyProgram, Dependences]:
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
-    live = live_statements(model, dependences)
-    smaller = remove_dead(model, live) if len(live) < len(model.statements) else model
-    if smaller is not model:
+    written = write_out_scalars(model)
+    if written is not model:
+        dependences = find_dependences(written)
+    live = live_statements(written, dependences)
+    smaller = remove_dead(written, live) if len(live) < len(written.statements) else written
+    if smaller is not written:
         dependences = find_dependences(smaller)
     renamed = rename_webs(smaller, dependences)
     return (renamed, find_dependences(renamed)) if renamed is not smaller else (smaller, dependences)
@@ -219,7 +223,7 @@ def _plan_model(
             lambda: build_tree(model, dependences, plan, device),
             lambda result: print_tree(result.tree),
         )
-        verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree))
+        verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
         return plan, scheduled, verdict
 
     check_parallel_loops(model, dependences, options.reassociate)

@@ -1,4 +1,4 @@
-"""Dead statements: what computes nothing the caller sees is not run.
+"""Dead statements: what computes nothing the caller sees, or never runs, is not compiled.
 
 before:  t = f(x); u = g(x); out = t        after:  t = f(x); out = t
 """
@@ -12,10 +12,13 @@ from loopfuse.poly.model import Dependences, PolyProgram
 
 def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset[str]:
     """Ids of the statements that some element the caller sees depends on."""
+    empty = frozenset(
+        s.id for s in program.statements if s.domain.intersect_params(program.context).is_empty()
+    )
     live = {id for by_id in dependences.live_out.values() for id in by_id}
     arguments = {a.name for a in program.arrays.values() if a.is_live_out}
     if not dependences.complete:
-        return frozenset(s.id for s in program.statements)
+        return frozenset(s.id for s in program.statements) - empty
     for statement in program.statements:
         # A write that may or may not happen keeps what it may keep.
         if statement.write.array in arguments and statement.predicate is not None:
@@ -27,7 +30,7 @@ def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset
             s.id for s in program.statements if s.kind == "init" and s.label in labels
         } - live
         if not more:
-            return frozenset(live)
+            return frozenset(live) - empty
         live |= more
 
 

@@ -26,8 +26,10 @@ def describe_fusion(program: PolyProgram, first: Unit, second: Unit, group: Grou
     wrote = "`, `".join(_written(first, program))
     if absorbed:
         return Decision(between, True, None, f"`{wrote}` is computed again where {second.label} needs it")
-    if mine is None or theirs is None or not theirs.coordinates:
-        return Decision(between, True, (), f"{second.label} runs once, after the last of {first.label}")
+    if mine is None or theirs is None or not (mine.coordinates and theirs.coordinates):
+        once = mine is None or theirs is None or mine.coordinates or not theirs.coordinates
+        text = f"{second.label} runs once, after the last of {first.label}"
+        return Decision(between, True, (), text if once else "independent, in one pass")
     shift: list[int] = []
     how: list[str] = []
     for dim in group.dims:

@@ -199,11 +199,17 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
         and by_id[d.source].kind != "init"
         and not all(_moves_nothing(iterator, [d], by_id) for iterator in relaxed)
     )
-    if any(
+    moving = {
+        frozenset(i for i in relaxed if not _moves_nothing(i, [d], by_id))
+        for d in inside
+        if d.reduction and d.source == d.sink and d.source in carried
+    }
+    if len(frozenset().union(*moving)) > min(map(len, moving), default=0) or any(
         d.kind == "flow" and d.source in carried and by_id[d.sink].label != by_id[d.source].label
         for d in inside
     ):
-        relaxed, carried = parallel, frozenset[str]()  # a partial result is used
+        # One result per iteration beside one in all, or a partial result that is used.
+        relaxed, carried = parallel, frozenset[str]()
     return Unit(label, items, statements, tuple(common), parallel, relaxed, carried)
 
 

@@ -8,7 +8,7 @@ left serial. Every attempt leaves a `Decision`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.plan.cost import CostModel
@@ -100,9 +100,9 @@ class Planner:
         nest = cell[-1]
         assert isinstance(nest, Nest)
         if len(cell) == 1:
-            parts = components(cells(nest.children), scope)
+            inner, parts = separable(nest, scope)
             if len(parts) > 1:
-                split = self.distribute(nest, parts, scope)
+                split = self.distribute((nest, *inner), parts, scope)
                 if any(isinstance(e, HostGroup) or self.is_worth_a_launch(e) for e in split):
                     return split
         if unit.relaxed and unit.carried:
@@ -120,13 +120,20 @@ class Planner:
         return False
 
     def distribute(
-        self, nest: Nest, parts: list[list[tuple[Item, ...]]], scope: Scope
+        self, nests: tuple[Nest, ...], parts: list[list[tuple[Item, ...]]], scope: Scope
     ) -> list[Unit | HostGroup]:
-        """before: for i: A; B        after: for i: A        for i: B"""
+        """before: for i: A; B        after: for i: A        for i: B
+        `nests` are the loops around the parts, outermost first."""
+        nest = nests[0]
         out: list[Unit | HostGroup] = []
-        for part in parts:
-            children = tuple(item for cell in part for item in cell)
-            out += self.entries((Nest(nest.loop, children),), scope)
+        for number, part in enumerate(parts, start=1):
+            children: tuple[Item, ...] = tuple(item for cell in part for item in cell)
+            for outer in reversed(nests):
+                children = (Nest(outer.loop, children),)
+            for entry in self.entries(children, scope):
+                if isinstance(entry, Unit) and entry.label == nest.loop.label:
+                    entry = replace(entry, label=f"{entry.label}.{number}")
+                out.append(entry)
         return out
 
     def host_loop(self, nest: Nest, scope: Scope, unit: Unit) -> HostGroup | None:
@@ -277,6 +284,19 @@ class Planner:
             else:
                 out.append(item)
         return out
+
+
+def separable(
+    nest: Nest, scope: Scope
+) -> tuple[tuple[Nest, ...], list[list[tuple[Item, ...]]]]:
+    """The first loops below `nest` that each hold one loop alone, and what stands inside the last
+    of them, in the components that must stay together."""
+    inner: list[Nest] = []
+    children = nest.children
+    while len(children) == 1 and isinstance(children[0], Nest):
+        inner.append(children[0])
+        children = children[0].children
+    return tuple(inner), components(cells(children), scope)
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -281,7 +281,10 @@ def _align_all(
         group = single_group(staying[0], scope)
         return Group(group.kind, group.dims, group.members, recompute, tuple(absorbed), scope)
     relaxed_only = [u for u in staying if not u.parallel]
-    if any(u.common for u in staying) and all(not u.common for u in staying[-1:]):
+    if not any(u.common for u in staying):
+        bare = tuple(Placed(u, ()) for u in staying)  # lone statements: one thread, in order
+        return Group("serial", (), bare, recompute, tuple(absorbed), scope)
+    if not all(u.common for u in staying):
         return _append_scalars(staying, scope, recompute, tuple(absorbed))
     if relaxed_only:
         if any(not u.relaxed for u in staying):
@@ -315,19 +318,22 @@ def _align_all(
 def _append_scalars(
     staying: Sequence[Unit], scope: Scope, recompute: frozenset[str], absorbed: tuple[Unit, ...]
 ) -> Group | Refusal:
-    """Lone statements after a combining group run in its last step."""
+    """Lone statements run in the last step of a combining group, behind every loop: none of its
+    loops may need one of them."""
     body = [u for u in staying if u.common]
     tail = [u for u in staying if not u.common]
-    first_tail = staying.index(tail[0])
-    if any(u.common for u in staying[first_tail:]):
-        return Refusal("a scalar statement stands between the loops")
+    before = {id for u in tail for id in u.ids}
+    for d in scope.dependences:
+        needy = next((u for u in body if d.sink in u.ids), None)
+        if d.source in before and needy is not None:
+            return Refusal(f"{needy.label} needs `{d.array}` first", d, d.relation)
     inner = _align_all(body, scope, recompute, frozenset()) if len(body) > 1 else single_group(
         body[0], scope
     )
     if isinstance(inner, Refusal):
         return inner
-    if inner.kind == "map":
-        return Refusal(f"{tail[0].label} needs all of {body[-1].label} to be finished")
+    if inner.kind != "combine":
+        return Refusal(f"{tail[0].label} runs once, {body[-1].label} many times")
     members = (*inner.members, *(Placed(unit, ()) for unit in tail))
     return Group(inner.kind, inner.dims, members, recompute, absorbed, scope)
 

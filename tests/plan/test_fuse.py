@@ -339,3 +339,34 @@ def test_interior_of_a_cpu_row_has_no_edge_arithmetic() -> None:
     interior = [line for line in text.splitlines() if "S1[" in line and "max(" not in line]
     assert any("min(" not in line for line in interior)
     assert text.count("S1[") == 3
+
+
+def test_one_result_in_all_beside_one_per_row() -> None:
+    planned = plan("""
+        kernel f(x: f32[R, C], inout total: f32[1], inout s: f32[R]):
+            for r in 0..R, c in 0..C:
+                total[0] += x[r, c]
+                s[r] += x[r, c]
+    """)
+    assert planned.verdict.answer == "proved"
+    kinds = {item.kind for item in planned.plan.items}  # type: ignore[union-attr]
+    assert kinds == {"map", "combine"}
+
+
+def test_a_parameter_only_scalar_costs_no_launch() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out y: f32[N]):
+            let scale = 1.0 / f32(N)
+            for i in 0..N:
+                y[i] = x[i] * scale
+    """)
+    assert len(planned.tree.launches) == 1
+
+
+def test_results_stored_between_reductions_share_one_pass() -> None:
+    planned = plan("""
+        kernel f(x: f32[N], out a: f32[1], out b: f32[1]):
+            a[0] = sum(i in 0..N: x[i])
+            b[0] = max(i in 0..N: x[i])
+    """)
+    assert len(planned.tree.launches) == 2

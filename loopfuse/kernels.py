@@ -11,16 +11,18 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, Source, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, fuel_from_environment, parse_target
-from loopfuse.runtime import arrays, cache
+from loopfuse.runtime import arrays, cache, fast
 from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
 from loopfuse.runtime.arrays import Binding, Match
+from loopfuse.runtime.fast import MISS, CallPath
 from loopfuse.runtime.steps import buffer_bytes
 from loopfuse.sources import describe_source, read_program, read_source
 from loopfuse.watch import current_run, is_watched, tell_times
@@ -30,6 +32,21 @@ if TYPE_CHECKING:
     from loopfuse.lang.nodes import Program
 
 INDEX_LIMIT = 1 << 31
+# Kinds of call (types, dtypes, names) that a kernel keeps a path for, the latest first.
+PATHS_LIMIT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Code ready to run: `run` takes a binding; `machine` makes the device's part of a call path for
+    arrays of a library (None: there is none), which holds as long as `setting` gives the same; `alone`: there is one GPU."""
+
+    manifest: dict[str, Any]
+    bits: int
+    run: Callable[[Binding], None]
+    machine: Callable[[str], fast.Machine | None]
+    setting: Callable[[], object]
+    alone: bool
 
 
 # ------------------------------------------------------------------------------------ kernels
@@ -63,8 +80,9 @@ class Kernel:
         self._fuel = fuel if fuel is not None else fuel_from_environment()
         self._lock = threading.RLock()
         self._programs: dict[tuple[tuple[str, int], ...], Any] = {}
-        self._loaded: dict[tuple[object, ...], Callable[[Binding], None]] = {}
-        self._manifests: dict[tuple[object, ...], dict[str, Any]] = {}
+        self._loaded: dict[tuple[object, ...], Loaded] = {}
+        self._paths: dict[object, CallPath] = {}
+        self._calls: tuple[Callable[[Any, Any], Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -200,23 +218,58 @@ class Kernel:
         UserError for whatever is wrong, before anything runs. GPU kernels are enqueued, not
         waited for.
         """
+        for call in self._calls:
+            result = call(args, kwargs)
+            if result is not MISS:
+                return result
         matched = arrays.match(self.signature, args, kwargs)
-        return self.run_matched(matched)
+        result, loaded = self._run_matched(matched)
+        self._learn(args, kwargs, matched, loaded)
+        return result
 
-    def run_matched(self, matched: Match) -> Any:
+    def _run_matched(self, matched: Match) -> tuple[Any, Loaded]:
         """Compile for a matched call, check its preconditions, allocate, run."""
         target = self._target_for(matched)
-        constants = {name: int(matched.values[name]) for name in self.constants}
-        bits = index_bits_for(self.signature, matched)
-        manifest, launch = self._ready(target, matched, bits, constants)
-        if bits == 32 and any(
-            buffer_bytes(buffer, matched.values) >= INDEX_LIMIT for buffer in manifest["buffers"]
+        constants = self._constants_of(matched)
+        loaded = self._ready(target, matched, index_bits_for(self.signature, matched), constants)
+        if loaded.bits == 32 and any(
+            buffer_bytes(buffer, matched.values) >= INDEX_LIMIT
+            for buffer in loaded.manifest["buffers"]
         ):
-            manifest, launch = self._ready(target, matched, 64, constants)
-        arrays.check_preconditions(manifest, matched.values, self.source)
+            loaded = self._ready(target, matched, 64, constants)
+        arrays.check_preconditions(loaded.manifest, matched.values, self.source)
         binding = arrays.allocate_outputs(matched)
-        launch(binding)
-        return binding.result
+        loaded.run(binding)
+        return binding.result, loaded
+
+    def _constants_of(self, matched: Match) -> dict[str, int]:
+        return {name: int(matched.values[name]) for name in self.constants}
+
+    def _learn(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], matched: Match, loaded: Loaded
+    ) -> None:
+        """Write a call path for calls like this one, which was accepted, or let the path there
+        is know of its sizes."""
+        described = fast.describe(
+            self.signature, args, kwargs, matched, self._constants_of(matched), loaded.bits,
+            loaded.alone,
+        )  # fmt: skip
+        if described is None:
+            return
+        kind, readers = described
+        identity = (kind, loaded.setting())
+        with self._lock:
+            path = self._paths.get(identity)
+            if path is None:
+                machine = loaded.machine(matched.library)
+                if machine is None or not CallPath.can_write(kind, loaded.manifest, self.signature):
+                    return
+                path = CallPath(kind, readers, self.signature, loaded.manifest, machine)
+                if len(self._paths) >= PATHS_LIMIT:
+                    del self._paths[next(iter(self._paths))]
+                self._paths[identity] = path
+                self._calls = tuple(one.call for one in reversed(self._paths.values()))
+            path.learn(args, kwargs, matched)
 
     def _target_for(self, matched: Match) -> Target:
         """Where the call runs: where its arrays are."""
@@ -249,38 +302,42 @@ class Kernel:
 
     def _ready(
         self, target: Target, matched: Match, bits: int, constants: dict[str, int]
-    ) -> tuple[dict[str, Any], Callable[[Binding], None]]:
-        """The manifest and the launcher for a target, compiled and loaded on first use."""
+    ) -> Loaded:
+        """The code for a target, compiled and loaded on first use."""
         key = (target, matched.device, bits, tuple(sorted(constants.items())))
-        launch = self._loaded.get(key)
-        if launch is None:
+        loaded = self._loaded.get(key)
+        if loaded is None:
             with self._lock:
                 if key not in self._loaded:
                     options = self.options(target, bits)
-                    self._manifests[key], self._loaded[key] = self._load(
-                        options, matched.device.index, constants
-                    )
-                launch = self._loaded[key]
-        return self._manifests[key], launch
+                    self._loaded[key] = self._load(options, matched.device.index, constants)
+                loaded = self._loaded[key]
+        return loaded
 
-    def _load(
-        self, options: Options, index: int, constants: dict[str, int]
-    ) -> tuple[dict[str, Any], Callable[[Binding], None]]:
+    def _load(self, options: Options, index: int, constants: dict[str, int]) -> Loaded:
+        bits = options.index_bits
         if options.target.is_gpu:
-            from loopfuse.runtime import cuda
+            from loopfuse.runtime import cuda, fast_gpu
 
             # Machine code (made once, and cached) runs on its own capability only; PTX on later
             # ones too, but the driver translates it again in every process.
-            own = options.target.name == cuda.need_gpu(index).target
+            info = cuda.need_gpu(index)
+            own = options.target.name == info.target
             emit = frozenset({"ptx", "cubin"}) if own else frozenset({"ptx"})
             artifact = self._compile(options, emit, constants)
             module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
-            return artifact.manifest, lambda binding: cuda.run(module, binding)
-        from loopfuse.runtime import cpu
+            return Loaded(
+                artifact.manifest, bits, partial(cuda.run, module),
+                partial(fast_gpu.machine, module, index), lambda: None, info.count == 1,
+            )  # fmt: skip
+        from loopfuse.runtime import cpu, fast_cpu
 
         artifact = self._compile(options, frozenset({"object"}), constants)
-        loaded = cpu.load(artifact.manifest, artifact.object)
-        return artifact.manifest, lambda binding: cpu.run(loaded, binding)
+        module = cpu.load(artifact.manifest, artifact.object)
+        return Loaded(
+            artifact.manifest, bits, partial(cpu.run, module), partial(fast_cpu.machine, module),
+            fast_cpu.thread_setting, False,
+        )  # fmt: skip
 
     # ---- asking
 

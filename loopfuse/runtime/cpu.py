@@ -11,10 +11,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,23 @@ class _OpenMpPool:
         self._parallel_for(adapter, arguments, dimensions, steps, block, 0, 1, threads)
 
 
+    def prepare(
+        self, adapter: int, chunks: Any, count: int, block: int, threads: int
+    ) -> Callable[[], None]:
+        """`run` with everything at hand: for launches that come again."""
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunks))
+        dimensions = (ctypes.c_size_t * 1)(count)
+        steps = (ctypes.c_size_t * 1)(16)
+        given = (adapter, ctypes.addressof(arguments), ctypes.addressof(dimensions),
+                 ctypes.addressof(steps), block, 0, 1, threads)  # fmt: skip
+        parallel_for, keep = self._parallel_for, (arguments, dimensions, steps, chunks)
+
+        def launch(keep: Any = keep) -> None:
+            parallel_for(*given)
+
+        return launch
+
+
 class _OwnPool:
     """Python threads around C calls, which release the interpreter lock."""
 
@@ -195,6 +212,12 @@ class _OwnPool:
             call((ctypes.c_void_p * 1)(base + 16 * index), None, None, block)
 
         list(self._executor.map(one, range(count)))
+
+    def prepare(
+        self, adapter: int, chunks: Any, count: int, block: int, threads: int
+    ) -> Callable[[], None]:
+        """`run` with everything at hand."""
+        return partial(self.run, adapter, chunks, count, block, threads)
 
 
 _pool: _OpenMpPool | _OwnPool | None = None
@@ -242,6 +265,39 @@ def _cut(count: int, parts: int) -> Any:
 @lru_cache(maxsize=256)
 def _serial_chunk(count: int) -> Any:
     return (ctypes.c_int64 * 2)(0, count)
+
+
+def launcher(adapter: int, block: int, touched: int) -> Callable[[int], None]:
+    """A function that runs an entry over a grid, for one thread at a time to call: `block` is the
+    address of its argument block, `touched` the bytes that the whole call touches.
+
+    Decides about threads as `run` does; the thread count is the one of now.
+    """
+    chunk = (ctypes.c_int64 * 2)(0, 0)
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunk))
+    call, where = _Adapter(adapter), ctypes.addressof(arguments)
+    threads = thread_count()
+    prepared: dict[int, Callable[[], None]] = {}
+
+    def serial(grid: int, keep: Any = arguments) -> None:
+        if grid > 0:
+            chunk[1] = grid
+            call(where, None, None, block)
+
+    def parallel(grid: int) -> None:
+        if grid <= 1 or _forked or (_pool is None and touched < SMALL_BYTES_COLD):
+            serial(grid)
+            return
+        launch = prepared.get(grid)
+        if launch is None:
+            parts = min(grid, threads * CHUNKS_PER_THREAD)
+            launch = _start_pool(threads).prepare(adapter, _cut(grid, parts), parts, block, threads)
+            if len(prepared) >= 64:  # a grid that follows a host loop may have any number of sizes
+                prepared.clear()
+            prepared[grid] = launch
+        launch()
+
+    return serial if threads == 1 or touched < SMALL_BYTES else parallel
 
 
 def run(loaded: LoadedObject, binding: Binding) -> None:

@@ -138,7 +138,8 @@ def need_gpu(index: int = 0) -> GpuInfo:
 
 
 @lru_cache(maxsize=16)
-def _primary_context(index: int) -> Any:
+def primary_context(index: int) -> Any:
+    """GPU `index`'s primary context: the one that torch and CuPy use."""
     driver = driver_api()
     device = check_call(driver.cuDeviceGet(index), "finding the GPU")
     return check_call(driver.cuDevicePrimaryCtxRetain(device), "opening the GPU")
@@ -148,7 +149,7 @@ def _primary_context(index: int) -> Any:
 def on_gpu(index: int) -> Generator[None]:
     """Make GPU `index`'s primary context (the one that torch and CuPy use) current."""
     driver = driver_api()
-    wanted = _primary_context(index)
+    wanted = primary_context(index)
     current = check_call(driver.cuCtxGetCurrent(), "asking for the context")
     if int(current) == int(wanted):
         yield

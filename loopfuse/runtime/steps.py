@@ -42,10 +42,11 @@ class ArgumentBlock:
     """A launch's arguments in memory, one 8-byte slot each, in order.
 
     `address` is the block's own; `slots` the address of an array of pointers to the slots (what
-    cuLaunchKernel takes).
+    cuLaunchKernel takes). `words`, `floats` and `doubles` are the block's memory as u64, f32
+    (two a slot) and f64, for generated call paths.
     """
 
-    __slots__ = ("_arguments", "_buffer", "_pointers", "address", "slots")
+    __slots__ = ("_arguments", "_pointers", "address", "doubles", "floats", "slots", "words")
 
     def __init__(
         self,
@@ -55,15 +56,17 @@ class ArgumentBlock:
         aligned: bool,
     ) -> None:
         count = max(1, len(arguments))
-        self._buffer = (ctypes.c_uint64 * count)()
-        self.address = ctypes.addressof(self._buffer)
+        self.words = (ctypes.c_uint64 * count)()
+        self.floats = (ctypes.c_float * (2 * count)).from_buffer(self.words)
+        self.doubles = (ctypes.c_double * count).from_buffer(self.words)
+        self.address = ctypes.addressof(self.words)
         self._pointers = (ctypes.c_uint64 * count)(*(self.address + 8 * k for k in range(count)))
         self.slots = ctypes.addressof(self._pointers)
         self._arguments = tuple(arguments)
         for slot, argument in enumerate(arguments):
             match argument["kind"]:
                 case "pointer":
-                    self._buffer[slot] = pointers[argument["name"]]
+                    self.words[slot] = pointers[argument["name"]]
                 case "value":
                     # A loop variable has no value before its loop starts: see `update`.
                     if argument["name"] in values:
@@ -81,7 +84,7 @@ class ArgumentBlock:
             ctypes.memmove(self.address + 8 * slot, raw, 2)
         else:
             # Values of f16 and f32 are rounded already, so that struct finds none too large.
-            _PACKERS[dtype].pack_into(self._buffer, 8 * slot, value)
+            _PACKERS[dtype].pack_into(self.words, 8 * slot, value)
 
     def update(self, name: str, value: int) -> None:
         """Write the new value of loop variable `name` where it is an argument."""

@@ -1,0 +1,136 @@
+"""How generated call paths recognise and read arrays: one `Reader` for each library.
+
+A reader gives pieces of Python source over a local variable. `test` must be true only where
+`arguments.read_array` would accept the array for the same parameter, its extents aside; it may be
+false for arrays that are fine (those take the checked path).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopfuse.base.dtypes import DType
+from loopfuse.runtime.views import Device, numpy_dtype
+
+# NumPy's NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_WRITEABLE, as `flags.num` has them.
+C_CONTIGUOUS, WRITEABLE = 0x1, 0x400
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Source that tests an array and reads its address, with `{a}` for the variable. `names` are
+    the objects it mentions; `zeros` makes an array of zeros of shape `{shape}`."""
+
+    test: str
+    pointer: str
+    zeros: str
+    names: dict[str, Any]
+
+
+# -------------------------------------------------------------------------------------- NumPy
+
+
+def _memory() -> Any:
+    """All of this process's memory as an array of words: its k-th word lies at address 8 * k."""
+    return (ctypes.c_uint64 * (1 << 44)).from_address(0)
+
+
+_HEADER_WORDS = object.__basicsize__ // 8
+
+
+def _reads_data_pointers(memory: Any) -> bool:
+    """A NumPy array's data pointer is the first word after the object header (NumPy's C ABI,
+    `PyArrayObject_fields`): tried on arrays of several sorts."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    base = np.arange(24, dtype=np.int16).reshape(4, 6)
+    tried = (base, base[1:], base[:, 2:], base[::-1], np.zeros(()), np.zeros((0, 3), np.uint8))
+    return all(
+        memory[(id(one) >> 3) + _HEADER_WORDS] == one.__array_interface__["data"][0]
+        for one in tried
+    )
+
+
+MEMORY = _memory()
+# `array.__array_interface__` and `array.ctypes` take more than a microsecond, a word of memory
+# less than a tenth.
+FAST_POINTERS = _reads_data_pointers(MEMORY)
+
+
+def _numpy_reader(array: Any, written: bool) -> Reader:
+    mask = C_CONTIGUOUS | (WRITEABLE if written else 0)
+    pointer = "{a}.__array_interface__['data'][0]"
+    if FAST_POINTERS:
+        pointer = f"MEMORY[(id({{a}}) >> 3) + {_HEADER_WORDS}]"
+    return Reader(
+        test="type({a}) is NUMPY_ARRAY and ({a}.dtype is {d} or {a}.dtype == {d}) "
+        f"and {{a}}.flags.num & {mask} == {mask}",
+        pointer=pointer,
+        zeros="NUMPY_ZEROS({shape}, {d})",
+        names={"NUMPY_ARRAY": np.ndarray, "NUMPY_ZEROS": np.zeros, "MEMORY": MEMORY},
+    )
+
+
+# ------------------------------------------------------------------------------ GPU libraries
+
+
+def _torch_reader(device: Device, alone: bool) -> Reader:
+    """A tensor of another layout (sparse, say) has no contiguity or no data pointer: asking
+    raises, which counts as a false test."""
+    torch = sys.modules["torch"]
+    where = "{a}.is_cpu"
+    if device.kind != "cpu":
+        where = "{a}.is_cuda" if alone else f"{{a}}.is_cuda and {{a}}.get_device() == {device.index}"
+    return Reader(
+        test=f"type({{a}}) is {{t}} and {{a}}.dtype is {{d}} and {where} and {{a}}.is_contiguous()",
+        pointer="{a}.data_ptr()",
+        zeros="TORCH_ZEROS({shape}, dtype={d}, device=TORCH_DEVICE)",
+        names={"TORCH_ZEROS": torch.zeros, "TORCH_DEVICE": torch.device(str(device))},
+    )
+
+
+def _cupy_reader(array: Any, device: Device, alone: bool) -> Reader:
+    cupy = sys.modules["cupy"]
+    # `flags` makes an object each time; the private flag is what it reads.
+    packed = "{a}._c_contiguous" if hasattr(array, "_c_contiguous") else "{a}.flags.c_contiguous"
+    where = "" if alone else f" and {{a}}.device.id == {device.index}"
+    return Reader(
+        test=f"type({{a}}) is {{t}} and ({{a}}.dtype is {{d}} or {{a}}.dtype == {{d}}) "
+        f"and {packed}{where}",
+        pointer="{a}.data.ptr",
+        zeros="CUPY_ZEROS({shape}, {d})",
+        names={"CUPY_ZEROS": cupy.zeros},
+    )
+
+
+def reader_for(array: Any, device: Device, written: bool, alone: bool) -> Reader | None:
+    """The reader for arrays of `array`'s type; None for a type without one. `alone` says that
+    the process sees one GPU, so that any GPU array is on it."""
+    kind = type(array)
+    if kind is np.ndarray:
+        return _numpy_reader(array, written)
+    torch = sys.modules.get("torch")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        return _torch_reader(device, alone)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and kind is cupy.ndarray:
+        return _cupy_reader(array, device, alone)
+    return None
+
+
+def maker_for(library: str, device: Device, dtype: DType) -> tuple[Reader, Any] | None:
+    """How `views.allocate` makes an array of zeros of `library` on `device`: a reader for it,
+    and the library's dtype; None where it cannot."""
+    if library == "torch":
+        made = getattr(sys.modules["torch"], dtype.numpy_name)
+        return _torch_reader(device, True), made
+    if device.kind == "cpu":
+        return _numpy_reader(None, True), numpy_dtype(dtype)
+    if library == "cupy":
+        return _cupy_reader(None, device, True), numpy_dtype(dtype)
+    return None

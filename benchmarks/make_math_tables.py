@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
-from mpmath import atanh, chebyfit, erf, erfc, exp, log, log1p, mp, mpf, pi, sqrt, taylor
+from mpmath import atanh, chebyfit, erf, erfc, exp, log, mp, mpf, pi, sqrt, taylor
 
 mp.dps = 60
 HEADER = '''"""Coefficients of our math functions, in hexadecimal.
 
 Made by `benchmarks/make_math_tables.py`: near-minimax polynomials (interpolation at Chebyshev
 nodes with mpmath at 60 digits), each coefficient rounded to its type, lowest degree first. Keys
-are the type's width; the comment is the polynomial's largest absolute error before rounding.
+are the type's width; f32 has only what its pow needs (the rest is in `mathfns_single_tables`). The
+comment is the polynomial's largest absolute error before rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 MEANINGS = {
     "EXP": "(exp(r) - 1 - r) / r^2 on |r| <= ln2 / 2.",
     "EXP2": "(2^r - 1) / r on |r| <= 1/2.",
-    "LOG": "f32: (log1p(f) - f + f^2/2) / f^3; f64: (2 atanh(s)/s - 2) / z in z = s^2, s = f/(2+f).",
+    "LOG": "(2 atanh(s)/s - 2) / z in z = s^2, s = f/(2+f).",
     "POW": "((2 atanh(s)/s - 2) / z - 2/3) / z in z = s^2.",
     "ERF": "erf(x)/x - 1 in x^2.",
     "ERFC": "log(erfc(t)) in t - ERFC_START.",
@@ -49,39 +50,35 @@ HALF = log(2) / 2 * mpf("1.002")
 ROOT = sqrt(mpf(2))
 EXP = near_zero(lambda r: (exp(r) - 1 - r) / r**2, lambda r: mpf(1) / 2 + r / 6)
 EXP2 = near_zero(lambda r: (exp(r * log(2)) - 1) / r, lambda r: log(2) + r * log(2) ** 2 / 2)
-LOG = near_zero(lambda f: (log1p(f) - f + f * f / 2) / f**3, lambda f: mpf(1) / 3 - f / 4)
-LOG64 = near_zero(odd_series, lambda z: mpf(2) / 3 + 2 * z / 5, "1e-24")
+LOG = near_zero(odd_series, lambda z: mpf(2) / 3 + 2 * z / 5, "1e-24")
 POW = near_zero(
     lambda z: (odd_series(z) - mpf(2) / 3) / z, lambda z: mpf(2) / 5 + 2 * z / 7, "1e-18"
 )
 ERF = near_zero(
     lambda s: erf(sqrt(s)) / sqrt(s) - 1, lambda s: 2 / sqrt(pi) * (1 - s / 3) - 1, "1e-30"
 )
-START = {32: mpf("0.927734375"), 64: mpf(1)}
+START = mpf(1)
 FITS = {
     ("EXP", 32): (EXP, -HALF, HALF, 6),
     ("EXP", 64): (EXP, -HALF, HALF, 12),
-    ("EXP2", 32): (EXP2, -mpf("0.501"), mpf("0.501"), 8),
     ("EXP2", 64): (EXP2, -mpf("0.501"), mpf("0.501"), 14),
-    ("LOG", 32): (LOG, 1 / ROOT - 1 - mpf("1e-4"), ROOT - 1 + mpf("1e-4"), 9),
-    ("LOG", 64): (LOG64, mpf(0), mpf("0.0295"), 8),
+    ("LOG", 64): (LOG, mpf(0), mpf("0.0295"), 8),
     ("POW", 32): (POW, mpf(0), mpf("0.0295"), 3),
     ("POW", 64): (POW, mpf(0), mpf("0.0295"), 8),
-    ("ERF", 32): (ERF, mpf(0), mpf("0.865"), 7),
     ("ERF", 64): (ERF, mpf(0), mpf(1), 14),
 }
 
 
-def fit_erfc(bits: int):
+def fit_erfc():
     """Fitted around the middle, then written in powers of t - start: 1 - exp(G) needs G most
     exactly where erfc is largest, and there the argument is small."""
-    most, count = (mpf("3.95"), 9) if bits == 32 else (mpf(6), 30)
-    low = START[bits] - mpf("0.001")
+    most, count = mpf(6), 30
+    low = START - mpf("0.001")
     middle = (low + most) / 2
     found, error = chebyfit(
         lambda u: log(erfc(u + middle)), [low - middle, most - middle], count, error=True
     )
-    return taylor(lambda u: mp.polyval(found, u), START[bits] - middle, count - 1), error
+    return taylor(lambda u: mp.polyval(found, u), START - middle, count - 1), error
 
 
 def split(value, keep: int, bits: int) -> tuple[float, float]:
@@ -97,20 +94,21 @@ def main() -> None:
     for (name, bits), (function, low, high, count) in FITS.items():
         found, error = chebyfit(function, [low, high], count, error=True)
         tables[name, bits] = [rounded(each, bits) for each in reversed(found)], float(error)
-    for bits in (32, 64):
-        found, error = fit_erfc(bits)
-        tables["ERFC", bits] = [rounded(each, bits) for each in found], float(error)
+    found, error = fit_erfc()
+    tables["ERFC", 64] = [float(each) for each in found], float(error)
     out = [HEADER]
     for name, meaning in MEANINGS.items():
         out.append(f"{name}: dict[int, tuple[str, ...]] = {{")
         for bits in (32, 64):
+            if (name, bits) not in tables:
+                continue
             coefficients, error = tables[name, bits]
             print(name, bits, len(coefficients), error)
             out.append(f"    {bits}: (  # {error:.1e}")
             out += [f'        "{each.hex()}",' for each in coefficients]
             out.append("    ),")
         out += ["}", f'"""{meaning}"""\n']
-    out.append(f"ERFC_START = {{32: {float(START[32])}, 64: {float(START[64])}}}\n")
+    out.append(f"ERFC_START = {float(START)}\n")
 
     def constants(names: tuple[str, str], pairs: dict[int, tuple[float, float]]) -> None:
         for number, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""exp, exp2, expm1 and tanh.
+"""exp, exp2, expm1 and tanh for f64, and what pow takes from them.
 
 Cody and Waite's reduction x = n ln2 + r with |r| <= ln2 / 2, a polynomial for exp(r), and 2**n by
 exponent bits, in two factors so that overflow and gradual underflow come out of the last
@@ -12,10 +12,10 @@ from xdsl.ir import SSAValue
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_tables import EXP, EXP2, LN2_HIGH, LN2_LOW, LOG2E
 
-_EXP_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
-_EXP2_RANGE = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
-_EXPM1_LEAST = {32: -25.0, 64: -45.0}
-_TANH_MOST = {32: 9.25, 64: 20.0}
+_EXP_RANGE = (-746.0, 710.0)
+_EXP2_RANGE = (-1076.0, 1025.0)
+_EXPM1_LEAST = -45.0
+_TANH_MOST = 20.0
 
 
 def clamp(ops: Ops, x: SSAValue, least: float, most: float) -> SSAValue:
@@ -51,14 +51,14 @@ def exp_tail(ops: Ops, r: SSAValue, low: SSAValue) -> SSAValue:
 
 def emit_exp(ops: Ops, x: SSAValue) -> SSAValue:
     """e**x."""
-    number, r, low = reduce_exp(ops, clamp(ops, x, *_EXP_RANGE[ops.bits]))
+    number, r, low = reduce_exp(ops, clamp(ops, x, *_EXP_RANGE))
     p = ops.add(ops.f(1.0), ops.add(r, exp_tail(ops, r, low)))
     return scale(ops, p, number)
 
 
 def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
     """2**x: x less its nearest integer is exact."""
-    x = clamp(ops, x, *_EXP2_RANGE[ops.bits])
+    x = clamp(ops, x, *_EXP2_RANGE)
     n, number = ops.round_to_integer(x)
     r = ops.sub(x, n)
     q = ops.horner(r, EXP2[ops.bits])
@@ -67,7 +67,7 @@ def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
 
 def expm1_parts(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     """h, l and u with exp(x) - 1 = (h + l) u: u is 2 where 2**n would overflow, else 1."""
-    number, r, low = reduce_exp(ops, clamp(ops, x, _EXPM1_LEAST[ops.bits], _EXP_RANGE[ops.bits][1]))
+    number, r, low = reduce_exp(ops, clamp(ops, x, _EXPM1_LEAST, _EXP_RANGE[1]))
     big = ops.compare("sge", number, ops.i(ops.bias + 1))
     one = ops.select(big, ops.f(0.5), ops.f(1.0))
     up = ops.select(big, ops.f(2.0), ops.f(1.0))
@@ -86,7 +86,7 @@ def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
     h, lo, up = expm1_parts(ops, x)
     value = ops.mul(ops.add(h, lo), up)
     # Past the clamp: inf stays inf, although two_sum made its error NaN.
-    most = ops.f(_EXP_RANGE[ops.bits][1])
+    most = ops.f(_EXP_RANGE[1])
     value = ops.select(ops.less(most, x), ops.f(float("inf")), value)
     return ops.select(ops.equal(x, ops.f(0.0)), x, value)
 
@@ -95,7 +95,7 @@ def emit_tanh(ops: Ops, x: SSAValue) -> SSAValue:
     """tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 in two parts; one division, then a
     correction by its remainder."""
     magnitude = ops.abs(x)
-    most = ops.f(_TANH_MOST[ops.bits])
+    most = ops.f(_TANH_MOST)
     held = ops.select(ops.less(most, magnitude), most, magnitude)
     h, lo, _ = expm1_parts(ops, ops.add(held, held))
     h, lo = ops.fast_two_sum(h, lo)

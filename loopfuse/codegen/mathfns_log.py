@@ -1,7 +1,7 @@
-"""log, log2, log1p and pow.
+"""log, log2 and log1p for f64, and pow.
 
 x = 2**k m with m in sqrt(1/2)..sqrt(2); log m = log1p(f), f = m - 1, is f - f^2/2 in two parts plus
-a short rest: in f32 a polynomial in f, in f64 fdlibm's series in s = f / (2 + f). pow keeps log x
+a short rest, fdlibm's series in s = f / (2 + f). pow keeps log x
 to twice the precision (the series for atanh, its first two terms in two parts), multiplies by y
 the same way, and ends in exp of two parts.
 """
@@ -32,13 +32,10 @@ def log1p_parts(ops: Ops, f: SSAValue) -> tuple[SSAValue, SSAValue]:
     """h + l = log(1 + f) for f in sqrt(1/2)-1..sqrt(2)-1, h the first |f| bits of it."""
     half = ops.mul(f, ops.f(0.5))
     a, a_low = ops.two_product(f, half)
-    if ops.bits == 32:
-        rest = ops.mul(ops.mul(f, ops.mul(f, f)), ops.horner(f, LOG[32]))
-    else:
-        s = ops.div(f, ops.add(f, ops.f(2.0)))
-        z = ops.mul(s, s)
-        series = ops.mul(z, ops.horner(z, LOG[64]))
-        rest = ops.mul(s, ops.add(a, series))
+    s = ops.div(f, ops.add(f, ops.f(2.0)))
+    z = ops.mul(s, s)
+    series = ops.mul(z, ops.horner(z, LOG[64]))
+    rest = ops.mul(s, ops.add(a, series))
     h, lo = ops.fast_two_sum(f, ops.neg(a))
     return h, ops.add(ops.sub(lo, a_low), rest)
 

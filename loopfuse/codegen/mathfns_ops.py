@@ -65,6 +65,14 @@ class Ops:
         """|a|, exact."""
         return self.builder.unary("absf", a)
 
+    def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The smaller; a NaN if either is one."""
+        return self.builder.binary("minimumf", a, b)
+
+    def maximum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The larger; a NaN if either is one."""
+        return self.builder.binary("maximumf", a, b)
+
     def sqrt(self, a: SSAValue) -> SSAValue:
         """The square root, correctly rounded."""
         return self.builder.unary("sqrt", a)
@@ -93,6 +101,10 @@ class Ops:
     def int_op(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """An integer operation of `arith`, by name."""
         return self.builder.binary(name, a, b)
+
+    def shift_left(self, a: SSAValue, count: int) -> SSAValue:
+        """a with its bits moved up."""
+        return self.int_op("shli", a, self.i(count))
 
     def less(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """a < b; false for a NaN."""
@@ -128,6 +140,11 @@ class Ops:
         return self.from_bits(
             self.int_op("ori", bits, self.int_op("andi", self.to_bits(sign), self.i(top)))
         )
+
+    def with_sign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+        """As `copysign`, for a magnitude whose own sign is not set."""
+        top = self.int_op("andi", self.to_bits(sign), self.i(-(1 << (self.bits - 1))))
+        return self.from_bits(self.int_op("ori", self.to_bits(magnitude), top))
 
     def two_sum(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
         """s + e = a + b exactly, s the rounded sum (Knuth)."""

@@ -1,4 +1,4 @@
-"""erf and rsqrt."""
+"""erf for f64, and rsqrt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from loopfuse.codegen.mathfns_exp import emit_exp
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_tables import ERF, ERFC, ERFC_START
 
-_MOST = {32: 3.95, 64: 6.0}
+_MOST = 6.0
 
 
 def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
@@ -17,11 +17,11 @@ def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
     bits = ops.bits
     t = ops.abs(x)
     near = ops.fma(x, ops.horner(ops.mul(x, x), ERF[bits]), x)
-    most = ops.f(_MOST[bits])
+    most = ops.f(_MOST)
     held = ops.select(ops.less(most, t), most, t)
-    g = ops.horner(ops.sub(held, ops.f(ERFC_START[bits])), ERFC[bits])
+    g = ops.horner(ops.sub(held, ops.f(ERFC_START)), ERFC[bits])
     far = ops.copysign(ops.sub(ops.f(1.0), emit_exp(ops, g)), x)
-    return ops.select(ops.less(ops.f(ERFC_START[bits]), t), far, near)
+    return ops.select(ops.less(ops.f(ERFC_START), t), far, near)
 
 
 def emit_rsqrt(ops: Ops, x: SSAValue) -> SSAValue:

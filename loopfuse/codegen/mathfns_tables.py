@@ -2,7 +2,8 @@
 
 Made by `benchmarks/make_math_tables.py`: near-minimax polynomials (interpolation at Chebyshev
 nodes with mpmath at 60 digits), each coefficient rounded to its type, lowest degree first. Keys
-are the type's width; the comment is the polynomial's largest absolute error before rounding.
+are the type's width; f32 has only what its pow needs (the rest is in `mathfns_single_tables`). The
+comment is the polynomial's largest absolute error before rounding.
 """
 
 from __future__ import annotations
@@ -34,16 +35,6 @@ EXP: dict[int, tuple[str, ...]] = {
 """(exp(r) - 1 - r) / r^2 on |r| <= ln2 / 2."""
 
 EXP2: dict[int, tuple[str, ...]] = {
-    32: (  # 3.3e-12
-        "0x1.62e4300000000p-1",
-        "0x1.ebfbe00000000p-3",
-        "0x1.c6b08e0000000p-5",
-        "0x1.3b2ab80000000p-7",
-        "0x1.5d87740000000p-10",
-        "0x1.4308c60000000p-13",
-        "0x1.00c1c60000000p-16",
-        "0x1.63b3d00000000p-20",
-    ),
     64: (  # 2.5e-23
         "0x1.62e42fefa39efp-1",
         "0x1.ebfbdff82c58fp-3",
@@ -64,17 +55,6 @@ EXP2: dict[int, tuple[str, ...]] = {
 """(2^r - 1) / r on |r| <= 1/2."""
 
 LOG: dict[int, tuple[str, ...]] = {
-    32: (  # 2.9e-08
-        "0x1.5555540000000p-2",
-        "-0x1.fffffc0000000p-3",
-        "0x1.999d5c0000000p-3",
-        "-0x1.555b500000000p-3",
-        "0x1.23d1d60000000p-3",
-        "-0x1.fcf30e0000000p-4",
-        "0x1.dea6560000000p-4",
-        "-0x1.d6453c0000000p-4",
-        "0x1.1d98280000000p-4",
-    ),
     64: (  # 2.1e-18
         "0x1.5555555555555p-1",
         "0x1.9999999999a3ap-2",
@@ -86,7 +66,7 @@ LOG: dict[int, tuple[str, ...]] = {
         "0x1.0c135adcf3011p-3",
     ),
 }
-"""f32: (log1p(f) - f + f^2/2) / f^3; f64: (2 atanh(s)/s - 2) / z in z = s^2, s = f/(2+f)."""
+"""(2 atanh(s)/s - 2) / z in z = s^2, s = f/(2+f)."""
 
 POW: dict[int, tuple[str, ...]] = {
     32: (  # 1.6e-07
@@ -108,15 +88,6 @@ POW: dict[int, tuple[str, ...]] = {
 """((2 atanh(s)/s - 2) / z - 2/3) / z in z = s^2."""
 
 ERF: dict[int, tuple[str, ...]] = {
-    32: (  # 4.7e-10
-        "0x1.06eba80000000p-3",
-        "-0x1.8127440000000p-2",
-        "0x1.ce2e140000000p-4",
-        "-0x1.b80f700000000p-6",
-        "0x1.54cf960000000p-8",
-        "-0x1.aa7d1a0000000p-11",
-        "0x1.5d919a0000000p-14",
-    ),
     64: (  # 2.2e-21
         "0x1.06eba8214db69p-3",
         "-0x1.812746b0379e7p-2",
@@ -137,17 +108,6 @@ ERF: dict[int, tuple[str, ...]] = {
 """erf(x)/x - 1 in x^2."""
 
 ERFC: dict[int, tuple[str, ...]] = {
-    32: (  # 1.5e-08
-        "-0x1.a9cd1a0000000p+0",
-        "-0x1.4246980000000p+1",
-        "-0x1.aae3900000000p-1",
-        "-0x1.6d5da00000000p-5",
-        "0x1.637e340000000p-7",
-        "-0x1.204b2c0000000p-9",
-        "0x1.62c8b40000000p-12",
-        "-0x1.1ead060000000p-15",
-        "0x1.bddba80000000p-20",
-    ),
     64: (  # 1.1e-19
         "-0x1.d97fbf27aa2a1p+0",
         "-0x1.51c9b0006c23dp+1",
@@ -183,7 +143,7 @@ ERFC: dict[int, tuple[str, ...]] = {
 }
 """log(erfc(t)) in t - ERFC_START."""
 
-ERFC_START = {32: 0.927734375, 64: 1.0}
+ERFC_START = 1.0
 
 LN2_HIGH = {32: "0x1.62e4000000000p-1", 64: "0x1.62e42fefa2000p-1"}
 LN2_LOW = {32: "0x1.7f7d1c0000000p-20", 64: "0x1.9ef35793c7673p-41"}

@@ -86,7 +86,7 @@ def points(name: str, dtype: DType, count: int = 250) -> np.ndarray:
             parts += [_around(np.sqrt(0.5) - 1), _around(np.sqrt(2) - 1), -np.abs(spread) / 128]
         case "tanh" | "erf":
             parts += [random.uniform(-6, 6, count)]
-            parts += [_around(each) for each in (0.927734375, 1.0, 3.95, 9.25, 20.0, 5.93)]
+            parts += [_around(each) for each in (0.65, 0.9277, 1.0, 3.93, 9.5, 20.0, 5.93)]
         case _:
             pass
     found = np.concatenate(parts).astype(numpy_type(dtype))

@@ -34,7 +34,9 @@ def probe(first: Path, cwd: Path) -> Path:
     """
     lark_home = Path(__import__("lark").__file__).parent.parent
     head = f"import sys; sys.path[:0] = [{str(first)!r}, {str(lark_home)!r}]\n"
-    head += f"import site; site.addsitedir({str(first)!r})\n"  # follows .pth files
+    # Follow .pth files as at start-up, ahead of an editable install this Python may have itself.
+    head += f"import site; known = list(sys.path); site.addsitedir({str(first)!r})\n"
+    head += "new = [p for p in sys.path if p not in known]; sys.path[:] = new + known\n"
     done = subprocess.run(
         [sys.executable, "-I", "-c", head + PROBE],
         cwd=cwd, check=True, capture_output=True, text=True,

@@ -163,7 +163,8 @@ class _OpenMpPool:
     """numba's omppool, called through its exported addresses."""
 
     def __init__(self, threads: int) -> None:
-        from numba.np.ufunc import omppool
+        # A compiled module without a stub.
+        from numba.np.ufunc import omppool  # pyright: ignore[reportAttributeAccessIssue]
 
         launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(omppool.launch_threads)
         launch(threads)

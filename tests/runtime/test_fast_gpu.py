@@ -1,0 +1,331 @@
+"""Generated call paths on the GPU, without one: the driver's functions and PyTorch are played by
+Python, on main memory. What they are given is what the real ones would get; `-m gpu` runs those."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from manifests import array, launch, manifest, pointer, scalar, value
+
+from loopfuse.base.diagnostics import LimitError
+from loopfuse.runtime import arrays, cuda, fast, fast_gpu, views
+from loopfuse.runtime.arguments import read_signature
+from loopfuse.runtime.fast import MISS
+
+CONTEXT = 0x5150
+
+
+class Tensor:
+    """A PyTorch tensor's face over a NumPy array."""
+
+    layout = "torch.strided"
+    is_cpu = False
+
+    def __init__(self, held: Any, index: int = 0) -> None:
+        self.held, self.index = held, index
+        self.is_cuda = True
+
+    @property
+    def device(self) -> Any:
+        return SimpleNamespace(type="cuda", index=self.index)
+
+    @property
+    def dtype(self) -> str:
+        return sys.intern(f"torch.{self.held.dtype.name}")  # an object each, as torch has
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.held.shape
+
+    def data_ptr(self) -> int:
+        return self.held.ctypes.data
+
+    def get_device(self) -> int:
+        return self.index
+
+    def is_contiguous(self) -> bool:
+        return self.held.flags.c_contiguous
+
+
+class Machine:
+    """What the driver was asked, in order; launches do the arithmetic of `scale` and `sum`."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Any, ...]] = []
+        self.stream, self.context, self.status = 11, CONTEXT, 0
+        self.contexts: list[int] = []
+
+    def launch(self, config: int, function: int, slots: int, extra: None) -> int:
+        one = fast_gpu.LaunchConfig.from_address(config)
+        cluster = 0
+        if one.attribute_count:
+            attribute = fast_gpu.LaunchAttribute.from_address(one.attributes)
+            cluster = attribute.x if attribute.id == 4 else -1
+        self.log.append(
+            ("launch", function, one.grid_x, one.block_x, one.shared_bytes, one.stream, cluster)
+        )
+        if self.status:
+            return self.status
+        words = (ctypes.c_uint64 * 8).from_address(slots)
+
+        def argument(slot: int, kind: Any) -> Any:
+            return kind.from_address(words[slot]).value
+
+        count = argument(2, ctypes.c_int64)
+        x, y = (
+            (ctypes.c_float * count).from_address(argument(k, ctypes.c_uint64)) for k in range(2)
+        )
+        factor = argument(3, ctypes.c_float)
+        for k in range(count):
+            y[k] = x[k] * factor
+        return 0
+
+    def clear(self, where: int, byte: int, size: int, stream: int) -> int:
+        self.log.append(("clear", size, stream))
+        ctypes.memset(where, byte, size)
+        return self.status
+
+    def current(self, cell: int) -> int:
+        ctypes.c_uint64.from_address(cell).value = self.context
+        return 0
+
+    @contextmanager
+    def on_gpu(self, index: int) -> Any:
+        self.contexts.append(index)
+        before, self.context = self.context, CONTEXT
+        yield
+        self.context = before
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    made = Machine()
+
+    def zeros(shape: Any, dtype: str, device: Any) -> Tensor:
+        return Tensor(np.zeros(shape, dtype.removeprefix("torch.")))
+
+    def empty(size: int, dtype: str, device: Any) -> Tensor:
+        made.log.append(("empty", size))
+        return Tensor(np.full(size, 0xCC, np.uint8))
+
+    fake = SimpleNamespace(
+        Tensor=Tensor, nn=SimpleNamespace(Parameter=type("Parameter", (Tensor,), {})),
+        zeros=zeros, empty=empty, uint8="torch.uint8", float32="torch.float32",
+        device=lambda *where: where,
+        _C=SimpleNamespace(_cuda_getCurrentRawStream=lambda index: made.stream),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    monkeypatch.setattr(
+        fast_gpu, "driver", lambda: fast_gpu.Driver(made.launch, made.clear, made.current)
+    )
+    monkeypatch.setattr(cuda, "primary_context", lambda index: CONTEXT)
+    monkeypatch.setattr(cuda, "on_gpu", made.on_gpu)
+    views._torch_dtype.cache_clear()
+    yield made
+    views._torch_dtype.cache_clear()
+
+
+def scale(**changes: Any) -> Any:
+    made = launch(
+        "scale_0", "(N + 3) // 4", pointer("x"), pointer("y"), value("N", "i64"), value("a", "f32"),
+        {"kind": "aligned", "dtype": "bool"},
+    )  # fmt: skip
+    made["launch"] |= {"threads": 4} | changes
+    return manifest(
+        "scale",
+        [array("x", "f32", "in", "N"), array("y", "f32", "out", "N"), scalar("a", "f32")],
+        ["N"],
+        steps=[made],
+    )
+
+
+class Caller:
+    """A path over a manifest: `learn` is what an accepted call does."""
+
+    def __init__(self, made: Any, *args: Any, alone: bool = True, index: int = 0) -> None:
+        self.signature = read_signature(made)
+        module = cuda.LoadedModule(made, {"scale_0": 77, "again_0": 78}, None)
+        gpu = fast_gpu.machine(module, index, "torch")
+        assert gpu is not None
+        matched = arrays.match(self.signature, args, {})
+        described = fast.describe(self.signature, args, {}, matched, {}, 32, alone)
+        assert described is not None
+        self.path = fast.CallPath(*described, self.signature, made, gpu)
+        self.learn(*args)
+
+    def learn(self, *args: Any) -> None:
+        self.path.learn(args, {}, arrays.match(self.signature, args, {}))
+
+    def __call__(self, *args: Any) -> Any:
+        return self.path.call(args, {})
+
+
+def tensor(count: int, fill: float = 1.0) -> Tensor:
+    return Tensor(np.full(count, fill, np.float32))
+
+
+def test_a_launch_gets_grid_stream_and_arguments(machine: Machine) -> None:
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    for number in range(3):
+        x, y = tensor(10, number), tensor(10)
+        assert call(x, y, 0.5 * number) is None
+        assert (y.held == 0.5 * number * number).all()
+    machine.stream = 0
+    call(x, y, 3.0)
+    machine.stream = 11
+    call(x, y, 3.0)
+    streams = [11, 11, 11, 0, 11]
+    assert machine.log == [("launch", 77, 3, 4, 0, stream, 0) for stream in streams]
+
+
+def test_omitted_outputs_come_from_the_library(machine: Machine) -> None:
+    call = Caller(scale(), tensor(10), 2.0)
+    made = [call(tensor(10, 3), 2.0) for _ in range(3)]
+    assert all(isinstance(one, Tensor) and (one.held == 6).all() for one in made)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda x, y: (Tensor(x.held.astype(np.float64)), y, 2.0),
+        lambda x, y: (tensor(11), y, 2.0),
+        lambda x, y: (Tensor(np.ones(20, np.float32)[::2]), y, 2.0),
+        lambda x, y: (x.held, y, 2.0),
+        lambda x, y: (x, x, 2.0),
+        lambda x, y: (x, Tensor(x.held[1:9]), 2.0),
+        lambda x, y: (x, y, 2),
+        lambda x, y: (x, y, True),
+        lambda x, y: (x, None, 2.0),
+        lambda x, y: (Tensor(x.held, 1), y, 2.0),
+        lambda x, y: (x, Tensor(y.held, 1), 2.0),
+    ],
+)
+def test_whatever_else_is_left_to_the_checked_path(machine: Machine, bad: Any) -> None:
+    call = Caller(scale(), tensor(10), tensor(10), 2.0, alone=False)
+    x, y = tensor(10), tensor(10, 5)
+    assert call(x, y, 2.0) is None
+    machine.log.clear()
+    y.held[:] = 5
+    assert call(*bad(x, y)) is MISS
+    assert not machine.log and (y.held == 5).all() and (x.held == 1).all()
+    assert call(x, y, 2.0) is None and (y.held == 2).all()
+
+
+def test_a_tensor_that_raises_is_left_too(machine: Machine) -> None:
+    class Sparse(Tensor):
+        def is_contiguous(self) -> bool:
+            raise RuntimeError("sparse tensors do not have is_contiguous")
+
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    broken = tensor(10)
+    broken.is_contiguous = None  # type: ignore[method-assign]
+    assert call(broken, tensor(10), 2.0) is MISS
+    assert call(Sparse(np.ones(10, np.float32)), tensor(10), 2.0) is MISS
+
+
+def test_an_empty_grid_is_not_launched(machine: Machine) -> None:
+    call = Caller(scale(), tensor(0), tensor(0), 2.0)
+    assert call(tensor(0), tensor(0), 2.0) is None and not machine.log
+
+
+def test_clusters(machine: Machine) -> None:
+    made = scale(cluster=2, shared_bytes=1024, grid="(N + 7) // 8 * 2")
+    Caller(made, tensor(10), tensor(10), 2.0)(tensor(10), tensor(10), 2.0)
+    assert machine.log == [("launch", 77, 4, 4, 1024, 11, 2)]
+
+
+def test_another_context_is_left_for_the_call(machine: Machine) -> None:
+    call = Caller(scale(), tensor(4), tensor(4), 2.0)
+    machine.context = 0x1234
+    y = tensor(4)
+    assert call(tensor(4), y, 2.0) is None and (y.held == 2).all()
+    assert machine.contexts == [0] and machine.context == 0x1234
+
+
+def test_a_refused_launch_says_so(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        cuda, "driver_api", lambda: SimpleNamespace(CUresult=lambda status: ("status", status))
+    )
+    said: list[Any] = []
+
+    def check_call(result: Any, doing: str) -> None:
+        said.append((result, doing))
+        raise LimitError(*[])
+
+    monkeypatch.setattr(cuda, "check_call", check_call)
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    machine.status = 700
+    with pytest.raises(LimitError):
+        call(tensor(10), tensor(10), 2.0)
+    assert said == [((("status", 700),), "launching `scale_0` (3 blocks of 4 threads)")]
+    machine.status = 0
+    assert call(tensor(10), tensor(10), 2.0) is None
+
+
+def test_workspaces_loops_and_grids_that_follow_them(machine: Machine) -> None:
+    body = launch(
+        "again_0", "min(t, N)", pointer("x"), pointer("w"), value("N", "i64"), value("a", "f32"),
+        value("t", "i64"),
+    )  # fmt: skip
+    made = scale()
+    made["buffers"] = [
+        {"name": "w", "dtype": "f32", "extents": ["N"], "zeroed": True},
+        {"name": "v", "dtype": "f32", "extents": ["0"], "zeroed": False},
+    ]
+    made["parameters"].append(scalar("steps", "i64"))
+    made["steps"].append({"loop": {"var": "t", "lower": "0", "upper": "steps", "step": 2, "body": [body]}})
+    call = Caller(made, tensor(100), tensor(100), 2.0, 5)
+    for _ in range(2):
+        machine.log.clear()
+        assert call(tensor(100), tensor(100), 2.0, 5) is None
+        assert machine.log == [
+            ("empty", 512 + 256), ("clear", 400, 11), ("launch", 77, 25, 4, 0, 11, 0),
+            ("launch", 78, 2, 1, 0, 11, 0), ("launch", 78, 4, 1, 0, 11, 0),
+        ]  # fmt: skip
+    assert call(tensor(100), tensor(100), 2.0, 6) is MISS  # `steps` is read by a formula
+    with pytest.raises(LimitError, match="over 2\\*\\*31 - 1"):
+        fast_gpu._check_grid("k", 1 << 30, 2)
+
+
+def test_structures_are_those_of_the_driver(tmp_path: Path) -> None:
+    """Against cuda.h, where one is installed."""
+    found = [
+        Path(folder) / "nvidia" / "cu13" / "include" / "cuda.h" for folder in sys.path if folder
+    ]
+    header = next((path for path in found if path.exists()), None)
+    compiler = shutil.which("cc")
+    if header is None or compiler is None:
+        pytest.skip("needs cuda.h and a C compiler")
+    asked = {
+        "sizeof(CUlaunchConfig)": ctypes.sizeof(fast_gpu.LaunchConfig),
+        "sizeof(CUlaunchAttribute)": ctypes.sizeof(fast_gpu.LaunchAttribute),
+        "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION": fast_gpu._CLUSTER_DIMENSION,
+        "offsetof(CUlaunchAttribute, value.clusterDim.x)": fast_gpu.LaunchAttribute.x.offset,
+        "offsetof(CUlaunchAttribute, value.clusterDim.z)": fast_gpu.LaunchAttribute.z.offset,
+    }
+    for ours, theirs in {
+        "grid_x": "gridDimX", "grid_z": "gridDimZ", "block_x": "blockDimX",
+        "shared_bytes": "sharedMemBytes", "stream": "hStream", "attributes": "attrs",
+        "attribute_count": "numAttrs",
+    }.items():  # fmt: skip
+        asked[f"offsetof(CUlaunchConfig, {theirs})"] = getattr(fast_gpu.LaunchConfig, ours).offset
+    prints = "\n".join(f'printf("%d\\n", (int)({text}));' for text in asked)
+    source = tmp_path / "ask.c"
+    source.write_text(
+        f"#include <cuda.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n{prints}\n}}\n"
+    )
+    program = tmp_path / "ask"
+    subprocess.run(
+        [compiler, f"-I{header.parent}", str(source), "-o", str(program)], check=True, timeout=60
+    )
+    said = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=60)
+    assert dict(zip(asked, map(int, said.stdout.split()))) == asked

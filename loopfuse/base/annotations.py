@@ -45,7 +45,7 @@ class ScalarType:
     def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ArrayType:
         parts = extents if isinstance(extents, tuple) else (extents,)
         for part in parts:
-            if not isinstance(part, (str, int)) or isinstance(part, bool):
+            if type(part) not in (str, int):  # the annotation promises it; a user may not
                 raise TypeError(f"an extent is a name, a number or text, not {part!r}")
         return ArrayType(self.dtype, parts)
 

@@ -30,7 +30,7 @@ def token_span(token: Token) -> Span:
     return Span(line, column, token.end_line or line, token.end_column or column + len(token))
 
 
-class Layout(PostLex):
+class Layout(PostLex):  # pyright: ignore[reportUntypedBaseClass] - lark types it where it is defined only
     """The post-lexer that Lark runs between its lexer and its parser."""
 
     always_accept = ("_NEWLINE",)

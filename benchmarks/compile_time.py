@@ -75,6 +75,7 @@ def main() -> None:
             "machine": platform.processor() or platform.machine(),
             "python": platform.python_version(),
             "target": options.target,
+            "versions": {"loopfuse": __import__("loopfuse").__version__},
             "unit": "ms",
             "rows": rows,
         }

@@ -1,0 +1,17 @@
+"""docs/performance.md is what the measured results make it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from make_performance import make_page  # noqa: E402
+
+
+def test_page_is_current() -> None:
+    assert (ROOT / "docs" / "performance.md").read_text() == make_page(), (
+        "run python benchmarks/make_performance.py"
+    )

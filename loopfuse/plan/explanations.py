@@ -153,29 +153,45 @@ def find_remedy(
     keep: frozenset[str],
 ) -> str | None:
     """The smallest change that makes the group legal, or None if none of ours does."""
-    array = dependence.array
-    if dependence.kind in ("anti", "output"):
+    overwritten = [
+        d
+        for d in scope.dependences
+        if d.kind != "flow" and d.sink in user.ids and d.source not in user.ids
+    ]
+    arrays = list(dict.fromkeys([dependence.array, *sorted(d.array for d in overwritten)]))
+    for array in arrays:
+        if not any(d.array == array for d in overwritten):
+            continue
+        changed = writing_elsewhere(user, array)
         kept = tuple(
             d
             for d in scope.dependences
-            if not (d.kind in ("anti", "output") and d.array == array and d.sink in user.ids)
+            if not (d.array == array and (d in overwritten or d.source in user.ids))
         )
-        trial = form_group(units, replace(scope, dependences=kept), program, keep)
+        trial = form_group(
+            [changed if u is user else u for u in units],
+            replace(scope, dependences=kept),
+            program,
+            keep | {f"{array}'"},
+        )
         if isinstance(trial, Group):
             return f"let {user.label} write a new array instead of `{array}`"
-    if dependence.kind == "flow":
-        own = [
-            d
-            for d in scope.dependences
-            if d.kind != "flow" and d.sink in user.ids and d.source not in user.ids
-        ]
-        if own:
-            names = sorted({d.array for d in own})
-            kept = tuple(d for d in scope.dependences if d not in own)
-            trial = form_group(units, replace(scope, dependences=kept), program, keep)
-            if isinstance(trial, Group):
-                return f"let {user.label} write a new array instead of `{names[0]}`"
     return None
+
+
+def writing_elsewhere(unit: Unit, array: str) -> Unit:
+    """The unit, storing into a new array where it stores into `array`."""
+    new = f"{array}'"
+
+    def moved(statement: Statement) -> Statement:
+        if statement.write.array != array:
+            return statement
+        load = replace(statement.write.load, array=new)
+        parts = tuple((new, relation) for _, relation in statement.write.parts)
+        write = replace(statement.write, load=load, parts=parts)
+        return replace(statement, target=load, write=write)
+
+    return replace(unit, statements=tuple(moved(s) for s in unit.statements))
 
 
 def witness_in_words(witness: Witness, kind: str) -> str:

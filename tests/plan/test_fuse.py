@@ -230,7 +230,9 @@ def test_time_loop_is_run_by_the_host() -> None:
                     a[i] = b[i-1] + b[i+1]
     """)
     assert planned.report.launches_after == "2*steps"
-    assert planned.plan.decisions[0].between == ("L1.1", "L1.2")
+    decision = planned.plan.decisions[0]
+    assert decision.between == ("L1.1", "L1.2")
+    assert decision.remedy == "let L1.2 write a new array instead of `a`"
 
 
 @pytest.mark.parametrize("step", [1, 2])

@@ -176,6 +176,17 @@ def plan_kernel(
         raise _placed(error, program.source) from None
 
 
+def check_kernel(program: Program, name: str) -> None:
+    """Whatever is wrong with kernel `name` that needs exact analysis to see: subscripts, reads of
+    unwritten values, `parallel for`. Raises like `plan_kernel`, makes nothing."""
+    try:
+        model = _model(program.kernel(name))
+        model, dependences = _simplify(model, find_dependences(model))
+        check_parallel_loops(model, dependences, reassociate=True)
+    except LoopfuseError as error:
+        raise _placed(error, program.source) from None
+
+
 def _model(kernel: Kernel) -> PolyProgram:
     model = build_model(kernel)
     return replace(model, **_bounds(model))

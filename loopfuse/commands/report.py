@@ -106,11 +106,16 @@ def dependences_text(data: dict[str, Any]) -> str:
 
 
 def check_file(file: str, common: Common) -> None:
-    """Read and check `file`; print its warnings, and one line when it is right."""
+    """Read and check `file`, subscripts and reads of unwritten values included; print its
+    warnings, and one line when it is right."""
+    from loopfuse import pipeline
+
     source = read_source(file)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         program = read_program(source, common.fp)
+        for kernel in program.kernels:
+            pipeline.check_kernel(program, kernel.name)
     count = len(program.kernels)
     say(f"{file}: {count} kernel{'' if count == 1 else 's'}, no errors")
 

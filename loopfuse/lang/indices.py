@@ -9,6 +9,8 @@ Subscripts, bounds and extents must be affine: iterators, sizes and integer para
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopfuse.base.diagnostics import LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
@@ -41,7 +43,8 @@ def to_index(context: Context, value: Value, what: str, span: Span, array: str =
             if value.dtype.is_float
             else "write it as an integer",
         )
-    return _Converter(context, what, span, array).convert(value.expr)
+    # Folding loses places: the whole expression stands where it was written.
+    return replace(_Converter(context, what, span, array).convert(value.expr), span=span)
 
 
 def affine_value(context: Context, value: Value) -> Expr | None:

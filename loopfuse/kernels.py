@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,12 @@ from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, Source, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, fuel_from_environment, parse_target
-from loopfuse.runtime import arrays, cache, fast
+from loopfuse.runtime import arrays, cache
 from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
-from loopfuse.runtime.arrays import Binding, Match
-from loopfuse.runtime.fast import MISS, CallPath
+from loopfuse.runtime.arrays import Match
+from loopfuse.runtime.call_paths import CallPaths, Loaded
+from loopfuse.runtime.fast import MISS
+from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.steps import buffer_bytes
 from loopfuse.sources import describe_source, read_program, read_source
 from loopfuse.watch import current_run, is_watched, tell_times
@@ -30,24 +32,6 @@ from loopfuse.watch import current_run, is_watched, tell_times
 if TYPE_CHECKING:
     from loopfuse.explain import Explanation
     from loopfuse.lang.nodes import Program
-
-INDEX_LIMIT = 1 << 31
-# Kinds of call (types, dtypes, names) that a kernel keeps a path for, the latest first.
-PATHS_LIMIT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Code ready to run: `run` takes a binding; `machine` makes the device's part of a call path for
-    arrays of a library (None: there is none), which holds as long as `setting` gives the same; `alone`: there is one GPU."""
-
-    manifest: dict[str, Any]
-    bits: int
-    run: Callable[[Binding], None]
-    machine: Callable[[str], fast.Machine | None]
-    setting: Callable[[], object]
-    alone: bool
-
 
 # ------------------------------------------------------------------------------------ kernels
 
@@ -81,13 +65,17 @@ class Kernel:
         self._lock = threading.RLock()
         self._programs: dict[tuple[tuple[str, int], ...], Any] = {}
         self._loaded: dict[tuple[object, ...], Loaded] = {}
-        self._paths: dict[object, CallPath] = {}
-        self._calls: tuple[Callable[[Any, Any], Any], ...] = ()
+        self.call_paths = CallPaths(self.signature)
 
     @property
     def name(self) -> str:
         """The kernel's name."""
         return self.signature.kernel
+
+    @property
+    def identity(self) -> str:
+        """What compiled code depends on besides options: the text (the Python door knows more)."""
+        return self.source.text
 
     def __repr__(self) -> str:
         parameters = ", ".join(
@@ -147,7 +135,7 @@ class Kernel:
         """Compile, or take the artifact from the disk cache."""
         host = "" if options.target.is_gpu else _host_cpu()
         key = cache.key_of(
-            "artifact", self.source.text, self.source.name, self.name, options, sorted(emit),
+            "artifact", self.identity, self.source.name, self.name, options, sorted(emit),
             sorted((constants or {}).items()), host,
         )  # fmt: skip
         hit = None if is_watched() else cache.get(key)
@@ -218,19 +206,19 @@ class Kernel:
         UserError for whatever is wrong, before anything runs. GPU kernels are enqueued, not
         waited for.
         """
-        for call in self._calls:
+        for call in self.call_paths.calls:
             result = call(args, kwargs)
             if result is not MISS:
                 return result
         matched = arrays.match(self.signature, args, kwargs)
         result, loaded = self._run_matched(matched)
-        self._learn(args, kwargs, matched, loaded)
+        self.call_paths.learn(args, kwargs, matched, loaded)
         return result
 
     def _run_matched(self, matched: Match) -> tuple[Any, Loaded]:
         """Compile for a matched call, check its preconditions, allocate, run."""
         target = self._target_for(matched)
-        constants = self._constants_of(matched)
+        constants = {name: int(matched.values[name]) for name in self.constants}
         loaded = self._ready(target, matched, index_bits_for(self.signature, matched), constants)
         if loaded.bits == 32 and any(
             buffer_bytes(buffer, matched.values) >= INDEX_LIMIT
@@ -241,35 +229,6 @@ class Kernel:
         binding = arrays.allocate_outputs(matched)
         loaded.run(binding)
         return binding.result, loaded
-
-    def _constants_of(self, matched: Match) -> dict[str, int]:
-        return {name: int(matched.values[name]) for name in self.constants}
-
-    def _learn(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], matched: Match, loaded: Loaded
-    ) -> None:
-        """Write a call path for calls like this one, which was accepted, or let the path there
-        is know of its sizes."""
-        described = fast.describe(
-            self.signature, args, kwargs, matched, self._constants_of(matched), loaded.bits,
-            loaded.alone,
-        )  # fmt: skip
-        if described is None:
-            return
-        kind, readers = described
-        identity = (kind, loaded.setting())
-        with self._lock:
-            path = self._paths.get(identity)
-            if path is None:
-                machine = loaded.machine(matched.library)
-                if machine is None or not CallPath.can_write(kind, loaded.manifest, self.signature):
-                    return
-                path = CallPath(kind, readers, self.signature, loaded.manifest, machine)
-                if len(self._paths) >= PATHS_LIMIT:
-                    del self._paths[next(iter(self._paths))]
-                self._paths[identity] = path
-                self._calls = tuple(one.call for one in reversed(self._paths.values()))
-            path.learn(args, kwargs, matched)
 
     def _target_for(self, matched: Match) -> Target:
         """Where the call runs: where its arrays are."""
@@ -327,7 +286,7 @@ class Kernel:
             artifact = self._compile(options, emit, constants)
             module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
             return Loaded(
-                artifact.manifest, bits, partial(cuda.run, module),
+                artifact.manifest, bits, constants, partial(cuda.run, module),
                 partial(fast_gpu.machine, module, index), lambda: None, info.count == 1,
             )  # fmt: skip
         from loopfuse.runtime import cpu, fast_cpu
@@ -335,7 +294,7 @@ class Kernel:
         artifact = self._compile(options, frozenset({"object"}), constants)
         module = cpu.load(artifact.manifest, artifact.object)
         return Loaded(
-            artifact.manifest, bits, partial(cpu.run, module), partial(fast_cpu.machine, module),
+            artifact.manifest, bits, constants, partial(cpu.run, module), partial(fast_cpu.machine, module),
             fast_cpu.thread_setting, False,
         )  # fmt: skip
 
@@ -384,32 +343,6 @@ class Kernel:
         from loopfuse.commands.reference import reference_of
 
         return reference_of(self)
-
-
-def index_bits_for(signature: Signature, matched: Match) -> int:
-    """32 when every array of the call has fewer than 2**31 bytes, every size is below 2**31 over
-    the bytes of the narrowest element (which is what 32-bit index arithmetic relies on: a size
-    beside an extent of 0 is bounded by no array), and every integer argument fits 31 bits; else 64.
-    """
-    from loopfuse.runtime.formulas import evaluate
-
-    widths = [parameter.dtype.bytes for parameter in signature.parameters if parameter.is_array]
-    limit = INDEX_LIMIT // min(widths, default=8)
-    if any(matched.values[name] >= limit for name in signature.sizes):
-        return 64
-    for found in matched.views.values():
-        if found.size_bytes >= INDEX_LIMIT:
-            return 64
-    for parameter in matched.omitted:
-        count = parameter.dtype.bytes
-        for extent in parameter.extents or ():
-            count *= int(evaluate(extent, matched.values))
-        if count >= INDEX_LIMIT:
-            return 64
-    for value in matched.values.values():
-        if isinstance(value, int) and abs(value) >= INDEX_LIMIT:
-            return 64
-    return 32
 
 
 def default_target(for_running: bool) -> Target:

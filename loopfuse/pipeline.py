@@ -38,6 +38,7 @@ from loopfuse.lang.check import check_with_warnings
 from loopfuse.lang.format import format_module
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
+from loopfuse.lang.syntax import Module
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.fuse import FusionPlan, Planner
@@ -142,11 +143,12 @@ def read_program(
     fp: str = "fast",
     constants: Mapping[str, int] | None = None,
     run: Run | None = None,
+    door: Callable[[Source], Module] = parse,
 ) -> Program:
     """`source` parsed and checked; warnings go to Python's `warnings`. UserError or LimitError
-    with every place that is wrong."""
+    with every place that is wrong. `door` reads the text: as .lf, if not given."""
     run = run or Run()
-    module = run.stage("parse", lambda: parse(source), format_module)
+    module = run.stage("parse", lambda: door(source), format_module)
     program, complaints = run.stage(
         "check",
         lambda: check_with_warnings(module, fp=fp, constants=constants),

@@ -233,7 +233,7 @@ def _plan_model(
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
         scheduled = run.stage(
             "schedule",
-            lambda: build_tree(model, dependences, plan, device),
+            lambda: build_tree(model, dependences, plan, device, options.strided),
             lambda result: print_tree(result.tree),
         )
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))

@@ -74,7 +74,8 @@ class Options:
     `sizes` are the sizes and integer parameters known at compile time (planning only, unless a
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
-    number of fusions (0: none).
+    number of fusions (0: none). `strided` names the array parameters that are views: their
+    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ...
     """
 
     target: Target = CPU
@@ -84,6 +85,7 @@ class Options:
     index_bits: int = 64
     fuel: int | None = field(default=None)
     check: str = "lazy"
+    strided: tuple[str, ...] = ()
 
     @property
     def size_map(self) -> dict[str, int]:

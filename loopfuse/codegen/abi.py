@@ -270,13 +270,19 @@ def launch_arguments(
     for buffer in launch_buffers(tree, launch, kernel):
         name = buffer.array if buffer.argument else buffer.name
         out.append({"kind": "pointer", "name": name})
-        for extent in buffer.extents[1:]:
+        for extent in buffer.extents[1:] if buffer.strides is None else buffer.strides:
             note(extent)
     for node in walk_nodes(launch.body):
         for expression in node_expressions(node):
             note(expression)
     values = [(name, "i64") for name in kernel.sizes]
     values += [(scalar.name, scalar.dtype.value) for scalar in kernel.scalars]
+    values += [
+        (stride.name, "i64")
+        for buffer in launch_buffers(tree, launch, kernel)
+        for stride in buffer.strides or ()
+        if isinstance(stride, nodes.Symbol)
+    ]
     values += [(name, "i64") for name in host_variables(tree, launch)]
     out += [
         {"kind": "value", "name": python_name(name), "dtype": dtype}

@@ -248,6 +248,10 @@ class Emitter:
         ):
             raise broken(f"the lanes of {name} have no place in memory")
         place = ZERO
+        if buffer.strides is not None:
+            for form, stride in zip(forms, buffer.strides, strict=True):
+                place = place.plus(combine("mul", form, linear(stride, self.facts), self.facts))
+            return storage, place
         for number, (form, extent) in enumerate(zip(forms, buffer.extents, strict=True)):
             if number:
                 place = combine("mul", place, linear(extent, self.facts), self.facts)

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer, trip_count
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
 from loopfuse.lang.walk import children, substitute, with_children
 from loopfuse.plan.align import Placed
 from loopfuse.plan.expressions import TRUE, compare
@@ -38,9 +39,11 @@ from loopfuse.poly.model import PolyProgram, Statement
 
 @dataclass
 class Names:
-    """Hands out names that are unique in a tree, and collects its buffers."""
+    """Hands out names that are unique in a tree, and collects its buffers. `strided`: arguments
+    that are views."""
 
     used: set[str] = field(default_factory=set[str])
+    strided: frozenset[str] = frozenset()
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
 
     def fresh(self, wanted: str) -> str:
@@ -287,6 +290,11 @@ def loop_conditions(iterator: str, lower: Expr, upper: Expr, step: int) -> list[
     return out
 
 
+def stride_symbols(array: str, rank: int) -> tuple[Expr, ...]:
+    """The strides of an argument that is a view, as the caller passes them."""
+    return tuple(Symbol(f"{array}__stride{k}", DType.I64) for k in range(rank))
+
+
 def declare_global(
     program: PolyProgram,
     stores: Mapping[str, Store],
@@ -310,6 +318,9 @@ def declare_global(
                 Global(),
                 argument=array.is_argument,
                 zeroed=store.zeroed and not array.is_argument,
+                strides=stride_symbols(array_name, len(array.extents))
+                if array_name in names.strided
+                else None,
             )
         )
     return array_name

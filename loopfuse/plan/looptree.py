@@ -129,7 +129,9 @@ class Buffer:
     """Storage in a tree. `array` is the program array whose values it holds ("" for partial
     results and flags). `extents` are in sizes (Global) or constants (every other home).
     `argument`: it is the caller's array `array` itself, not a workspace. `zeroed`: the runtime
-    (Global) or the owner (others) sets it to zero before the launch sequence starts."""
+    (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
+    how many elements apart neighbours along each dimension lie (an argument that is a view);
+    None: row-major without gaps."""
 
     name: str
     array: str
@@ -138,6 +140,7 @@ class Buffer:
     home: Home
     argument: bool = False
     zeroed: bool = False
+    strides: tuple[Expr, ...] | None = None
 
 
 # ------------------------------------------------------------------------------------ nodes

@@ -60,6 +60,8 @@ def fits_pointwise(group: Group, site: Site) -> bool:
                 return False
     if not _recomputes_in_place(group, site, last):
         return False
+    if any(name in site.names.strided for name in _arrays(group, site)):
+        return False  # a view's neighbours may lie apart
     return vector_width(group, site) > 1
 
 

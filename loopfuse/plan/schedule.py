@@ -31,12 +31,17 @@ class Scheduled:
 
 
 def build_tree(
-    program: PolyProgram, dependences: Dependences, plan: FusionPlan, device: str
+    program: PolyProgram,
+    dependences: Dependences,
+    plan: FusionPlan,
+    device: str,
+    strided: tuple[str, ...] = (),
 ) -> Scheduled:
-    """The LoopTree of `plan` for `device` (cpu or gpu)."""
+    """The LoopTree of `plan` for `device` (cpu or gpu); `strided` arguments are views."""
     stores = place_storage(program, dependences, plan.items)
     # Hidden from other names: the parameters, and iterators of host loops.
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
+    names.strided = frozenset(strided)
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
     builder = _TreeBuilder(site, program.kernel.name)

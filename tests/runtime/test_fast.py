@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import loopfuse
-from loopfuse import kernels
 from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime import arrays, cpu, fast, fast_cpu, readers
+from loopfuse.runtime import arrays, call_kinds, cpu, fast, fast_cpu, readers
 from loopfuse.runtime.arguments import check_scalar, read_signature
+from loopfuse.runtime.call_paths import PATHS_LIMIT
 from loopfuse.runtime.steps import ArgumentBlock
 
 ADD = """
@@ -276,7 +276,7 @@ def warm() -> Any:
 
 @pytest.mark.parametrize("what", BAD)
 def test_an_error_is_the_same_after_good_calls(what: str, warm: Any) -> None:
-    assert len(warm._calls) >= 5
+    assert len(warm.call_paths.calls) >= 5
     cold = error_of(loopfuse.loads(MIX), *BAD[what](mixed()))
     good = mixed()
     args, kwargs = BAD[what](good)
@@ -401,7 +401,7 @@ def test_grids_that_follow_a_host_loop(stepper: Any, code: bytes) -> None:
     machine = fast_cpu.machine(cpu.load(stepper, code), "numpy")
     y = np.zeros(60_000, np.int64)
     matched = arrays.match(signature, (y, 200), {})
-    described = fast.describe(signature, (y, 200), {}, matched, {}, 64, False)
+    described = call_kinds.describe(signature, (y, 200), {}, matched, {}, 64, False)
     assert described is not None
     path = fast.CallPath(*described, signature, stepper, machine)
     assert path.call((y, 200), {}) is fast.MISS
@@ -457,7 +457,7 @@ def test_tables_and_paths_are_bounded() -> None:
     for count in range(fast.TABLE_LIMIT + 40):
         x = np.ones(count, np.float32)
         assert (kernel(x, x) == 2).all()
-    (path,) = kernel._paths.values()
+    (path,) = kernel.call_paths.paths
     assert len(path._table) <= fast.TABLE_LIMIT
     mixer = loopfuse.loads(MIX)
     for a in (1, 1.0, np.float32(1), np.float64(1)):
@@ -466,7 +466,7 @@ def test_tables_and_paths_are_bounded() -> None:
             args[3], args[4] = a, k
             mixer(*args)
             assert np.allclose(args[1], args[0] + 1)
-    assert len(mixer._calls) == len(mixer._paths) == kernels.PATHS_LIMIT
+    assert len(mixer.call_paths.calls) == len(mixer.call_paths.paths) == PATHS_LIMIT
 
 
 def test_pointers_read_from_memory_and_through_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,7 +476,7 @@ def test_pointers_read_from_memory_and_through_numpy(monkeypatch: pytest.MonkeyP
     for _ in range(2):
         x = f32(20)
         np.testing.assert_array_equal(kernel(x, x), x + x)
-    (path,) = kernel._paths.values()
+    (path,) = kernel.call_paths.paths
     assert "__array_interface__" in path.source and "MEMORY" not in path.source
     class Strange:
         def __getitem__(self, index: int) -> int:

@@ -17,7 +17,7 @@ import pytest
 from manifests import array, launch, manifest, pointer, scalar, value
 
 from loopfuse.base.diagnostics import LimitError
-from loopfuse.runtime import arrays, cuda, fast, fast_gpu, views
+from loopfuse.runtime import arrays, call_kinds, cuda, fast, fast_gpu, views
 from loopfuse.runtime.arguments import read_signature
 from loopfuse.runtime.fast import MISS
 
@@ -157,7 +157,7 @@ class Caller:
         gpu = fast_gpu.machine(module, index, "torch")
         assert gpu is not None
         matched = arrays.match(self.signature, args, {})
-        described = fast.describe(self.signature, args, {}, matched, {}, 32, alone)
+        described = call_kinds.describe(self.signature, args, {}, matched, {}, 32, alone)
         assert described is not None
         self.path = fast.CallPath(*described, self.signature, made, gpu)
         self.learn(*args)

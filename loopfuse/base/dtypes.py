@@ -44,6 +44,11 @@ class DType(enum.Enum):
         return self in (DType.F16, DType.BF16, DType.F32, DType.F64)
 
     @property
+    def is_narrow_float(self) -> bool:
+        """f16 or bf16: stored, and computed with in f32."""
+        return self in (DType.F16, DType.BF16)
+
+    @property
     def is_signed(self) -> bool:
         """A signed integer."""
         return self.value[0] == "i"

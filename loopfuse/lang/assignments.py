@@ -8,7 +8,7 @@ from loopfuse.base.diagnostics import Label
 from loopfuse.lang import syntax
 from loopfuse.lang.context import Context, Poisoned
 from loopfuse.lang.expressions import access, elaborate
-from loopfuse.lang.fma import form_fmas, negate
+from loopfuse.lang.fma import negate
 from loopfuse.lang.nodes import Binary, Const, Expr, Fma, Load, Stmt, Store
 from loopfuse.lang.operators import apply_binary, combine_values, refuse_bool
 from loopfuse.lang.scope import (
@@ -23,11 +23,6 @@ from loopfuse.lang.typing import Value
 from loopfuse.lang.walk import loads
 
 
-def contract(context: Context, expr: Expr) -> Expr:
-    """One whole right-hand side, with its FMAs formed unless fp is strict."""
-    return form_fmas(expr) if context.fp == "fast" else expr
-
-
 def assign(context: Context, stmt: syntax.Assign) -> Stmt:
     """`target op= value` as a Store."""
     target = stmt.target
@@ -40,7 +35,7 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
     value = elaborate(context, stmt.value)
     if not stmt.op:
         expr = context.assign(value, cell.dtype, stmt.value.span, name)
-        return Store(cell, contract(context, expr), span=stmt.span)
+        return Store(cell, context.finish(expr), span=stmt.span)
     context.used.add(cell.array)
     before = Value(cell)
     if stmt.op in ("min", "max"):
@@ -49,7 +44,7 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
         result = combine_values(context, stmt.op, before, value, stmt.span)
     else:
         result = apply_binary(context, stmt.op, before, value, stmt.span)
-    expr = contract(context, context.assign(result, cell.dtype, stmt.value.span, name))
+    expr = context.finish(context.assign(result, cell.dtype, stmt.value.span, name))
     if isinstance(expr, Binary) and expr.op == "sub" and expr.left == cell:
         # `a -= e` adds -e, exactly: one form for every sum.
         expr = replace(expr, op="add", right=_opposite(expr.right))

@@ -10,7 +10,6 @@ from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import expressions, syntax
 from loopfuse.lang.context import Context, Poisoned, closest, place
-from loopfuse.lang.fma import form_fmas
 from loopfuse.lang.nodes import Cast, Const, Define
 from loopfuse.lang.operators import apply_binary, apply_call, combine_values, refuse_bool
 from loopfuse.lang.scope import ScalarEntry, Scope, ValueEntry
@@ -136,7 +135,6 @@ def extreme(context: Context, expr: syntax.Call) -> Value:
 
 def cast(context: Context, value: Value, dtype: DType, expr: syntax.Call) -> Value:
     """`f32(x)`: the explicit conversion, which makes a weak value typed."""
-    context.supported(dtype, expr.span)
     source = value.expr
     if isinstance(source, Const):
         return Value(Const(represent_constant(source, dtype), dtype, span=expr.span))
@@ -201,14 +199,12 @@ def function_value(context: Context, function: syntax.Func) -> Value:
     for let in function.lets:
         value = expressions.elaborate(context, let.value)
         dtype = let.dtype or value.dtype
-        converted = context.assign(
-            value, context.supported(dtype, let.span), let.value.span, let.name
-        )
+        converted = context.assign(value, dtype, let.value.span, let.name)
         core = context.names.declare(let.name)
         weak = let.dtype is None and value.weak
         entry = ScalarEntry(core, dtype, weak, False, let.name_span)
         context.define(let.name, entry)
-        final = form_fmas(converted) if context.fp == "fast" else converted
+        final = context.finish(converted)
         context.hoists.append(Define(core, dtype, final, span=let.span))
     value = expressions.elaborate(context, function.value)
     converted = context.assign(value, function.result, function.value.span, function.name)

@@ -15,6 +15,7 @@ from loopfuse.lang.context import Context, Poisoned, Report
 from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.heads import check_function, declare_parameters, new_globals
 from loopfuse.lang.labels import label_statements
+from loopfuse.lang.narrow import widen_statements
 from loopfuse.lang.nodes import ArrayParam
 from loopfuse.lang.scope import Globals, Scope
 from loopfuse.lang.statements import elaborate_block
@@ -106,7 +107,8 @@ def _elaborate(
 ) -> tuple[Context, nodes.Kernel]:
     context = Context(report, shared, fp, scope=Scope(shared.scope))
     params, sizes = declare_parameters(context, kernel, constants)
-    body = label_statements(tuple(elaborate_block(context, kernel.body)))
+    body = tuple(elaborate_block(context, kernel.body))
+    body = label_statements(widen_statements(body, fp, context.accumulators))
     return context, nodes.Kernel(kernel.name, params, sizes, body, span=kernel.name_span)
 
 

@@ -18,10 +18,18 @@ from loopfuse.base.diagnostics import (
     UserError,
 )
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.narrow import finish, widen
 from loopfuse.lang.nodes import Expr, Stmt
 from loopfuse.lang.scope import Entry, Globals, Names, PoisonEntry, Scope, describe
 from loopfuse.lang.swap import Swaps
-from loopfuse.lang.typing import SUPPORTED, LiteralRange, Value, convert, same_kind
+from loopfuse.lang.typing import (
+    LiteralRange,
+    MixedHalves,
+    Value,
+    convert,
+    join,
+    same_kind,
+)
 from loopfuse.lang.walk import children
 
 MAX_ERRORS = 20
@@ -77,7 +85,9 @@ class Context:
 
     `hoists` collects the statements that must run before the one being elaborated; `target` names
     what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
-    `alone`: this is a `func` without a caller, whose arguments are not known.
+    `alone`: this is a `func` without a caller, whose arguments are not known. `unknown` are the
+    iterators whose range is known only when the program runs. `accumulators` are reductions of
+    f16 or bf16, which the core keeps as f32.
     """
 
     report: Report
@@ -97,6 +107,8 @@ class Context:
     swaps: Swaps = field(default_factory=Swaps)
     statements: int = 0
     alone: bool = False
+    accumulators: set[str] = field(default_factory=set[str])
+    unknown: set[str] = field(default_factory=set[str])
     tree_sizes: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
 
     # ------------------------------------------------------------------------- complaints
@@ -203,16 +215,27 @@ class Context:
 
     # ----------------------------------------------------------------------- conversions
 
-    def supported(self, dtype: DType, span: Span) -> DType:
-        """`dtype`, or the limit that this version does not compile it."""
-        if dtype not in SUPPORTED:
-            self.limit(
-                "dtype-not-yet",
-                f"this version does not compile {dtype.value} yet",
+    def join(self, left: Value, right: Value, span: Span) -> DType:
+        """The dtype in which an operation on `left` and `right` is done."""
+        try:
+            return join(left, right)
+        except MixedHalves:
+            text = self.text(right.expr.span)
+            self.fail(
+                "mixed-halves",
+                f"{left.dtype.value} and {right.dtype.value} do not mix: neither holds the other's "
+                "numbers",
                 span,
-                fix="use one of " + ", ".join(each.value for each in SUPPORTED),
+                fix=f"write `f32({text})`, or convert one to the other",
             )
-        return dtype
+
+    def finish(self, expr: Expr) -> Expr:
+        """One whole right-hand side as it will be computed (see `lang.narrow`)."""
+        return finish(expr, self.fp, self.accumulators)
+
+    def widen(self, expr: Expr) -> Expr:
+        """`expr` as an f32 where it is an f16 or bf16 (see `lang.narrow`)."""
+        return widen(expr, self.fp, self.accumulators)
 
     def convert(self, value: Value, dtype: DType, span: Span) -> Expr:
         """`value` as `dtype`, whatever it was; an integer literal must fit."""
@@ -229,7 +252,8 @@ class Context:
 
     def assign(self, value: Value, dtype: DType, span: Span, target: str) -> Expr:
         """`value` as the `dtype` of `target`, if an assignment may convert it."""
-        if not same_kind(value.dtype, dtype):
+        whole = value.weak and value.dtype.is_integer and dtype.is_integer
+        if not whole and not same_kind(value.dtype, dtype):
             text = self.text(span)
             if dtype is DType.BOOL:
                 fix = f"compare it: `{parenthesise(text)} != 0`"

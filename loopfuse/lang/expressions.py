@@ -8,8 +8,7 @@ from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import calls, reductions, syntax
 from loopfuse.lang.context import Context, Poisoned, place
-from loopfuse.lang.fma import form_fmas
-from loopfuse.lang.indices import to_index
+from loopfuse.lang.indices import affine_value, to_index, to_subscript
 from loopfuse.lang.nodes import Const, Define, Expr, If, Load, Select, Stmt, Store
 from loopfuse.lang.operators import (
     apply_binary,
@@ -21,7 +20,7 @@ from loopfuse.lang.operators import (
 )
 from loopfuse.lang.scope import ArrayEntry, ScalarEntry, TableEntry, ValueEntry, describe
 from loopfuse.lang.semantics import integer_limits, represent
-from loopfuse.lang.typing import Value, join
+from loopfuse.lang.typing import Value
 
 
 def elaborate(context: Context, expr: syntax.Expr) -> Value:
@@ -66,14 +65,17 @@ def number(context: Context, expr: syntax.Number) -> Value:
     if isinstance(value, bool):
         return Value(Const(value, DType.BOOL, span=expr.span))
     if isinstance(value, int):
+        dtype = DType.I64
         if value > integer_limits(DType.I64)[1]:
+            dtype = DType.U64
+        if value > integer_limits(DType.U64)[1]:
             context.fail(
                 "literal-range",
-                f"{value} does not fit i64",
+                f"{value} does not fit u64",
                 expr.span,
                 fix=f"write it as a float: `{float(value)!r}`" if value < 10**300 else "",
             )
-        return Value(Const(value, DType.I64, span=expr.span), weak=True)
+        return Value(Const(value, dtype, span=expr.span), weak=True)
     return Value(Const(represent(value, DType.F64), DType.F64, span=expr.span), weak=True)
 
 
@@ -136,8 +138,10 @@ def access(context: Context, expr: syntax.Subscript, entry: ArrayEntry) -> Load:
     """`array[index]` as a Load: rank checked, swaps taken into account."""
     check_rank(context, expr, len(entry.extents))
     index = tuple(
-        to_index(context, elaborate(context, part), "subscript", part.span, expr.array)
-        for part in expr.index
+        to_subscript(
+            context, elaborate(context, part), part.span, expr.array, None if expr.mode else extent
+        )
+        for part, extent in zip(expr.index, entry.extents, strict=True)
     )
     array, swapped = context.swaps.redirect(entry.core)
     return Load(array, index, entry.dtype, expr.mode, swapped, span=expr.span)
@@ -168,7 +172,10 @@ def table_element(context: Context, expr: syntax.Subscript, entry: TableEntry) -
     check_rank(context, expr, len(entry.shape))
     offset = 0
     for part, extent in zip(expr.index, entry.shape, strict=True):
-        position = to_index(context, elaborate(context, part), "subscript", part.span)
+        given = elaborate(context, part)
+        position = affine_value(context, given) if given.dtype.is_integer else to_index(
+            context, given, "subscript", part.span
+        )
         if not isinstance(position, Const):
             if context.alone:  # a caller's argument may be constant: any element will do here
                 return entry.values[0]
@@ -214,7 +221,7 @@ def conditional(context: Context, expr: syntax.Conditional) -> Value:
     otherwise, otherwise_first = _arm(context, expr.otherwise)
     if (then.dtype is DType.BOOL) != (otherwise.dtype is DType.BOOL):
         _refuse_arms(context, expr, then, otherwise)
-    dtype = join(then, otherwise)
+    dtype = context.join(then, otherwise, expr.span)
     weak = then.weak and otherwise.weak
     first = _guard(context, choice, True, then, then_first, dtype)
     second = _guard(context, choice, False, otherwise, otherwise_first, dtype)
@@ -247,7 +254,7 @@ def _chosen(context: Context, expr: syntax.Conditional, truth: bool) -> Value:
         return value
     if (value.dtype is DType.BOOL) != (other.dtype is DType.BOOL):
         _refuse_arms(context, expr, *((value, other) if truth else (other, value)))
-    dtype = join(value, other)
+    dtype = context.join(value, other, expr.span)
     return Value(context.convert(value, dtype, live.span), value.weak and other.weak)
 
 
@@ -272,8 +279,7 @@ def _guard(
     core = context.names.declare(f"{context.target}.if")
     cell = Load(core, (), dtype, span=expr.span)
     zero = Const(represent(0, dtype), dtype, span=expr.span)
-    arm = form_fmas(expr) if context.fp == "fast" else expr
-    body = (*first, Store(cell, arm, span=expr.span))
+    body = (*first, Store(cell, context.finish(expr), span=expr.span))
     context.hoists.append(Define(core, dtype, zero, mutable=True, span=expr.span))
     then, otherwise = (body, ()) if truth else ((), body)
     context.hoists.append(If(choice, then, otherwise, span=expr.span))

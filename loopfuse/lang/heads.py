@@ -29,8 +29,6 @@ from loopfuse.lang.unroll import names_in, walk
 
 def declare_constant(context: Context, const: syntax.Const) -> None:
     """Declare a `const`: a number, or a table of them."""
-    if const.dtype is not None:
-        context.supported(const.dtype, const.span)
     if const.extents is None and not isinstance(const.values, tuple):
         value = _constant(context, const.values, const)
         context.define(const.name, ValueEntry(value, "constant", const.span))
@@ -112,7 +110,6 @@ def check_function(context: Context, function: syntax.Func) -> None:
     """Elaborate a `func` on its own, so that its errors are told once and even if nobody calls
     it."""
     scope = Scope(context.module.scope)
-    context.supported(function.result, function.span)
     for param in function.params:
         if param.extents is not None:
             context.limit(
@@ -123,7 +120,6 @@ def check_function(context: Context, function: syntax.Func) -> None:
             )
         if param.mode != "in":
             _scalar_mode(context, param)
-        context.supported(param.dtype, param.span)
         value = Value(Symbol(param.name, param.dtype, span=param.span), param.weak)
         with _scope(context, scope):
             context.define(param.name, ValueEntry(value, "argument", param.span))
@@ -222,7 +218,6 @@ def _declare_scalar(
 ) -> None:
     if param.mode != "in":
         _scalar_mode(context, param)
-    context.supported(param.dtype, param.span)
     expr: Expr = Symbol(param.name, param.dtype, span=param.span)
     if param.is_const and param.name in constants:
         raw = Value(Const(constants[param.name], DType.I64, span=param.span), weak=True)
@@ -235,7 +230,6 @@ def _declare_scalar(
 
 def _declare_array(context: Context, param: syntax.Param) -> ArrayParam:
     assert param.extents is not None
-    context.supported(param.dtype, param.span)
     if param.is_const:
         context.fail(
             "const-array",

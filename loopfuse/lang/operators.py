@@ -19,7 +19,7 @@ from loopfuse.lang.nodes import (
     Select,
     Unary,
 )
-from loopfuse.lang.typing import Value, join, loses_f32
+from loopfuse.lang.typing import Value, widens_to_f64
 from loopfuse.lang.walk import loads
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floordiv", "%": "mod"}
@@ -42,7 +42,7 @@ def apply_binary(context: Context, op: str, left: Value, right: Value, span: Spa
         for operand in (left, right):
             _need_integer(context, operand, op)
         return combine_values(context, SHIFTS[op], left, right, span)
-    if op == "/" and join(left, right).is_integer:
+    if op == "/" and left.dtype.is_integer and right.dtype.is_integer:
         weak = left.weak and right.weak
         left, right = (
             Value(context.convert(operand, DType.F64, operand.expr.span), operand.weak)
@@ -55,27 +55,37 @@ def apply_binary(context: Context, op: str, left: Value, right: Value, span: Spa
 
 def combine_values(context: Context, op: str, left: Value, right: Value, span: Span) -> Value:
     """The core Binary `op` on two values, promoted; literals are folded, as Python would."""
-    dtype = join(left, right)
-    if not left.weak and not right.weak and loses_f32(left.dtype, right.dtype):
+    dtype = context.join(left, right, span)
+    if not left.weak and not right.weak and widens_to_f64(left.dtype, right.dtype):
         warn_promotion(context, left, right, span)
+    if left.is_literal and right.is_literal and dtype.is_integer and op in _EXACT_FOLDS:
+        return Value(_fold_exactly(context, op, left, right, span), weak=True)
     a = context.convert(left, dtype, left.expr.span)
     b = context.convert(right, dtype, right.expr.span)
     # Our own functions' bits are the compiled code's: not for this room to compute.
     if left.is_literal and right.is_literal and op not in semantics.OURS:
         assert isinstance(a, Const) and isinstance(b, Const)
-        return Value(_fold(context, op, a, b, dtype, span), weak=True)
+        return Value(_fold(op, a, b, dtype, span), weak=True)
     return Value(Binary(op, a, b, dtype, span=span), left.weak and right.weak)
 
 
-def _fold(context: Context, op: str, a: Const, b: Const, dtype: DType, span: Span) -> Const:
-    if dtype.is_integer and op in ("add", "sub", "mul", "shl"):
-        x, y = int(a.value), int(b.value)
-        # Python's integers do not wrap, and neither does arithmetic on literals.
-        shift = x << y if op == "shl" and 0 <= y < 64 else 0
-        exact = {"add": x + y, "sub": x - y, "mul": x * y, "shl": shift}[op]
-        low, high = semantics.integer_limits(DType.I64)
-        if not low <= exact <= high:
-            context.fail("literal-range", f"{exact} does not fit i64", span)
+_EXACT_FOLDS = ("add", "sub", "mul", "shl")
+
+
+def _fold_exactly(context: Context, op: str, left: Value, right: Value, span: Span) -> Const:
+    """Python's integers do not wrap, and neither does arithmetic on literals."""
+    assert isinstance(left.expr, Const) and isinstance(right.expr, Const)
+    x, y = int(left.expr.value), int(right.expr.value)
+    shift = x << y if op == "shl" and 0 <= y < 64 else 0
+    exact = {"add": x + y, "sub": x - y, "mul": x * y, "shl": shift}[op]
+    for dtype in (DType.I64, DType.U64):
+        low, high = semantics.integer_limits(dtype)
+        if low <= exact <= high:
+            return Const(exact, dtype, span=span)
+    context.fail("literal-range", f"{exact} does not fit i64", span)
+
+
+def _fold(op: str, a: Const, b: Const, dtype: DType, span: Span) -> Const:
     kind = semantics.scalar_type(dtype)
     with np.errstate(all="ignore"):
         value = semantics.binary(op, dtype, {})(kind(a.value), kind(b.value))
@@ -87,15 +97,19 @@ def _plain(value: semantics.Scalar) -> bool | int | float:
 
 
 def warn_promotion(context: Context, left: Value, right: Value, span: Span) -> None:
-    """Warn that f32 and an integer give f64, and propose the cast."""
-    whole = right if right.dtype.is_integer else left
+    """Warn that two types that are not f64 meet and give f64, and propose the cast."""
+    # The operand to convert: the integer beside a float, else the u64 beside a signed integer.
+    whole, other = (right, left) if left.dtype.is_float else (left, right)
+    if whole.dtype.is_signed and other.dtype is DType.U64:
+        whole, other = other, whole
+    target = other.dtype if other.dtype.is_float else DType.I64
     text = context.text(whole.expr.span)
     context.report.warn(
         "promotes-to-f64",
-        f"f32 and {whole.dtype.value} are computed in f64",
+        f"{other.dtype.value} and {whole.dtype.value} are computed in f64",
         span,
         label="this is f64",
-        fix=f"write `f32({text})` to stay in f32",
+        fix=f"write `{target.value}({text})` to stay in {target.value}",
     )
 
 
@@ -183,8 +197,8 @@ def compare(context: Context, op: str, left: Value, right: Value, span: Span) ->
     if op not in ("==", "!="):
         for operand in (left, right):
             refuse_bool(context, operand, f"`{op}`")
-    dtype = join(left, right)
-    if not left.weak and not right.weak and loses_f32(left.dtype, right.dtype):
+    dtype = context.join(left, right, span)
+    if not left.weak and not right.weak and widens_to_f64(left.dtype, right.dtype):
         warn_promotion(context, left, right, span)
     a = context.convert(left, dtype, left.expr.span)
     b = context.convert(right, dtype, right.expr.span)

@@ -7,14 +7,17 @@ after:   reduce y.sum = sum over c in 0..C:  y.sum = y.sum + x[r, c]
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import expressions, ranges, syntax
+from loopfuse.lang import arg_reductions, expressions, ranges, syntax
 from loopfuse.lang.context import Context
 from loopfuse.lang.fma import form_fmas
+from loopfuse.lang.narrow import rounded
 from loopfuse.lang.nodes import (
     Binary,
+    Cast,
     Const,
     Define,
     Expr,
@@ -48,29 +51,34 @@ MAX_CHAIN = 64
 
 def elaborate_reduction(context: Context, expr: syntax.Reduction, core: str = "") -> Value:
     """The reduction's value: a Load of its accumulator, called `core` where that is given."""
-    if expr.op not in OPERATIONS:
-        context.limit(
-            "argmin-not-yet",
-            f"this version does not compile `{expr.op}` yet",
-            expr.span,
-            fix=f"reduce with `{expr.op[3:]}`, then look for the index in a loop of your own",
-        )
     unrolled = unrolled_ranges(context, expr)
     with context.inner():
+        if expr.op not in OPERATIONS:
+            return arg_reductions.elaborate_arg(context, expr, unrolled, core)
         if unrolled:
             return _unrolled(context, expr, unrolled, core)
-        return _plain(context, expr, core)
+        before = len(context.hoists)
+        with suppress(_Nested), context.inner():
+            return _plain(context, expr, core)
+        del context.hoists[before:]
+        return _steps(context, expr, set(), core)
+
+
+class _Nested(Exception):
+    """A range after the first depends on data: each of its bounds is found in the one before."""
 
 
 def _plain(context: Context, expr: syntax.Reduction, core: str) -> Value:
     headers: list[Range] = []
     for each in expr.ranges:
-        limits = ranges.bounds(context, each)
-        iterator = declare_iterator(context, each)
+        limits = ranges.run_time_bounds(context, each)
+        if headers and not limits.is_known:
+            raise _Nested
+        iterator = declare_iterator(context, each, limits)
         headers.append(Range(iterator, limits.lower, limits.upper, limits.step, span=each.span))
     outer, context.hoists = context.hoists, []
     try:
-        element = _element(context, expr)
+        element, narrow = _element(context, expr)
         body = context.hoists
     finally:
         context.hoists = outer
@@ -81,13 +89,23 @@ def _plain(context: Context, expr: syntax.Reduction, core: str) -> Value:
     context.hoists.append(
         Reduce(name, dtype, expr.op, tuple(headers), tuple(body), value, span=expr.span)
     )
-    return Value(cell, element.weak)
+    return Value(_result(context, cell, narrow), element.weak)
 
 
-def declare_iterator(context: Context, each: syntax.Range) -> str:
+def _result(context: Context, cell: Load, narrow: DType | None) -> Load:
+    """The accumulator as an expression sees it: of the narrow type whose numbers it holds."""
+    if narrow is None:
+        return cell
+    context.accumulators.add(cell.array)
+    return replace(cell, dtype=narrow)
+
+
+def declare_iterator(context: Context, each: syntax.Range, limits: ranges.Bounds) -> str:
     """Declares the iterator of a range, and gives its core name."""
     core = context.names.declare(each.iterator)
-    iterator = Value(Iter(core, span=each.span), weak=True)
+    if ranges.is_unknown(context, limits):
+        context.unknown.add(core)
+    iterator = Value(limits.value(Iter(core, span=each.span)), weak=True)
     context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))
     return core
 
@@ -98,17 +116,28 @@ def step(context: Context, op: str, accumulator: Expr, element: Expr) -> Expr:
     return form_fmas(value) if context.fp == "fast" else value
 
 
-def _element(context: Context, expr: syntax.Reduction) -> Value:
-    """The body, converted to the accumulator's dtype: narrow integers add up in 64 bits."""
+def _element(context: Context, expr: syntax.Reduction) -> tuple[Value, DType | None]:
+    """The body, converted to the accumulator's dtype: narrow integers add up in 64 bits, f16 and
+    bf16 in f32. The smallest of f16s is one too: it is kept as an f32, and the dtype it is of is
+    given besides."""
     value = expressions.elaborate(context, expr.body)
+    span = expr.body.span
     if expr.op in ("any", "all"):
-        return Value(need_bool(context, value, f"the body of `{expr.op}`"))
+        return Value(context.widen(need_bool(context, value, f"the body of `{expr.op}`"))), None
     if expr.op == "sum" and value.dtype is DType.BOOL:
-        return Value(context.convert(value, DType.I64, expr.body.span))
+        return Value(context.convert(value, DType.I64, span)), None
     refuse_bool(context, value, f"`{expr.op}`")
-    if expr.op in ("sum", "prod") and value.dtype.is_integer:
-        return Value(context.convert(value, DType.I64, expr.body.span), value.weak)
-    return value
+    dtype = value.dtype
+    if expr.op in ("sum", "prod"):
+        if dtype.is_integer:
+            wide = DType.U64 if dtype.is_unsigned and not value.weak else DType.I64
+            return Value(context.convert(value, wide, span), value.weak), None
+        if dtype.is_narrow_float:
+            return Value(context.widen(context.convert(value, DType.F32, span))), None
+        return Value(context.widen(value.expr), value.weak), None
+    if dtype.is_narrow_float:
+        return Value(rounded(context.widen(value.expr), dtype)), dtype
+    return Value(context.widen(value.expr), value.weak), None
 
 
 # -------------------------------------------------------------------- over constant tables
@@ -155,10 +184,11 @@ def _bind(context: Context, headers: tuple[syntax.Range, ...], point: tuple[int,
 
 def _chain(context: Context, expr: syntax.Reduction, points: list[tuple[int, ...]]) -> Value:
     result: Value | None = None
+    narrow: DType | None = None
     for point in points:
         with context.inner():
             _bind(context, expr.ranges, point)
-            element = _element(context, expr)
+            element, narrow = _element(context, expr)
         if result is None:
             start = Const(neutral(expr.op, element.dtype), element.dtype, span=expr.span)
             result = Value(start, element.weak)
@@ -168,6 +198,8 @@ def _chain(context: Context, expr: syntax.Reduction, points: list[tuple[int, ...
         dtype = _empty_dtype(expr.op)
         return Value(Const(neutral(expr.op, dtype), dtype, span=expr.span), weak=True)
     context.check_size(result.expr, expr.span)
+    if narrow is not None:
+        return Value(Cast(result.expr, narrow, span=expr.span))
     return result
 
 
@@ -179,18 +211,25 @@ def _empty_dtype(op: str) -> DType:
 def _steps(context: Context, expr: syntax.Reduction, unrolled: set[str], core: str) -> Value:
     name = core or context.names.hoisted(context.target, expr.op)
     found: list[Value] = []
+    narrows: list[DType | None] = []
 
     def nest(k: int) -> list[Stmt]:
         if k == len(expr.ranges):
             return leaf()
         each = expr.ranges[k]
-        limits = ranges.bounds(context, each)
+        outer, context.hoists = context.hoists, []
+        try:
+            limits = ranges.run_time_bounds(context, each)
+            first = context.hoists
+        finally:
+            context.hoists = outer
         if each.iterator not in unrolled:
             with context.inner():
-                iterator = declare_iterator(context, each)
+                iterator = declare_iterator(context, each, limits)
                 body = tuple(nest(k + 1))
             return [
-                For(iterator, limits.lower, limits.upper, limits.step, body, span=each.span)
+                *first,
+                For(iterator, limits.lower, limits.upper, limits.step, body, span=each.span),
             ]
         out: list[Stmt] = []
         for number in ranges.constant_values(context, each, limits):
@@ -203,11 +242,12 @@ def _steps(context: Context, expr: syntax.Reduction, unrolled: set[str], core: s
         context.count_statement(expr.span)
         outer, context.hoists = context.hoists, []
         try:
-            element = _element(context, expr)
+            element, narrow = _element(context, expr)
             first = context.hoists
         finally:
             context.hoists = outer
         found.append(element)
+        narrows.append(narrow)
         cell = Load(name, (), element.dtype, span=expr.span)
         value = step(context, expr.op, cell, element.expr)
         label = STORE_NAMES.get(expr.op, expr.op)
@@ -218,4 +258,5 @@ def _steps(context: Context, expr: syntax.Reduction, unrolled: set[str], core: s
     start = Const(neutral(expr.op, dtype), dtype, span=expr.span)
     context.hoists += [Define(name, dtype, start, mutable=True, span=expr.span), *steps]
     cell = Load(name, (), dtype, span=expr.span)
-    return Value(cell, all(element.weak for element in found))
+    narrow = narrows[0] if narrows else None
+    return Value(_result(context, cell, narrow), all(element.weak for element in found))

@@ -1,6 +1,7 @@
 """What one scalar operation computes, to the bit: the meaning every target must reproduce.
 
-Values are `np.float32`, `np.float64`, Python `int` (in the range of its dtype) and Python `bool`.
+Values are `np.float32`, `np.float64`, Python `int` (in the range of its dtype) and Python `bool`;
+f16 and bf16 are only stored and converted, as `np.float16` and ml_dtypes' `bfloat16`.
 Each function here gives a callable for one operation at one dtype; `interp` and the constant
 folder call them. Callers silence NumPy's floating point warnings (`np.errstate(all="ignore")`).
 """
@@ -14,12 +15,14 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.rounding import round_to_narrow
 
 Scalar = Any
-"""np.float32 | np.float64 | int | bool: one element's value."""
+"""np.float16 | bfloat16 | np.float32 | np.float64 | int | bool: one element's value."""
 
 MathFunctions = Mapping[str, Callable[..., Scalar]]
 """Our math functions by name (`exp`), or by name and dtype (`exp_f32`), to use for the defaults."""
@@ -35,12 +38,19 @@ def scalar_type(dtype: DType) -> Callable[[Any], Scalar]:
             return np.float32
         case DType.F64:
             return np.float64
+        case DType.F16:
+            return np.float16
+        case DType.BF16:
+            return ml_dtypes.bfloat16
         case DType.BOOL:
             return bool
-        case _ if dtype.is_integer:
-            return int
         case _:
-            raise NotImplementedError(f"no interpreter for {dtype.value} yet")
+            return int
+
+
+def array_dtype(dtype: DType) -> np.dtype[Any]:
+    """The NumPy dtype of an array of `dtype`."""
+    return np.dtype(ml_dtypes.bfloat16 if dtype is DType.BF16 else dtype.numpy_name)
 
 
 def integer_limits(dtype: DType) -> tuple[int, int]:
@@ -234,6 +244,9 @@ def cast(source: DType, target: DType) -> Callable[[Scalar], Scalar]:
         return lambda a: bool(a != 0)
     if target.is_float:
         kind = scalar_type(target)
+        if target.is_narrow_float and source is not target:
+            number = float if source.is_float else int
+            return lambda a: kind(round_to_narrow(number(a), target))
         if source.is_float:
             return kind
         # Through int64 and not through a Python float: one rounding, not two.
@@ -315,7 +328,7 @@ def neutral(op: str, dtype: DType) -> bool | int | float:
         case "all":
             return True
         case "and":
-            return True if dtype is DType.BOOL else -1
+            return True if dtype is DType.BOOL else wrapper(dtype)(-1)
         case _:
             raise ValueError(f"`{op}` has no neutral element")
 
@@ -326,6 +339,8 @@ def represent(value: bool | int | float, dtype: DType) -> bool | int | float:
         return bool(value)
     if dtype.is_integer:
         return wrapper(dtype)(int(value))
+    if dtype.is_narrow_float:
+        return round_to_narrow(value if isinstance(value, float) else int(value), dtype)
     source = DType.F64 if isinstance(value, float) else DType.I64
     with np.errstate(all="ignore"):
         return float(cast(source, dtype)(np.float64(value) if source is DType.F64 else value))

@@ -8,7 +8,7 @@ from typing import assert_never
 from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.lang import ranges, reductions, syntax
 from loopfuse.lang.affine import integer, to_python
-from loopfuse.lang.assignments import assign, contract
+from loopfuse.lang.assignments import assign
 from loopfuse.lang.context import Context, Poisoned
 from loopfuse.lang.expressions import (
     condition,
@@ -98,9 +98,7 @@ def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
     """`let` and `var`. A `let` that is one reduction is that Reduce; a `let` whose value is
     affine can stand in subscripts and bounds."""
     context.target = stmt.name
-    if stmt.dtype is not None:
-        context.supported(stmt.dtype, stmt.span)
-    elif stmt.mutable:
+    if stmt.dtype is None and stmt.mutable:
         context.fail(
             "var-needs-type",
             f"the variable `{stmt.name}` needs a type",
@@ -130,7 +128,7 @@ def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
         index = affine_value(context, Value(expr))
         if index is not None:
             context.affine[core] = index
-    return [Define(core, dtype, contract(context, expr), stmt.mutable, span=stmt.span)]
+    return [Define(core, dtype, context.finish(expr), stmt.mutable, span=stmt.span)]
 
 
 def declare_scalar(context: Context, stmt: syntax.Let, entry: ScalarEntry) -> None:
@@ -141,7 +139,7 @@ def declare_scalar(context: Context, stmt: syntax.Let, entry: ScalarEntry) -> No
 
 def temp(context: Context, stmt: syntax.Temp) -> Stmt:
     """`temp t: f32[N]`."""
-    dtype = context.supported(stmt.dtype, stmt.span)
+    dtype = stmt.dtype
     extents = tuple(
         check_extent(
             context, to_index(context, elaborate(context, part), "extent", part.span), part.span
@@ -166,8 +164,12 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
             with context.inner():
                 return elaborate_block(context, stmt.body)
         each = stmt.ranges[k]
-        limits = ranges.bounds(context, each)
-        out: list[Stmt] = []
+        outer, context.hoists = context.hoists, []
+        try:
+            limits = ranges.run_time_bounds(context, each)
+            out: list[Stmt] = context.hoists
+        finally:
+            context.hoists = outer
         context.depth += 1
         try:
             if each.iterator in unrolled:
@@ -178,8 +180,10 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
                         out += nest(k + 1, "")
                 return out
             with context.inner():
-                iterator = reductions.declare_iterator(context, each)
+                iterator = reductions.declare_iterator(context, each, limits)
                 counts = count_swaps(context, stmt, k)
+                if counts and not limits.is_known:
+                    too_deep(context, each.span)
                 passes = limits.passes(iterator) if counts else integer(0)
                 with context.swaps.loop(counts, passes, limits.trips):
                     body = nest(k + 1, CONTINUES)
@@ -193,7 +197,7 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
                 stmt.parallel,
                 span=each.span,
             )
-            return [header]
+            return [*out, header]
         finally:
             context.depth -= 1
 

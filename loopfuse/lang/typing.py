@@ -14,10 +14,6 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Cast, Const, Expr
 from loopfuse.lang.semantics import integer_limits, represent
 
-SUPPORTED = (DType.BOOL, DType.I32, DType.I64, DType.F32, DType.F64)
-"""The dtypes this version compiles; the others parse and are refused by name."""
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """A checked expression: its core, and whether its type is weak (then i64 or f64)."""
@@ -44,24 +40,57 @@ class LiteralRange(Exception):
         super().__init__(f"{value} does not fit {dtype.value}")
 
 
-_ORDER = (DType.BOOL, DType.I32, DType.I64, DType.F32, DType.F64)
+class MixedHalves(Exception):
+    """f16 and bf16 meet: neither holds the other's numbers."""
 
 
 def promote(left: DType, right: DType) -> DType:
-    """The dtype of an operation on typed operands: `numpy.result_type(left, right)`."""
-    low, high = sorted((left, right), key=_ORDER.index)
-    # f32 holds neither every i32 nor every i64, so NumPy goes to f64.
-    return DType.F64 if high is DType.F32 and low.is_integer else high
+    """The dtype of an operation on typed operands: `numpy.result_type(left, right)`.
+
+    ml_dtypes leaves bf16 beside an integer of 16 bits or more undefined; here that goes where f16
+    goes. Raises MixedHalves for f16 with bf16.
+    """
+    if left is right or right is DType.BOOL:
+        return left
+    if left is DType.BOOL:
+        return right
+    if left.is_float and right.is_float:
+        if left.bits == right.bits:
+            raise MixedHalves
+        return left if left.bits > right.bits else right
+    if left.is_float or right.is_float:
+        number, whole = (left, right) if left.is_float else (right, left)
+        # The float must hold the integers: f16 counts for 8 bits, f32 for 16, f64 for all.
+        if 2 * whole.bits <= number.bits or number is DType.F64:
+            return number
+        return DType.F32 if whole.bits == 16 else DType.F64
+    if left.is_signed == right.is_signed:
+        return left if left.bits > right.bits else right
+    signed, unsigned = (left, right) if left.is_signed else (right, left)
+    if signed.bits > unsigned.bits:
+        return signed
+    return _WIDER_SIGNED[unsigned]
 
 
-def loses_f32(left: DType, right: DType) -> bool:
-    """True where an f32 and an integer meet and give f64: worth a warning."""
-    return {left, right} in ({DType.F32, DType.I32}, {DType.F32, DType.I64})
+_WIDER_SIGNED = {
+    DType.U8: DType.I16,
+    DType.U16: DType.I32,
+    DType.U32: DType.I64,
+    DType.U64: DType.F64,
+}
+
+
+def widens_to_f64(left: DType, right: DType) -> bool:
+    """True where neither operand is an f64 and the operation is done in f64: worth a warning."""
+    return DType.F64 not in (left, right) and promote(left, right) is DType.F64
 
 
 def join(left: Value, right: Value) -> DType:
     """The dtype in which an operation on `left` and `right` is done."""
     if left.weak == right.weak:
+        if left.weak and DType.U64 in (left.dtype, right.dtype):
+            # A literal past i64 beside another weak integer: Python's have no width.
+            return DType.F64 if DType.F64 in (left.dtype, right.dtype) else DType.U64
         return promote(left.dtype, right.dtype)
     weak, typed = (left, right) if left.weak else (right, left)
     if weak.dtype is DType.BOOL:
@@ -72,12 +101,17 @@ def join(left: Value, right: Value) -> DType:
 
 
 def same_kind(source: DType, target: DType) -> bool:
-    """Whether an assignment may convert `source` to `target` (NumPy's `same_kind`)."""
+    """Whether an assignment may convert `source` to `target` (NumPy's `same_kind`): from bool to
+    unsigned to signed to float, and between widths, but not between f16 and bf16."""
+    if {source, target} == {DType.F16, DType.BF16}:
+        return False
     return _kind(source) <= _kind(target)
 
 
 def _kind(dtype: DType) -> int:
-    return 0 if dtype is DType.BOOL else 1 if dtype.is_integer else 2
+    if dtype is DType.BOOL:
+        return 0
+    return 1 if dtype.is_unsigned else 2 if dtype.is_integer else 3
 
 
 def convert(value: Value, dtype: DType) -> Expr:

@@ -226,6 +226,11 @@ def on_gpu() -> list[Row]:
         print(f"no GPU: {cuda.gpu_problem()}")
         return []
     rows: list[Row] = []
+
+    def wait() -> None:
+        with cuda.on_gpu(0):
+            cuda.check_call(cuda.driver_api().cuCtxSynchronize(), "waiting for the GPU")
+
     for arrays in (1, 3, 8):
         kernel = loopfuse.loads(program(arrays))
         row: Row = {"arrays": arrays}
@@ -247,7 +252,6 @@ def on_gpu() -> list[Row]:
         def artifact(kernel: Any = kernel) -> Any:
             return kernel.compile(info.target, emit=("ptx",), index_bits=32)
 
-        wait = cuda.synchronize
         attempt(row, "loopfuse (torch)", lambda f=by_loopfuse: f("torch"), wait)
         attempt(row, "loopfuse (cupy)", lambda f=by_loopfuse: f("cupy"), wait)
         names = ["z"] if arrays == 1 else [*NAMES[: arrays - 1], "z"]

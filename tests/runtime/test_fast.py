@@ -195,6 +195,21 @@ def test_wide_indices_have_a_path(checked: list[int]) -> None:
     assert len(checked) == 2
 
 
+def test_integers_that_need_wide_indices_are_checked(checked: list[int]) -> None:
+    """An i64 that no formula reads may change freely, within what 32-bit indices allow."""
+    kernel = loopfuse.loads(
+        "kernel k(x: i64[N], out y: i64[N], k: i64):\n    for i in 0..N:\n        y[i] = x[i] + k\n"
+    )
+    x = np.arange(5)
+    expected = [0, 1, 1, 1, 2, 2]  # calls on the checked path before each
+    for k, calls in zip((5, -6, (1 << 31) - 1, 1 << 31, -(1 << 31), 1 << 62), expected):
+        assert len(checked) == calls
+        assert (kernel(x, k) == x + k).all()
+    assert len(kernel.call_paths.paths) == 2  # one with 32-bit indices, one with 64
+    kernel(x, 1 << 40)
+    assert len(checked) == 2
+
+
 def test_unaligned_arrays_after_aligned_ones(checked: list[int]) -> None:
     kernel = loopfuse.loads(ADD)
     room = f32(1000)

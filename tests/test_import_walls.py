@@ -22,6 +22,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "base": (),
     "lang": ("base",),
     "runtime": ("base",),
+    "distribution": ("base",),
     "frontend": ("lang", "base"),
     "poly": ("lang", "base"),
     "plan": ("poly", "lang", "base"),
@@ -30,13 +31,20 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
-    "__init__": ("base", "kernels"),
+    "__init__": ("base", "kernels", "pykernel"),
     "kernels": ("base", "runtime", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),
     "explain_html": ("explain", "plan.records"),
     "watch": ("base", "pipeline"),
+    "pykernel": (
+        "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "pykernel_scope",
+        "pykernel_types", "pykernel_words", "runtime.cache", "watch",
+    ),
+    "pykernel_scope": (),
+    "pykernel_types": ("base", "runtime.views", "frontend.pyfunc_context"),
+    "pykernel_words": ("base",),
     "cli": ("", "base", "commands", "watch"),
 }
 ANYTHING = ("pipeline", "commands", "testing")
@@ -53,10 +61,11 @@ HOMES: dict[str, tuple[str, ...]] = {
     "rich": ("cli",),
     "skimage": ("runtime.samples",),
     "PIL": ("runtime.samples",),
+    "torch": ("distribution.torch_op",),
     "ml_dtypes": ("runtime", "lang", "base"),
-    "numpy": ("runtime", "lang", "plan", "codegen", "commands"),
+    "numpy": ("runtime", "lang", "plan", "codegen", "commands", "frontend.pyfunc"),
 }
-LAZY = ("lark", "islpy", "xdsl", "llvmlite", "cuda", "numba", "click", "rich", "skimage", "PIL")
+LAZY = ("lark", "islpy", "xdsl", "llvmlite", "cuda", "numba", "click", "rich", "skimage", "PIL", "torch")
 # These may load their third party with the file: the file itself is loaded only when needed.
 EAGER_HOMES = ("frontend", "poly", "codegen", "cli", "plan", "pipeline")
 

@@ -1,0 +1,113 @@
+"""What reading one Python function carries along: arrays, sizes, locals, constants, helpers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from loopfuse.base.dtypes import DType
+from loopfuse.frontend.pyfunc_names import Webs
+from loopfuse.frontend.pyfunc_source import PythonSource
+from loopfuse.frontend.pyfunc_types import Kind
+from loopfuse.lang import syntax
+
+Typed = tuple[syntax.Expr, Kind | None]
+"""An expression and its kind; None while the kind of a local it reads is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What is known of one parameter before the function is read: an array of `rank` dimensions
+    (`extents` where an annotation names them) or, with rank None, a number."""
+
+    name: str
+    dtype: DType
+    rank: int | None = None
+    extents: tuple[str | int, ...] | None = None
+    mode: str = ""
+    weak: bool = False
+
+
+@dataclass(slots=True)
+class Array:
+    """An array that the function can name. `fill` is what a created one starts with."""
+
+    name: str
+    dtype: DType
+    extents: tuple[syntax.Expr, ...]
+    mode: str
+    node: ast.AST
+    is_parameter: bool = True
+    written: bool = False
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the kernel and its helpers share: the module's items, and the names they took."""
+
+    constants: dict[str, syntax.Const] = field(default_factory=dict[str, syntax.Const])
+    functions: dict[str, syntax.Func] = field(default_factory=dict[str, syntax.Func])
+    known: dict[tuple[int, tuple[Kind | None, ...]], tuple[str, Kind]] = field(
+        default_factory=dict[tuple[int, tuple[Kind | None, ...]], tuple[str, Kind]]
+    )
+    taken: set[str] = field(default_factory=set[str])
+    reading: tuple[int, ...] = ()
+
+    def free(self, name: str) -> str:
+        """`name`, or with the first number that makes it new; taken from now on."""
+        unique, count = name, 1
+        while unique in self.taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self.taken.add(unique)
+        return unique
+
+
+@dataclass(slots=True)
+class Reader:
+    """The state of reading one function (the kernel, or a helper)."""
+
+    python: PythonSource
+    shared: Shared
+    arrays: dict[str, Array] = field(default_factory=dict[str, Array])
+    scalars: dict[str, Kind] = field(default_factory=dict[str, Kind])
+    values: dict[str, Typed] = field(default_factory=dict[str, Typed])
+    "Names that stand for an expression: sizes, literals, a helper's locals."
+    webs: Webs = field(default_factory=Webs)
+    iterators: dict[str, syntax.Range] = field(default_factory=dict[str, syntax.Range])
+    locals: set[str] = field(default_factory=set[str])
+    "Every name that the function assigns or loops over."
+    visible: list[set[str]] = field(default_factory=lambda: [set[str]()])
+    returned: dict[str, str] = field(default_factory=dict[str, str])
+    "Created arrays that the function returns."
+    created: dict[str, Array] = field(default_factory=dict[str, Array])
+    created_names: set[str] = field(default_factory=set[str])
+    "Names that some statement gives to a new array."
+    loop_names: set[str] = field(default_factory=set[str])
+    "Names that some loop counts with."
+
+    @contextmanager
+    def inner(self) -> Generator[None, None, None]:
+        """A block inside the present one: what it declares ends with it."""
+        self.visible.append(set())
+        try:
+            yield
+        finally:
+            self.visible.pop()
+
+    def webs_names(self) -> set[str]:
+        """The locals that hold numbers."""
+        return {web.name for web in self.webs.all}
+
+    def declare(self, name: str) -> str:
+        """The program's name for a local declared here: its own, or a numbered one where the
+        language would call it shadowed or doubled."""
+        seen = set[str]().union(*self.visible)
+        unique, count = name, 1
+        while unique in seen or (count > 1 and (unique in self.locals or unique in self.shared.taken)):
+            count += 1
+            unique = f"{name}_{count}"
+        self.visible[-1].add(unique)
+        return unique

@@ -1,0 +1,191 @@
+"""What a Python kernel cannot hold, each with the nearest form that it can."""
+
+from __future__ import annotations
+
+import ast
+from typing import NoReturn
+
+from loopfuse.frontend.pyfunc_source import PythonSource
+
+STATEMENTS: dict[type[ast.stmt], tuple[str, str, str]] = {
+    ast.While: (
+        "while-loop",
+        "a kernel has no `while`",
+        "count the turns: `for t in range(steps):`",
+    ),
+    ast.Break: (
+        "break-statement",
+        "a kernel's loop runs to its end: no `break`",
+        "shorten the range, or guard what follows with `if`",
+    ),
+    ast.Continue: (
+        "continue-statement",
+        "a kernel has no `continue`",
+        "put the rest of the loop's body under the opposite `if`",
+    ),
+    ast.Try: ("try-statement", "a kernel raises and catches nothing", "remove `try`"),
+    ast.Raise: (
+        "raise-statement",
+        "a kernel cannot raise",
+        "state what must hold of the sizes: `assert n > 0`",
+    ),
+    ast.Global: (
+        "global-statement",
+        "a kernel changes nothing outside its arrays",
+        "pass an array, and write to that",
+    ),
+    ast.Nonlocal: (
+        "global-statement",
+        "a kernel changes nothing outside its arrays",
+        "pass an array, and write to that",
+    ),
+    ast.FunctionDef: (
+        "nested-function",
+        "a function inside a kernel",
+        "define it outside; a kernel may call it",
+    ),
+    ast.AsyncFunctionDef: (
+        "nested-function",
+        "a function inside a kernel",
+        "define it outside; a kernel may call it",
+    ),
+    ast.ClassDef: ("nested-class", "a class inside a kernel", "use arrays and numbers"),
+    ast.Import: ("import-statement", "an import inside a kernel", "import at the top of the file"),
+    ast.ImportFrom: (
+        "import-statement",
+        "an import inside a kernel",
+        "import at the top of the file",
+    ),
+    ast.Delete: ("delete-statement", "a kernel deletes nothing", "remove it"),
+    ast.Match: ("match-statement", "a kernel has no `match`", "write `if` and `elif`"),
+}
+
+EXPRESSIONS: dict[type[ast.expr], tuple[str, str, str]] = {
+    ast.Lambda: (
+        "lambda-expression",
+        "a lambda inside a kernel",
+        "define a function outside, and call it",
+    ),
+    ast.ListComp: (
+        "comprehension",
+        "a kernel has no comprehensions",
+        "write the loop, and assign elements of an array",
+    ),
+    ast.SetComp: (
+        "comprehension",
+        "a kernel has no comprehensions",
+        "write the loop, and assign elements of an array",
+    ),
+    ast.DictComp: (
+        "comprehension",
+        "a kernel has no comprehensions",
+        "write the loop, and assign elements of an array",
+    ),
+    ast.GeneratorExp: (
+        "comprehension",
+        "a kernel has no comprehensions",
+        "write the loop: `s = 0.0`, then `s += ...` in a `for`",
+    ),
+    ast.List: (
+        "container-value",
+        "a list inside a kernel",
+        "use an array (`np.empty(n, np.float32)`), or a table defined outside",
+    ),
+    ast.Tuple: (
+        "container-value",
+        "a tuple as a value",
+        "use one name for each number",
+    ),
+    ast.Dict: ("container-value", "a dict inside a kernel", "use arrays and numbers"),
+    ast.Set: ("container-value", "a set inside a kernel", "use arrays and numbers"),
+    ast.JoinedStr: ("string-value", "a kernel computes with numbers, not text", "remove it"),
+    ast.NamedExpr: (
+        "assignment-expression",
+        "`:=` inside an expression",
+        "assign on a line of its own",
+    ),
+    ast.Yield: (
+        "yield-expression",
+        "a kernel gives its results at once",
+        "write them to an array, and return that",
+    ),
+    ast.YieldFrom: (
+        "yield-expression",
+        "a kernel gives its results at once",
+        "write them to an array, and return that",
+    ),
+    ast.Await: ("yield-expression", "a kernel waits for nothing", "remove `await`"),
+    ast.Starred: ("unpacking", "`*` unpacks a value of unknown length", "name each part"),
+    ast.Slice: (
+        "slice",
+        "slices are not compiled yet",
+        "loop over the elements: `for i in range(n): y[i] = x[i]`",
+    ),
+}
+
+WHOLE_ARRAY = {
+    "sum": "`s = 0.0`, then `s += x[i]` in a `for`",
+    "prod": "`p = 1.0`, then `p *= x[i]` in a `for`",
+    "mean": "`s += x[i]` in a `for`, then `s / n`",
+    "max": "`m = max(m, x[i])` in a `for`",
+    "min": "`m = min(m, x[i])` in a `for`",
+    "amax": "`m = max(m, x[i])` in a `for`",
+    "amin": "`m = min(m, x[i])` in a `for`",
+    "dot": "`s += a[i, k] * b[k, j]` in a `for`",
+    "matmul": "`s += a[i, k] * b[k, j]` in a `for`",
+    "where": "`a if condition else b`, for one element",
+    "cumsum": "`s += x[i]`, then `y[i] = s` in a `for`",
+}
+"""Functions of whole arrays, and the loop that does the same."""
+
+
+def statement(python: PythonSource, stmt: ast.stmt) -> NoReturn:
+    """Refuse a statement that has no place in a kernel."""
+    for kind, (code, message, fix) in STATEMENTS.items():
+        if isinstance(stmt, kind) or (kind is ast.Try and type(stmt).__name__ == "TryStar"):
+            python.refuse(code, message, first_line(python, stmt), fix)
+    python.refuse(
+        "unknown-statement",
+        f"a kernel has no `{type(stmt).__name__}` statement",
+        first_line(python, stmt),
+        "write loops, assignments and `if`",
+    )
+
+
+def first_line(python: PythonSource, stmt: ast.stmt) -> ast.AST:
+    """The statement's first line only: its body is not what is wrong."""
+    body = getattr(stmt, "body", None)
+    if not isinstance(body, list) or python.override is not None:
+        return stmt
+    marker = ast.Pass()
+    line = python.lines[stmt.lineno - 1] if stmt.lineno <= len(python.lines) else ""
+    length = len(line.rstrip().encode("utf-8"))
+    marker.lineno = marker.end_lineno = stmt.lineno
+    marker.col_offset, marker.end_col_offset = stmt.col_offset, max(length, stmt.col_offset + 1)
+    return marker
+
+
+def expression(python: PythonSource, expr: ast.expr) -> NoReturn:
+    """Refuse an expression that has no place in a kernel."""
+    for kind, (code, message, fix) in EXPRESSIONS.items():
+        if isinstance(expr, kind):
+            python.refuse(code, message, expr, fix)
+    python.refuse(
+        "unknown-expression",
+        f"a kernel cannot hold `{python.text(expr)}`",
+        expr,
+        "use numbers, elements of arrays, operators and functions of numbers",
+    )
+
+
+def parameters(python: PythonSource) -> None:
+    """Refuse parameter lists that a kernel cannot have."""
+    arguments = python.tree.args
+    for variadic, star in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
+        if variadic is not None:
+            python.refuse(
+                "variadic-parameters",
+                f"`{star}{variadic.arg}` stands for any number of arguments",
+                variadic,
+                "name each array and number",
+            )

@@ -1,0 +1,273 @@
+"""Reads subscripts: elements of arrays in both spellings, shapes, tables, and edges."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from loopfuse.base.dtypes import DType, from_numpy_name
+from loopfuse.frontend import pyfunc_expr
+from loopfuse.frontend.pyfunc_context import Array, Reader, Typed
+from loopfuse.frontend.pyfunc_source import MISSING
+from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, either, literal
+from loopfuse.frontend.pyfunc_vocabulary import EDGES, PYTHON_EXTREMES, lookup
+from loopfuse.lang import syntax
+
+LARGEST_TABLE = 4096
+
+
+def parts_of(node: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
+    """What is subscripted, and all subscripts: `a[i][j, k]` is `a` with three."""
+    parts: list[ast.expr] = []
+    base: ast.expr = node
+    while isinstance(base, ast.Subscript):
+        index = base.slice
+        parts = [*(index.elts if isinstance(index, ast.Tuple) else [index]), *parts]
+        base = base.value
+    return base, parts
+
+
+def read_subscript(reader: Reader, node: ast.Subscript) -> Typed:
+    """An element of an array, an extent from a shape, or an element of a table."""
+    base, parts = parts_of(node)
+    python = reader.python
+    if isinstance(base, ast.Attribute) and base.attr == "shape" and isinstance(base.value, ast.Name):
+        if base.value.id in reader.arrays:
+            return shape_part(reader, node, reader.arrays[base.value.id], parts)
+    if isinstance(base, ast.Name) and base.id in reader.arrays:
+        array = reader.arrays[base.id]
+        return element(reader, node, array, parts, reading=True), Kind(array.dtype)
+    table = pyfunc_expr.resolve(reader, base)
+    if isinstance(table, (tuple, list, np.ndarray)):
+        return table_element(reader, node, base, table, parts)
+    if isinstance(base, (ast.Name, ast.Attribute)) and table is not MISSING:
+        pyfunc_expr.outer_value(reader, base, table)
+    if isinstance(base, ast.Name):
+        expr, _ = pyfunc_expr.read_name(reader, base)
+        python.refuse(
+            "number-subscript",
+            f"`{base.id}` is a number, which has no elements",
+            expr.span,
+            f"write `{base.id}` alone, or pass it as an array",
+        )
+    python.refuse(
+        "unknown-subscript",
+        f"`{python.text(base)}` has no elements in a kernel",
+        node,
+        "subscript arrays and tables by their names",
+    )
+
+
+def shape_part(reader: Reader, node: ast.expr, array: Array, parts: list[ast.expr]) -> Typed:
+    """`x.shape[k]`, for a constant k (a negative one counts from the end)."""
+    try:
+        position = ast.literal_eval(parts[0])
+    except ValueError:
+        position = None
+    rank = len(array.extents)
+    if len(parts) != 1 or type(position) is not int or not -rank <= position < rank:
+        reader.python.refuse(
+            "shape-index",
+            f"`{reader.python.text(node)}` is no extent of `{array.name}`, which has {rank}",
+            node,
+            f"use a number from 0 to {rank - 1}",
+        )
+    extent = array.extents[position]
+    kind = literal(extent.value) if isinstance(extent, syntax.Number) else WEAK_INT
+    return extent, kind
+
+
+def element(
+    reader: Reader, node: ast.Subscript, array: Array, parts: list[ast.expr], *, reading: bool
+) -> syntax.Subscript:
+    """`a[i, j]`, with an edge mode where the subscripts spell one."""
+    python = reader.python
+    for part in parts:
+        _refuse_part(reader, array, part)
+    if len(parts) < len(array.extents):
+        names = [python.text(part) for part in parts]
+        names += ["jklmnpq"[k % 7] for k in range(len(array.extents) - len(parts))]
+        python.refuse(
+            "row-access",
+            f"`{python.text(node)}` is a part of `{array.name}`, not an element",
+            node,
+            f"give all {len(array.extents)} subscripts: `{array.name}[{', '.join(names)}]`",
+        )
+    base: ast.expr = node
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    place = python.span(base)
+    span = python.span(node)
+    edges = [_edge(reader, part) for part in parts]
+    modes = {edge[0] for edge in edges if edge is not None}
+    if modes and len(parts) == len(array.extents):
+        mode = modes.pop()
+        plain = [
+            edge[1] if edge else pyfunc_expr.whole_number(reader, part, "subscript")
+            for edge, part in zip(edges, parts)
+        ]
+        fits = all(
+            edge[2] == extent if edge else _inside(reader, index, extent)
+            for edge, index, extent in zip(edges, plain, array.extents)
+        )
+        if reading and not modes and fits:
+            return syntax.Subscript(array.name, tuple(plain), mode, span=span, array_span=place)
+        for edge, part in zip(edges, parts):
+            if edge is not None and edge[0] in ("reflect", "symmetric"):
+                python.refuse(
+                    "edge-mixed",
+                    f"`{edge[0]}` here does not fold at the edge of `{array.name}`",
+                    part,
+                    f"fold by that dimension's extent: `{edge[0]}(i, {array.name}.shape[0])`, "
+                    "with one kind of edge in an access and every other subscript the iterator "
+                    "of a loop over its whole dimension",
+                )
+    index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
+    return syntax.Subscript(array.name, index, span=span, array_span=place)
+
+
+def _refuse_part(reader: Reader, array: Array, part: ast.expr) -> None:
+    python = reader.python
+    match part:
+        case ast.Slice():
+            python.refuse(
+                "slice",
+                "slices are not compiled yet",
+                part,
+                f"loop over the elements: `for i in range(n): ... {array.name}[i]`",
+            )
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if value > 0:
+            python.refuse(
+                "negative-subscript",
+                f"`{python.text(part)}` would count from the end of `{array.name}`",
+                part,
+                f"subtract it from the extent: `len({array.name}) - {value}`"
+                if len(array.extents) == 1
+                else f"subtract it from the extent: `{array.name}.shape[k] - {value}`",
+            )
+        case ast.Constant(value=value) if not isinstance(value, (int, float)):
+            python.refuse(
+                "slice",
+                f"`{python.text(part)}` makes an array, not an element",
+                part,
+                f"give one integer for each dimension of `{array.name}`",
+            )
+        case _:
+            return
+
+
+def _edge(reader: Reader, part: ast.expr) -> tuple[str, syntax.Expr, syntax.Expr] | None:
+    """(mode, index, extent) of `loopfuse.clamp(e, n)` and of `min(max(e, 0), n - 1)`."""
+    if not isinstance(part, ast.Call) or len(part.args) != 2 or part.keywords:
+        return None
+    found = pyfunc_expr.resolve(reader, part.func)
+    mode = lookup(EDGES, found)
+    if mode is not None:
+        index = pyfunc_expr.whole_number(reader, part.args[0], "subscript")
+        return mode, index, pyfunc_expr.whole_number(reader, part.args[1], "extent")
+    if lookup(PYTHON_EXTREMES, found) != "min":
+        return None
+    inner, last = part.args
+    if not isinstance(inner, ast.Call) or len(inner.args) != 2 or inner.keywords:
+        inner, last = last, inner
+    if not isinstance(inner, ast.Call) or len(inner.args) != 2 or inner.keywords:
+        return None
+    if lookup(PYTHON_EXTREMES, pyfunc_expr.resolve(reader, inner.func)) != "max":
+        return None
+    index, zero = inner.args
+    if isinstance(index, ast.Constant):
+        index, zero = zero, index
+    if not isinstance(zero, ast.Constant) or zero.value != 0 or isinstance(zero.value, bool):
+        return None
+    end = pyfunc_expr.whole_number(reader, last, "subscript")
+    match end:
+        case syntax.Binary(op="-", left=extent, right=syntax.Number(value=1)):
+            return "clamp", pyfunc_expr.whole_number(reader, index, "subscript"), extent
+        case _:
+            return None
+
+
+def _inside(reader: Reader, index: syntax.Expr, extent: syntax.Expr) -> bool:
+    """`index` is the iterator of a loop over exactly 0..extent."""
+    if not isinstance(index, syntax.Name) or index.name not in reader.iterators:
+        return False
+    bounds = reader.iterators[index.name]
+    return bounds.lower == syntax.Number(0) and bounds.upper == extent and bounds.step is None
+
+
+# ------------------------------------------------------------------------------------- tables
+
+
+def table_element(
+    reader: Reader, node: ast.Subscript, base: ast.expr, table: Any, parts: list[ast.expr]
+) -> Typed:
+    """An element of a tuple, list or NumPy array of the enclosing scope."""
+    python = reader.python
+    name = python.text(base).replace(".", "_")
+    known = reader.shared.constants.get(f"{id(table)}")
+    kind: Kind | None = None
+    if known is None:
+        dtype, values, kind = _table(reader, base, table)
+        spoken = reader.shared.free(name)
+        known = syntax.Const(spoken, dtype, None, values, span=python.span(base))
+        reader.shared.constants[f"{id(table)}"] = known
+    else:
+        kind = _table(reader, base, table)[2]
+    index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
+    span = python.span(node)
+    return (
+        syntax.Subscript(known.name, index, span=span, array_span=python.span(base)),
+        kind,
+    )
+
+
+def _table(
+    reader: Reader, base: ast.expr, table: Any
+) -> tuple[DType | None, tuple[object, ...], Kind | None]:
+    python, span = reader.python, reader.python.span(base)
+    text = python.text(base)
+    dtype: DType | None = None
+    if isinstance(table, np.ndarray):
+        dtype = from_numpy_name(table.dtype.name)
+        if dtype is None or table.size > LARGEST_TABLE or table.size == 0:
+            python.refuse(
+                "unsupported-table",
+                f"`{text}` is an array of the enclosing scope, {table.dtype.name}"
+                f"{list(table.shape)}",
+                base,
+                f"pass it as an argument (tables of 1 to {LARGEST_TABLE} numbers may stay outside)",
+            )
+        table = table.tolist()
+    kinds: list[Kind] = []
+
+    def nest(value: Any) -> object:
+        if isinstance(value, (tuple, list)):
+            return tuple(nest(part) for part in value)
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, (bool, int, float)):
+            python.refuse(
+                "unsupported-table",
+                f"`{text}` holds {plain!r}, which is not a number",
+                base,
+                "a table from outside is a tuple of numbers, or of tuples of equal length",
+            )
+        kinds.append(literal(plain).plain)
+        return syntax.Number(plain, span=span)
+
+    values = nest(table)
+    assert isinstance(values, tuple)
+    if len(kinds) > LARGEST_TABLE or not kinds:
+        python.refuse(
+            "unsupported-table",
+            f"`{text}` holds {len(kinds)} numbers",
+            base,
+            f"pass it as an array (tables of 1 to {LARGEST_TABLE} numbers may stay outside)",
+        )
+    if dtype is not None:
+        return dtype, values, Kind(dtype)
+    kind: Kind | None = None
+    for one in kinds:
+        kind = one if kind is None else either(kind, one)
+    return None, values, kind

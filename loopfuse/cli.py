@@ -144,7 +144,7 @@ def cli() -> None:
 
 @cli.command("compile", epilog="Example: loopfuse compile examples/unsharp.lf --target sm_90")
 @FILE
-@click.option("--emit", type=_Emit(), default=(), metavar="ptx,cubin,llvm,mlir,object,report",
+@click.option("--emit", type=_Emit(), default=(), metavar="ptx,cubin,llvm,mlir,object,c,report",
               help="What to write.  [default: ptx; object for cpu]")
 @click.option("-o", "output", metavar="DIR", help="Where to write.  [default: here]")
 @_common

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from loopfuse.base.artifact import Artifact
@@ -15,10 +17,12 @@ from loopfuse.commands.common import (
     say,
     write_file,
 )
+from loopfuse.distribution.c_launcher import c_files
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate, names_in
 
-EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "report")
+EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "c", "report")
+CODE = ("ptx", "cubin", "object")
 TYPICAL_SIZE = 4096
 
 
@@ -28,7 +32,10 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     Everything is compiled before the first file is written.
     """
     target = parse_target(common.target) if common.target else default_target(for_running=False)
-    wanted = emit or (("ptx",) if target.is_gpu else ("object",))
+    wanted = emit
+    if not emit or ("c" in emit and not set(emit) & set(CODE)):
+        # A launcher is nothing without what it launches.
+        wanted = ("ptx" if target.is_gpu else "object", *emit)
     for name, for_gpu in (("ptx", True), ("cubin", True), ("object", False)):
         if name in wanted and target.is_gpu is not for_gpu:
             kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
@@ -42,15 +49,11 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     for name in sizes:
         if not any(name in known_sizes(kernel, sizes, strict=False) for kernel in kernels):
             known_sizes(kernels[0], {name: sizes[name]})
-    made = [
-        (
-            kernel,
-            kernel.compile(
-                target.name, emit=frozenset(texts), **known_sizes(kernel, sizes, strict=False)
-            ),
-        )
-        for kernel in kernels
-    ]
+    made: list[tuple[Kernel, Artifact]] = []
+    for kernel in kernels:
+        known = known_sizes(kernel, sizes, strict=False)
+        artifact = kernel.compile(target.name, emit=frozenset(texts - {"c"}), **known)
+        made.append((kernel, _specialised(artifact, kernel, known)))
     stem = Path(file).stem
     several = len(made) > 1
     folder = Path(output) if output else Path()
@@ -60,6 +63,24 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
         for path, data in files.items():
             write_file(folder / path, data)
         say(_summary(kernel, artifact, [str(folder / path) for path in files]))
+
+
+def _specialised(artifact: Artifact, kernel: Kernel, known: Mapping[str, int]) -> Artifact:
+    """The artifact, with a precondition for each `const` parameter that its code has built in."""
+    conditions = [
+        {
+            "text": f"{name} == {known[name]}",
+            "message": f"this code was compiled for `{name}` = {known[name]}",
+            "line": 0,
+            "column": 0,
+        }
+        for name in kernel.constants
+        if name in known
+    ]
+    if not conditions:
+        return artifact
+    given = artifact.manifest["preconditions"]
+    return replace(artifact, manifest={**artifact.manifest, "preconditions": [*given, *conditions]})
 
 
 def _files(
@@ -73,6 +94,8 @@ def _files(
         files[f"{stem}.cubin"] = artifact.cubin
     if "object" in wanted:
         files[f"{stem}.o"] = artifact.object
+    if "c" in wanted:
+        files.update(c_files(artifact.manifest, stem))
     if "llvm" in wanted:
         files[f"{stem}.ll"] = artifact.llvm
     if "mlir" in wanted:

@@ -14,7 +14,9 @@ import struct
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     IndexType,
@@ -31,6 +33,7 @@ from loopfuse.codegen.mlir_build import (
     AddressSpace,
     AddressSpaceAttr,
     element_type,
+    float_bits,
     lanes_of,
 )
 from loopfuse.codegen.mlir_print import dense_values
@@ -68,6 +71,10 @@ def llvm_type(kind: Attribute) -> str:
             return f"i{kind.width.data}"
         case IndexType():
             return "i64"
+        case Float16Type():
+            return "half"
+        case BFloat16Type():
+            return "bfloat"
         case Float32Type():
             return "float"
         case Float64Type():
@@ -98,6 +105,9 @@ def _suffix(kind: Attribute) -> str:
 
 def _scalar(value: int | float, element: Attribute) -> str:
     if isinstance(value, float):
+        if isinstance(element, Float16Type | BFloat16Type):
+            letter = "H" if isinstance(element, Float16Type) else "R"
+            return f"0x{letter}{float_bits(value, element):04X}"
         if isinstance(element, Float32Type):
             # LLVM writes a float constant as the double of the same value; a NaN keeps its bits.
             value = struct.unpack(">f", struct.pack(">f", value))[0]
@@ -347,7 +357,7 @@ class _Walk:
         if given is not None:
             return given.value.data  # pyright: ignore
         element = element_type(kind)
-        bits = {"float": 32, "double": 64}.get(self.kind(element)) or int(self.kind(element)[1:])
+        bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(self.kind(element)) or int(self.kind(element)[1:])
         return max(1, bits // 8)
 
     def load(self, operation: Operation) -> None:

@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, func, gpu, llvm, math, memref, scf, vector
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -53,10 +55,12 @@ from xdsl.irdl import (
 from xdsl.utils.str_enum import StrEnum
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.rounding import narrow_bits
 
 INDEX = IndexType()
 I1, I8, I16, I32, I64 = (IntegerType(bits) for bits in (1, 8, 16, 32, 64))
-F32, F64 = Float32Type(), Float64Type()
+F16, BF16, F32, F64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
+FloatType = Float16Type | BFloat16Type | Float32Type | Float64Type
 DYNAMIC = -9223372036854775808
 
 STORAGE: dict[DType, Attribute] = {
@@ -69,6 +73,8 @@ STORAGE: dict[DType, Attribute] = {
     DType.U32: I32,
     DType.I64: I64,
     DType.U64: I64,
+    DType.F16: F16,
+    DType.BF16: BF16,
     DType.F32: F32,
     DType.F64: F64,
 }
@@ -203,7 +209,9 @@ def like(kind: Attribute, element: Attribute) -> Attribute:
 
 
 def float_bits(value: float, kind: Attribute) -> int:
-    """The IEEE bits of `value` in f32 or f64."""
+    """The IEEE bits of `value` in a float type."""
+    if isinstance(kind, Float16Type | BFloat16Type):
+        return narrow_bits(value, DType.F16 if isinstance(kind, Float16Type) else DType.BF16)
     code, word = (">f", ">I") if isinstance(kind, Float32Type) else (">d", ">Q")
     return struct.unpack(word, struct.pack(code, value))[0]
 
@@ -247,7 +255,7 @@ class Builder:
             element = element_type(kind)
             one = (
                 FloatAttr(value, element)
-                if isinstance(element, Float32Type | Float64Type)
+                if isinstance(element, FloatType)
                 else IntegerAttr(wrap(int(value), element), element)  # pyright: ignore
             )
             attribute = (

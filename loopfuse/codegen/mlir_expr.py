@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.mlir_build import (
+    F32,
     I1,
     I8,
     I64,
@@ -26,6 +27,7 @@ from loopfuse.codegen.mlir_build import (
     like,
     vector_type,
 )
+from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_index import Linear, is_index, linear, mentions
 from loopfuse.codegen.mlir_integer import divide, shift
@@ -258,6 +260,13 @@ def _cast(emitter: Emitter, value: SSAValue, before: DType, after: DType) -> SSA
     if before is after:
         return value
     kind = _value_type(after)
+    if before.is_narrow_float or after.is_narrow_float:
+        if before is DType.BOOL:
+            value, before = builder.convert("uitofp", value, F32), DType.F32
+        half = cast_half(builder, value, before, after, emitter.gpu)
+        if after.is_narrow_float:
+            return half
+        return _cast(emitter, half, DType.F32, after)
     if after is DType.BOOL:
         zero = builder.constant(0.0 if before.is_float else 0, value.type)
         return builder.compare("une" if before.is_float else "ne", value, zero)

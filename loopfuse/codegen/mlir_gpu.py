@@ -79,7 +79,10 @@ def _shuffled(emitter: Emitter, mode: str, value: SSAValue, offset: SSAValue, dt
         wide = shuffle(emitter, mode, builder.convert("extui", value, I32), offset)
         return builder.compare("ne", wide, builder.constant(0, I32))
     if dtype.bits < 32:
-        raise not_lowered(f"a shuffle of {dtype.value}")
+        if dtype.is_float:
+            raise not_lowered(f"a shuffle of {dtype.value}")
+        wide = shuffle(emitter, mode, builder.convert("extui", value, I32), offset)
+        return builder.convert("trunci", wide, value.type)
     return shuffle(emitter, mode, value, offset)
 
 

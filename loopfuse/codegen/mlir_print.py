@@ -11,7 +11,9 @@ import math as pymath
 from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DenseIntOrFPElementsAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -46,6 +48,10 @@ def print_type(kind: Attribute) -> str:
             return f"i{kind.width.data}"
         case IndexType():
             return "index"
+        case Float16Type():
+            return "f16"
+        case BFloat16Type():
+            return "bf16"
         case Float32Type():
             return "f32"
         case Float64Type():
@@ -68,7 +74,7 @@ def print_type(kind: Attribute) -> str:
 def print_float(value: float, kind: Attribute) -> str:
     """A float literal that MLIR reads back to the same bits."""
     if not pymath.isfinite(value):
-        digits = 8 if isinstance(kind, Float32Type) else 16
+        digits = 16 if isinstance(kind, Float64Type) else 8 if isinstance(kind, Float32Type) else 4
         return f"0x{float_bits(value, kind):0{digits}X}"
     text = repr(value)
     if "." not in text:

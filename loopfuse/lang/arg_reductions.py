@@ -91,7 +91,7 @@ def elaborate_arg(
                     context.names.declare(f"{name}.{word}") for word in ("element", "better")
                 )
     else:
-        iterator = reductions.declare_iterator(context, each)
+        iterator = reductions.declare_iterator(context, each, limits)
         index = expressions.name(context, syntax.Name(each.iterator, span=each.span)).expr
         inner = tuple(leaf(index))
         body = [For(iterator, lower, upper, limits.step, inner, span=each.span)]

@@ -100,12 +100,17 @@ def _result(context: Context, cell: Load, narrow: DType | None) -> Load:
     return replace(cell, dtype=narrow)
 
 
-def declare_iterator(context: Context, each: syntax.Range, limits: ranges.Bounds) -> str:
+def declare_iterator(
+    context: Context, each: syntax.Range, limits: ranges.Bounds | None = None
+) -> str:
     """Declares the iterator of a range, and gives its core name."""
     core = context.names.declare(each.iterator)
-    if ranges.is_unknown(context, limits):
-        context.unknown.add(core)
-    iterator = Value(limits.value(Iter(core, span=each.span)), weak=True)
+    here: Expr = Iter(core, span=each.span)
+    if limits is not None:
+        if ranges.is_unknown(context, limits):
+            context.unknown.add(core)
+        here = limits.value(here)
+    iterator = Value(here, weak=True)
     context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))
     return core
 

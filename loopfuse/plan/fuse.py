@@ -90,6 +90,7 @@ class Planner:
                     out.append(entry)
                 else:
                     self.place(entry, out, scope)
+        self.merge(out, scope)
         return self.drop_recomputed(out, scope)
 
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
@@ -151,89 +152,132 @@ class Planner:
     # ---------------------------------------------------------------------------- fusing
 
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
-        """`unit` into the last group of `out` that takes it, else as a group of its own."""
+        """`unit` into the last group of `out` that takes it as it stands, else as a group of its
+        own. What recomputation could still bring together waits for `merge`."""
         for k in range(len(out) - 1, -1, -1):
             item = out[k]
             if isinstance(item, Group) and (joined := self.join(item, unit, scope)):
                 out[k] = joined
                 return
-            if self.depends(item, unit, scope):
+            if self.depends(item, unit.ids, scope):
                 break
         out.append(single_group(unit, scope))
 
-    def depends(self, item: PlanItem, unit: Unit, scope: Scope) -> bool:
-        """`unit` needs `item` to have run."""
-        return any(d.source in item.ids and d.sink in unit.ids for d in scope.dependences)
+    def depends(self, item: PlanItem, ids: frozenset[str], scope: Scope) -> bool:
+        """A statement of `ids` needs `item` to have run."""
+        return any(d.source in item.ids and d.sink in ids for d in scope.dependences)
 
     def join(self, group: Group, unit: Unit, scope: Scope) -> Group | None:
-        """The group with `unit` in it, if legal and not slower; leaves a decision."""
-        partner = self.partner(group, unit, scope)
+        """The group with `unit` in it, if legal without recomputation and not slower; leaves a
+        decision, unless recomputation may change it."""
+        partner = self.partner(group.units, unit.ids, scope)
         if self.is_fenced(group, unit):
             self.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
                         remedy="remove the `nofuse:` block")
             return None
-        wanted = self.must_fuse(group, unit)
-        if self.fuel == 0 and self.quiet:
-            return None
         if self.fuel == 0:
-            self.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
+            if not self.quiet:
+                self.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
             return None
-        units = tuple(sorted((*group.units, unit), key=lambda u: u.statements[0].positions))
+        wanted = self.must_fuse(group, unit)
+        units = in_order((*group.units, unit))
         keep = self.needed_after(units)
-        formed = self.form(group, unit, units, scope, keep)
+        formed = extend_group(group, unit, scope) or form_group(
+            units, scope, self.program, keep, in_place=True
+        )
         if isinstance(formed, Refusal):
-            decision = describe_refusal(
-                self.program, partner, unit, formed, units, scope, keep
-            )
+            if formed.could or recomputable_producers(units, unit, scope, self.program):
+                return None
+            decision = describe_refusal(self.program, partner, unit, formed, units, scope, keep)
             if wanted:
                 raise self.cannot_fuse(decision, unit)
             self.decisions.append(decision)
             return None
         apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
-        together = self.cost.group(formed)
-        if not wanted and together.seconds > apart:
-            self.decide(
-                partner, unit, False,
-                f"it would be slower: about {_time(together.seconds)} together, "
-                f"{_time(apart)} apart",
-                remedy="wrap both loops in a `fuse:` block",
-            )
+        together = self.cost.group(formed).seconds
+        if not wanted and together > apart:
+            if not recomputable_producers(units, unit, scope, self.program):
+                self.decline(partner, unit, together, apart)
             return None
-        if self.fuel is not None:
-            self.fuel -= 1
-        self.decisions.append(describe_fusion(self.program, partner, unit, formed))
+        self.accept(partner, unit, formed)
         return formed
 
-    def form(
-        self, group: Group, unit: Unit, units: tuple[Unit, ...], scope: Scope, keep: frozenset[str]
-    ) -> Group | Refusal:
-        """The cheaper of two ways: aligned as they are, or with what `unit` reads computed anew
-        (worth asking where alignment gives up parallel loops)."""
-        formed = extend_group(group, unit, scope) or form_group(units, scope, self.program, keep)
-        if isinstance(formed, Group) and len(formed.dims) >= len(unit.parallel):
-            return formed
-        anew = recomputable_producers(units, unit, scope, self.program)
-        if not anew or (isinstance(formed, Group) and anew <= formed.recomputed):
-            return formed
-        other = form_group(units, scope, self.program, keep, anew)
-        if isinstance(other, Refusal):
-            return formed
-        if isinstance(formed, Refusal):
-            return other
-        cheaper = self.cost.group(other).seconds < self.cost.group(formed).seconds
-        return other if cheaper else formed
+    def merge(self, out: list[PlanItem], scope: Scope) -> None:
+        """Neighbouring groups into one where the later computes anew what it reads of the earlier.
 
-    def partner(self, group: Group, unit: Unit, scope: Scope) -> Unit:
-        """The unit of the group a decision names: the last one `unit` depends on, else the last."""
+        before:  {rows} {blur, sharp}        after:  {rows again in blur, sharp}
+        """
+        later = 1
+        while later < len(out):
+            item = out[later]
+            merged = False
+            if isinstance(item, Group) and self.fuel != 0:
+                for k in range(later - 1, -1, -1):
+                    earlier = out[k]
+                    if isinstance(earlier, Group) and (
+                        joined := self.join_groups(earlier, item, scope)
+                    ):
+                        out[k] = joined
+                        del out[later]
+                        merged = True
+                        break
+                    if self.depends(earlier, item.ids, scope):
+                        break
+            later += not merged
+
+    def join_groups(self, earlier: Group, later: Group, scope: Scope) -> Group | None:
+        """Both groups as one by recomputation, if legal and not slower; leaves a decision."""
+        units = in_order((*earlier.units, *later.units))
+        consumer = next(
+            (u for u in later.units if self.depends(earlier, u.ids, scope)), None
+        )
+        if consumer is None or any(self.is_fenced(earlier, u) for u in later.units):
+            return None
+        partner = self.partner(earlier.units, consumer.ids, scope)
+        anew = frozenset[str]().union(
+            *(recomputable_producers(units, u, scope, self.program) for u in later.units)
+        ) & earlier.ids
+        if not anew:
+            return None
+        keep = self.needed_after(units)
+        formed = form_group(units, scope, self.program, keep, anew)
+        wanted = any(self.must_fuse(earlier, u) for u in later.units)
+        if isinstance(formed, Refusal):
+            decision = describe_refusal(self.program, partner, consumer, formed, units, scope, keep)
+            if wanted:
+                raise self.cannot_fuse(decision, consumer)
+            self.decisions.append(decision)
+            return None
+        apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
+        together = self.cost.group(formed).seconds
+        if not wanted and together > apart:
+            self.decline(partner, consumer, together, apart)
+            return None
+        self.accept(partner, consumer, formed)
+        return formed
+
+    def accept(self, first: Unit, second: Unit, formed: Group) -> None:
+        """Record a fusion, and pay for it."""
+        if self.fuel is not None:
+            self.fuel -= 1
+        self.decisions.append(describe_fusion(self.program, first, second, formed))
+
+    def decline(self, first: Unit, second: Unit, together: float, apart: float) -> None:
+        """Record a legal fusion that costs more than it saves."""
+        reason = f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
+        self.decide(first, second, False, reason, remedy="wrap both loops in a `fuse:` block")
+
+    def partner(self, units: Sequence[Unit], ids: frozenset[str], scope: Scope) -> Unit:
+        """The unit a decision names: the last one that statements of `ids` read, else the last."""
         related = [
             u
-            for u in group.units
+            for u in units
             if any(
-                d.kind == "flow" and d.source in u.ids and d.sink in unit.ids
+                d.kind == "flow" and d.source in u.ids and d.sink in ids
                 for d in scope.dependences
             )
         ]
-        return (related or list(group.units))[-1]
+        return (related or list(units))[-1]
 
     def needed_after(self, units: Sequence[Unit]) -> frozenset[str]:
         """Arrays whose values someone outside `units` sees."""
@@ -293,10 +337,17 @@ def separable(
     of them, in the components that must stay together."""
     inner: list[Nest] = []
     children = nest.children
-    while len(children) == 1 and isinstance(children[0], Nest):
+    while (
+        len(children) == 1 and isinstance(children[0], Nest) and not children[0].loop.unknown
+    ):
         inner.append(children[0])
         children = children[0].children
     return tuple(inner), components(cells(children), scope)
+
+
+def in_order(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """`units` in program order."""
+    return tuple(sorted(units, key=lambda unit: unit.statements[0].positions))
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -73,12 +73,13 @@ PlanItem = Group | HostGroup
 class Refusal:
     """Why units cannot share a kernel: the dependence and the instances of it in the way
     (`offending` is None where the reason is not an instance), and what would not work about
-    recomputing the producer."""
+    recomputing the producer (`could`: nothing, it was just not asked for)."""
 
     reason: str
     dependence: Dependence | None = None
     offending: Any | None = None
     why_not_recompute: str = ""
+    could: bool = False
 
 
 def single_group(unit: Unit, scope: Scope) -> Group:
@@ -102,9 +103,10 @@ def form_group(
     program: PolyProgram,
     keep: frozenset[str],
     anew: frozenset[str] = frozenset(),
+    in_place: bool = False,
 ) -> Group | Refusal:
     """`units` (program order) as one group, or why not. `anew`: statements to recompute from the
-    start, whether or not alignment asks for it.
+    start, whether or not alignment asks for it. `in_place`: recompute nothing else.
 
     `keep`: arrays whose values are needed after these units (arguments, and temporaries read by
     others), so that a recomputed producer of one still stores it.
@@ -120,6 +122,8 @@ def form_group(
         if dependence is not None and dependence.kind == "flow":
             more, why = _with_producers(dependence, units, scope, program)
             if not why and not more <= recompute:
+                if in_place:
+                    return Refusal(attempt.reason, dependence, attempt.offending, could=True)
                 recompute |= more
                 continue
             attempt = Refusal(attempt.reason, dependence, attempt.offending, why)

@@ -85,6 +85,10 @@ class Reader:
     created: dict[str, Array] = field(default_factory=dict[str, Array])
     created_names: set[str] = field(default_factory=set[str])
     "Names that some statement gives to a new array."
+    accumulated: dict[int, Kind | None] = field(default_factory=dict[int, "Kind | None"])
+    "The kind of what each accumulating assignment adds, by the statement's id."
+    kept: list[syntax.Stmt] = field(default_factory=list[syntax.Stmt])
+    "Those statements, so that their ids stay their own."
     loop_names: set[str] = field(default_factory=set[str])
     "Names that some loop counts with."
 

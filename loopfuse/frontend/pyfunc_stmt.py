@@ -12,6 +12,7 @@ from loopfuse.frontend import pyfunc_arrays, pyfunc_expr, pyfunc_refuse
 from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Reader, Typed
 from loopfuse.frontend.pyfunc_expr import BINARY, read_expression, whole_number
+from loopfuse.frontend.pyfunc_reductions import fold_reductions
 from loopfuse.frontend.pyfunc_source import MISSING
 from loopfuse.frontend.pyfunc_subscripts import element, parts_of
 from loopfuse.frontend.pyfunc_types import Kind, either
@@ -33,7 +34,7 @@ def read_block(reader: Reader, body: list[ast.stmt]) -> tuple[syntax.Stmt, ...]:
             errors.append(error)
     if errors:
         raise UserError(*(one for error in errors for one in error.diagnostics))
-    return tuple(out)
+    return tuple(fold_reductions(reader, out))
 
 
 def _declarations(reader: Reader, stmt: ast.stmt) -> list[syntax.Stmt]:
@@ -208,7 +209,29 @@ def assign_name(
         )
     place = syntax.Name(web.spoken or name, span=name_span)
     op, expr = _accumulation(place, expr)
-    return syntax.Assign(place, op, expr, span=span)
+    made = syntax.Assign(place, op, expr, span=span)
+    if op:
+        # What is added is read again for its kind alone: `s = s + e` gives that of the sum.
+        reader.kept.append(made)
+        reader.accumulated[id(made)] = _added_kind(reader, target, node)
+    return made
+
+
+def _added_kind(reader: Reader, target: ast.Name, node: ast.expr) -> Kind | None:
+    """The kind of `e` in `s = s + e`, `s = max(s, e)` and `s = max(e, s)`."""
+    parts: list[ast.expr] = []
+    match node:
+        case ast.BinOp(right=right):
+            parts = [right]
+        case ast.Call(args=args):
+            parts = [part for part in args if not _is_name(part, target.id)]
+        case _:
+            pass
+    return read_expression(reader, parts[0])[1] if len(parts) == 1 else None
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def assign_element(
@@ -292,7 +315,9 @@ def _update(
     whole = pyfunc_expr.combine(reader, sign, old, right, stmt)
     made = assign_name(reader, stmt, target, whole, value)
     if isinstance(made, syntax.Assign) and sign in UPDATES:
-        return syntax.Assign(made.target, sign, right[0], span=span)
+        made = syntax.Assign(made.target, sign, right[0], span=span)
+        reader.kept.append(made)
+        reader.accumulated[id(made)] = right[1]
     return made
 
 

@@ -8,6 +8,7 @@ and `%`, `min` and `max`: a bound, a subscript, an extent, a parity or a formula
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Iter, Symbol, Unary
@@ -51,6 +52,36 @@ def trip_count(lower: Expr, upper: Expr, step: int) -> Expr:
     size = abs(step)
     rounded = combine("floordiv", combine("add", distance, integer(size - 1)), integer(size))
     return combine("max", integer(0), rounded)
+
+
+def checked(subscript: Expr, extent: Expr) -> Call:
+    """`subscript` as one that is checked against `extent` when it runs."""
+    return Call("inside", (subscript, extent), DType.I64, span=subscript.span)
+
+
+def is_checked(subscript: Expr) -> TypeGuard[Call]:
+    """Is the subscript checked when it runs?"""
+    return isinstance(subscript, Call) and subscript.function == "inside"
+
+
+def is_affine(expr: Expr) -> bool:
+    """Is `expr` an index expression: iterators, symbols and constants under index operations?"""
+    match expr:
+        case Const() | Iter() | Symbol():
+            return expr.dtype.is_integer
+        case Cast(operand=operand) | Unary(op="neg", operand=operand):
+            return expr.dtype.is_integer and is_affine(operand)
+        case Call(function="abs", arguments=(operand,)):
+            return is_affine(operand)
+        case Binary(op="add" | "sub" | "min" | "max", left=left, right=right):
+            return is_affine(left) and is_affine(right)
+        case Binary(op="mul", left=left, right=right):
+            constant = isinstance(left, Const) or isinstance(right, Const)
+            return constant and is_affine(left) and is_affine(right)
+        case Binary(op="floordiv" | "mod", left=left, right=right):
+            return is_affine(left) and is_affine(right)
+        case _:
+            return False
 
 
 # -------------------------------------------------------------------------------- evaluating

@@ -3,17 +3,20 @@
 before:  i32(i) + K * 2         (an i32 sum of an iterator and a parameter)
 after:   i + K * 2              (the same number as an exact i64)
 
-Subscripts, bounds and extents must be affine: iterators, sizes and integer parameters with
-`+ - *` by constants, `//` and `%` by positive constants, `min` and `max`, and `% size`.
+Extents and steps must be affine: iterators, sizes and integer parameters with `+ - *` by constants,
+`//` and `%` by positive constants, `min` and `max`, and `% size`. Subscripts and the bounds of inner
+loops that are not are data-dependent: `to_subscript` and `data_index`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from dataclasses import replace
+
 from loopfuse.base.diagnostics import LoopfuseError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import checked, combine, integer
 from loopfuse.lang.context import Context
 from loopfuse.lang.nodes import (
     Binary,
@@ -45,6 +48,42 @@ def to_index(context: Context, value: Value, what: str, span: Span, array: str =
         )
     # Folding loses places: the whole expression stands where it was written.
     return replace(_Converter(context, what, span, array).convert(value.expr), span=span)
+
+
+def to_subscript(context: Context, value: Value, span: Span, array: str, extent: Expr | None) -> Expr:
+    """`value` as a subscript of a dimension of `extent` (None where an edge mode folds it): an
+    index expression where it is one and its iterators' ranges are known, else checked when it
+    runs."""
+    affine = affine_value(context, value)
+    if affine is not None:
+        if extent is None or not (iterators(affine) & context.unknown):
+            return affine
+        return checked(replace(affine, span=span), extent)
+    index = data_index(context, value, "subscript", span, array)
+    return index if extent is None else checked(index, extent)
+
+
+def data_index(context: Context, value: Value, what: str, span: Span, array: str = "a") -> Expr:
+    """An integer that depends on data, or is not affine, as an i64; UserError for other types.
+
+    A product of iterators gets a warning that proposes the array of higher rank."""
+    if not value.dtype.is_integer:
+        return to_index(context, value, what, span, array)  # says so
+    text = context.text(span)
+    if not loads(value.expr):
+        name = array
+        context.report.warn(
+            "not-affine",
+            f"`{text}` is not affine, so this {what} is treated as data",
+            span,
+            label=f"checked when it runs; what it {'touches' if what == 'subscript' else 'bounds'} "
+            "is not known before",
+            fix=f"give `{name}` a dimension more: `{name}[i, j]` instead of `{name}[i*N + j]`"
+            if what == "subscript"
+            else "make the product a size or an integer parameter of its own",
+        )
+    expr = replace(value.expr, span=span)
+    return expr if expr.dtype is DType.I64 else Cast(expr, DType.I64, span=span)
 
 
 def affine_value(context: Context, value: Value) -> Expr | None:

@@ -15,9 +15,10 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
-from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.nodes import (
     ArrayParam,
@@ -51,7 +52,19 @@ Array = npt.NDArray[Any]
 
 
 class OutOfBounds(IndexError):
-    """A subscript without an edge mode left its array: the call should have been refused."""
+    """A subscript without an edge mode left its array: the call should have been refused, or the
+    subscript depends on data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """A data-dependent subscript outside its array: the value, of which dimension, and where."""
+
+    array: str
+    dimension: int
+    index: int
+    span: Span
+    writes: bool
 
 
 def interpret(
@@ -60,6 +73,7 @@ def interpret(
     sizes: Mapping[str, int] | None = None,
     *,
     math: MathFunctions | None = None,
+    offences: list[Offence] | None = None,
 ) -> dict[str, Array]:
     """Run `kernel` and give its `out` and `inout` arrays, by name, as new arrays.
 
@@ -68,13 +82,16 @@ def interpret(
     out where the arrays' shapes tell them. Inputs are not changed. `math` replaces the default
     math functions (see `semantics.MathFunctions`). Raises OutOfBounds, or ValueError for
     arguments that do not fit.
+
+    A data-dependent subscript outside its array reads 0 or writes nothing. The first is raised in
+    the end; with `offences`, all are appended there instead.
     """
-    runner = compile_kernel(kernel, math)
+    runner = compile_kernel(kernel, math, offences)
     return runner(arguments, sizes or {})
 
 
 def compile_kernel(
-    kernel: Kernel, math: MathFunctions | None = None
+    kernel: Kernel, math: MathFunctions | None = None, offences: list[Offence] | None = None
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, Array]]:
     """`interpret` with the kernel given: for running one kernel many times."""
     with deep_recursion():
@@ -86,8 +103,17 @@ def compile_kernel(
 
     def run(arguments: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Array]:
         values, arrays = _bind(kernel, arguments, sizes)
+        printer.offences.clear()
         with np.errstate(all="ignore"), deep_recursion():
             entry(values, arrays)
+        if offences is not None:
+            offences.extend(printer.offences)
+        elif printer.offences:
+            bad = printer.offences[0]
+            raise OutOfBounds(
+                f"line {bad.span.line}: subscript {bad.index} of dimension {bad.dimension} is "
+                f"outside `{bad.array}`"
+            )
         return {p.name: arrays[p.name] for p in kernel.arrays if p.mode != "in"}
 
     return run
@@ -120,7 +146,7 @@ def _bind_array(
     param: ArrayParam, arguments: Mapping[str, Any], values: Mapping[str, int]
 ) -> Array:
     shape = tuple(evaluate_index(extent, values) for extent in param.extents)
-    dtype = np.dtype(param.dtype.numpy_name)
+    dtype = semantics.array_dtype(param.dtype)
     given = arguments.get(param.name)
     if given is None:
         if param.mode != "out":
@@ -212,6 +238,7 @@ class _Printer:
     functions: list[str] = field(default_factory=list[str])
     globals: dict[str, Any] = field(default_factory=lambda: {"write": _write, "zeros": np.zeros})
     names: dict[object, str] = field(default_factory=dict[object, str])
+    offences: list[Offence] = field(default_factory=list[Offence])
 
     def use(self, key: tuple[str, ...], make: Callable[[], Any]) -> str:
         """The global name of the operation `key`, made on first use."""
@@ -251,6 +278,13 @@ class _Printer:
                 if not target.index:
                     return [f"{pad}v[{target.array!r}] = {self.expr(value)}"]
                 place = f"{self.array(target)}, {self.index(target)}"
+                if any(is_checked(part) for part in target.index):
+                    # As compiled code: the value first, then the subscripts.
+                    write = self.checker(target, writes=True)
+                    return [
+                        f"{pad}value = {self.expr(value)}",
+                        f"{pad}{write}({place}, value)",
+                    ]
                 return [f"{pad}write({place}, {self.expr(value)})"]
             case Define(name=name, value=value):
                 return [f"{pad}v[{name!r}] = {self.expr(value)}"]
@@ -258,7 +292,8 @@ class _Printer:
                 return self.reduce(stmt, depth)
             case Temp(name=name, dtype=dtype, extents=extents):
                 shape = "".join(f"{self.expr(extent)}, " for extent in extents)
-                return [f"{pad}a[{name!r}] = zeros(({shape}), {dtype.numpy_name!r})"]
+                zeros = self.use(("dtype", dtype.value), lambda: semantics.array_dtype(dtype))
+                return [f"{pad}a[{name!r}] = zeros(({shape}), {zeros})"]
             case Assume():
                 return []
             case Block(body=body):
@@ -278,6 +313,30 @@ class _Printer:
         return [f"{'    ' * depth}v[{stmt.name!r}] = {self.expr(start)}", *self.block(body, depth)]
 
     # --------------------------------------------------------------------------- expressions
+
+    def checker(self, load: Load, writes: bool) -> str:
+        """The global name of the read or write of an access that is checked when it runs."""
+        name = f"checked{len(self.globals)}"
+        zero = semantics.scalar_type(load.dtype)(0)
+
+        def is_good(array: Array, index: tuple[int, ...]) -> bool:
+            for k, part in enumerate(load.index):
+                if is_checked(part) and not 0 <= index[k] < array.shape[k]:
+                    span = part.span
+                    self.offences.append(Offence(load.array, k, int(index[k]), span, writes))
+                    return False
+            return True
+
+        def read(array: Array, index: tuple[int, ...]) -> semantics.Scalar:
+            return plain(array, index) if is_good(array, index) else zero
+
+        def write(array: Array, index: tuple[int, ...], value: semantics.Scalar) -> None:
+            if is_good(array, index):
+                _write(array, index, value)
+
+        plain = _reader(load.dtype, "")
+        self.globals[name] = write if writes else read
+        return name
 
     def array(self, load: Load) -> str:
         if load.swapped is None:
@@ -318,7 +377,10 @@ class _Printer:
             case Load(array=array, index=()):
                 return f"v[{array!r}]", 1
             case Load(dtype=dtype, mode=mode):
-                read = self.use(("read", dtype.value, mode), lambda: _reader(dtype, mode))
+                if any(is_checked(part) for part in expr.index):
+                    read = self.checker(expr, writes=False)
+                else:
+                    read = self.use(("read", dtype.value, mode), lambda: _reader(dtype, mode))
                 parts = [self.measured(part) for part in expr.index]
                 index = "".join(f"{text}, " for text, _ in parts)
                 depth = 2 + max(depth for _, depth in parts)
@@ -341,6 +403,8 @@ class _Printer:
                 source = operand.dtype
                 key = ("cast", source.value, dtype.value)
                 return self.apply(self.use(key, lambda: semantics.cast(source, dtype)), operand)
+            case Call(function="inside", arguments=(subscript, _)):
+                return self.measured(subscript)  # `checker` looks at it
             case Call(function=function, arguments=arguments, dtype=dtype):
                 name = self.use(
                     ("call", function, dtype.value),

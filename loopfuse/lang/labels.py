@@ -10,6 +10,10 @@ CONTINUES = "&"
 """The label of an inner loop of the same header, until it is given its header's."""
 
 
+HIDDEN = "-"
+"""The label of a scalar of the compiler's own (a loop's data-dependent bound): it is not counted."""
+
+
 class _Counter:
     def __init__(self) -> None:
         self.nests = self.parts = self.statements = 0
@@ -59,6 +63,8 @@ def _label(body: tuple[Stmt, ...], counter: _Counter, outermost: bool) -> tuple[
             case Store():
                 loop = counter.enter_nest() if outermost else ""
                 out.append(replace(stmt, label=counter.statement(), loop=loop))
+            case Define(label=label) if label == HIDDEN:
+                out.append(replace(stmt, label=""))
             case Define():
                 out.append(replace(stmt, label=counter.statement()))
             case If():

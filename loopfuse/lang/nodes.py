@@ -146,7 +146,11 @@ class Cast(Node):
 @dataclass(frozen=True, slots=True)
 class Call(Node):
     """A math function of one argument of `dtype`: exp exp2 expm1 log log2 log1p tanh erf rsqrt
-    sqrt abs floor ceil round trunc (round: half to even)."""
+    sqrt abs floor ceil round trunc (round: half to even).
+
+    In subscripts alone, `inside(subscript, extent)` is the subscript itself where nothing proves
+    that it is in 0..extent (it depends on data, or is not affine): the access is checked when it
+    runs. A bad read gives 0, a bad write is dropped, and the first offender is recorded."""
 
     function: str
     arguments: tuple[Expr, ...]

@@ -6,21 +6,33 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
+from loopfuse.base.dtypes import DType
 from loopfuse.lang import expressions, syntax
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.context import Context
-from loopfuse.lang.indices import to_index
-from loopfuse.lang.nodes import Const, Expr, Iter, Stmt
+from loopfuse.lang.indices import affine_value, data_index, to_index
+from loopfuse.lang.labels import HIDDEN
+from loopfuse.lang.nodes import Const, Define, Expr, Iter, Load, Stmt
 from loopfuse.lang.unroll import MAX_COPIES
+from loopfuse.lang.walk import iterators, loads
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A range's bounds and step, as index expressions."""
+    """A range's bounds and step, as index expressions. A range of a data-dependent bound and a
+    step counts its passes instead: then the source's iterator is `first + stride * iterator`."""
 
     lower: Expr
     upper: Expr
     step: int
+    first: Expr | None = None
+    stride: int = 1
+
+    def value(self, iterator: Expr) -> Expr:
+        """What the source's iterator is, in terms of the core's."""
+        if self.first is None:
+            return iterator
+        return combine("add", self.first, combine("mul", iterator, integer(self.stride)))
 
     @property
     def trips(self) -> Expr:
@@ -35,28 +47,73 @@ class Bounds:
         return combine("floordiv", combine("sub", self.lower, here), integer(-self.step))
 
 
+    @property
+    def is_known(self) -> bool:
+        """Both bounds are index expressions: nothing has to run to know them."""
+        return not loads(self.lower) and not loads(self.upper)
+
+
 def bounds(context: Context, each: syntax.Range) -> Bounds:
-    """The bounds of a range; no statement can run before them."""
-    lower = _bound(context, each.lower)
-    upper = _bound(context, each.upper)
-    return Bounds(lower, upper, _step(context, each))
+    """The bounds of a range that nothing has to run for; a limit for one that depends on data."""
+    return Bounds(
+        *(_affine_bound(context, expr) for expr in (each.lower, each.upper)), _step(context, each)
+    )
 
 
-def _bound(context: Context, expr: syntax.Expr) -> Expr:
+def _affine_bound(context: Context, expr: syntax.Expr) -> Expr:
     outer, first = context.hoists, list[Stmt]()
     context.hoists = first
     try:
         value = expressions.elaborate(context, expr)
     finally:
         context.hoists = outer
-    if first:
+    if first or (value.dtype.is_integer and affine_value(context, value) is None):
         context.limit(
             "data-dependent-bound",
-            "this bound depends on data, which this version cannot do yet",
+            "the bounds of this loop must be known before anything runs",
             expr.span,
-            fix="use a bound made of iterators, sizes and integer parameters",
+            fix="use bounds made of iterators, sizes and integer parameters",
         )
     return to_index(context, value, "bound", expr.span)
+
+
+def run_time_bounds(context: Context, each: syntax.Range) -> Bounds:
+    """The bounds of a range, which may depend on data.
+
+    before:  for k in ptr[i]..ptr[i + 1]: ...
+    after:   define k_start = ptr[i]; define k_end = ptr[i + 1]; for k in k_start..k_end: ...
+
+    What has to run first goes to `context.hoists`.
+    """
+    values = [expressions.elaborate(context, expr) for expr in (each.lower, each.upper)]
+    step = _step(context, each)
+    ends: list[Expr] = []
+    cells = 0
+    for value, expr, word in zip(values, (each.lower, each.upper), ("start", "end"), strict=True):
+        index = affine_value(context, value) if value.dtype.is_integer else None
+        if index is None:
+            index = data_index(context, value, "bound", expr.span)
+            index, cells = _cell(context, each, word, index), cells + 1
+        ends.append(index)
+    lower, upper = ends
+    if not cells or step == 1:
+        return Bounds(lower, upper, step)
+    # Whether an iterator of another step is in the range depends on data too: count the passes.
+    passes = _cell(context, each, "count", trip_count(lower, upper, step))
+    return Bounds(integer(0), passes, 1, lower, step)
+
+
+def _cell(context: Context, each: syntax.Range, word: str, value: Expr) -> Load:
+    """A scalar of the compiler's own that holds `value` from here on."""
+    core = context.names.declare(f"{each.iterator}_{word}")
+    context.hoists.append(Define(core, DType.I64, value, label=HIDDEN, span=value.span))
+    return Load(core, (), DType.I64, span=value.span)
+
+
+def is_unknown(context: Context, limits: Bounds) -> bool:
+    """Is the range known only when the program runs?"""
+    used = iterators(limits.lower) | iterators(limits.upper)
+    return not limits.is_known or bool(used & context.unknown)
 
 
 def _step(context: Context, each: syntax.Range) -> int:

@@ -7,13 +7,13 @@ The one place where program statements become LoopTree leaves. Strategies decide
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import children, substitute, with_children
+from loopfuse.lang.walk import children, map_expr, substitute, with_children
 from loopfuse.plan.align import Placed
 from loopfuse.plan.expressions import TRUE, compare
 from loopfuse.plan.forest import Item, Nest
@@ -111,8 +111,8 @@ class BodyBuilder:
     def serial(self, nest: Nest, iteration: Mapping[str, Expr], known: list[Expr]) -> list[TreeNode]:
         """A loop that the thread runs in order."""
         loop = nest.loop
-        lower = tidy(substitute(loop.lower, iteration))
-        upper = tidy(substitute(loop.upper, iteration))
+        lower = self.scalars(tidy(substitute(loop.lower, iteration)), iteration)
+        upper = self.scalars(tidy(substitute(loop.upper, iteration)), iteration)
         var = self.names.fresh(loop.iterator)
         if loop.step > 0:
             value: Expr = Iter(var)
@@ -154,7 +154,7 @@ class BodyBuilder:
         condition = guard_of(statement, known, self.program)
         if condition == Const(False, TRUE.dtype):
             return []
-        condition = substitute(condition, iteration)
+        condition = self.scalars(substitute(condition, iteration), iteration)
         saved = dict(self.values)
         out: list[TreeNode] = []
         for value in self.resolver.closure(statement, iteration):
@@ -167,9 +167,11 @@ class BodyBuilder:
             predicate = self.redirected(expr, sources, statement, iteration)
         expr = substitute(statement.value, iteration)
         value_expr = self.redirected(expr, sources, statement, iteration)
-        target = self.storage(
-            tidy_load(substitute(statement.target, iteration)), statement, iteration
+        target = tidy_load(substitute(statement.target, iteration))
+        index = tuple(
+            self.redirected(each, sources, statement, iteration) for each in target.index
         )
+        target = self.storage(replace(target, index=index), statement, iteration)
         out.append(Compute(statement.id, point, target, value_expr, predicate))
         if condition != TRUE:
             self.values = saved
@@ -205,10 +207,13 @@ class BodyBuilder:
     ) -> Expr:
         """`expr` with each load sent to its buffer."""
         if isinstance(expr, Load):
+            index = tuple(
+                self.redirected(each, sources, statement, iteration) for each in expr.index
+            )
             source = next(sources)
             if source is not None:
                 return Load(self.values[source], (), expr.dtype, span=expr.span)
-            return self.storage(tidy_load(expr), statement, iteration)
+            return self.storage(tidy_load(replace(expr, index=index)), statement, iteration)
         if isinstance(expr, Select):
             condition = self.redirected(expr.condition, sources, statement, iteration)
             then = self.redirected(expr.then, sources, statement, iteration)
@@ -221,6 +226,17 @@ class BodyBuilder:
             expr,
             tuple(self.redirected(child, sources, statement, iteration) for child in below),
         )
+
+    def scalars(self, expr: Expr, iteration: Mapping[str, Expr]) -> Expr:
+        """`expr` with the symbols that stand for scalars (data-dependent bounds) read."""
+
+        def one(node: Expr) -> Expr:
+            if isinstance(node, Symbol) and node.name in self.program.unknown:
+                scalar = Load(node.name, (), node.dtype, span=node.span)
+                return self.storage(scalar, self.program.statements[0], iteration)
+            return node
+
+        return map_expr(one, expr) if self.program.unknown else expr
 
     def storage(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
         """The buffer element that holds `load` (subscripts already in tree variables)."""

@@ -22,6 +22,8 @@ from loopfuse.poly.model import Loop, PolyProgram, Statement
 
 LARGE = 4096
 LARGE_1D = 1 << 24
+RUN_TIME_TRIPS = 32
+"""What a loop whose bounds depend on data is taken to run."""
 CALL_OPERATIONS = 25
 """A math function, in operations."""
 
@@ -60,6 +62,8 @@ class CostModel:
         rank = max((len(a.extents) for a in program.arrays.values()), default=1)
         default = LARGE_1D if rank <= 1 else LARGE if rank == 2 else 256
         self.sizes = {name: sizes.get(name, default) for name in program.symbols}
+        for name in program.unknown:  # an inner loop of unknown length: a few iterations
+            self.sizes[name] = 0 if _is_lower(program, name) else RUN_TIME_TRIPS
 
     def number(self, expr: Expr, values: Mapping[str, int] | None = None) -> int:
         """An index expression at the assumed sizes; iterators not given count as the middle."""
@@ -188,6 +192,15 @@ class CostModel:
         depth = {len(s.loops) for s in self.program.statements if touches(s, array)}
         host = len(group.scope.host) if group.scope else 0
         return not inner or max(depth) - host <= len(group.dims)
+
+
+def _is_lower(program: PolyProgram, name: str) -> bool:
+    """Is the symbol the lower bound of a loop?"""
+    return any(
+        isinstance(loop.lower, Symbol) and loop.lower.name == name
+        for statement in program.statements
+        for loop in statement.loops
+    )
 
 
 def operations_of(statement: Statement) -> float:

@@ -33,7 +33,7 @@ class Unit:
 
     `items` are consecutive trees (an accumulator's initialisation and its loop stay together);
     `common` are the loops, below the scope's host loops, around every statement but such
-    initialisations; `parallel` names those of them along which no dependence inside the unit
+    initialisations, down to the first whose bounds depend on data; `parallel` names those of them along which no dependence inside the unit
     moves; `relaxed` the same if reductions may change their order, which those of the statements
     `carried` then do.
     """
@@ -140,7 +140,7 @@ def statements_of(items: Iterable[Item]) -> tuple[Statement, ...]:
 
 def cells(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     """`items` cut where they may be separated: an `init` stays with everything up to the loop that
-    holds its updates."""
+    holds its updates, and a data-dependent bound with everything up to its loop."""
     out: list[tuple[Item, ...]] = []
     current: list[Item] = []
     open_labels: set[str] = set()
@@ -149,6 +149,10 @@ def cells(items: Sequence[Item]) -> list[tuple[Item, ...]]:
         inside = statements_of([item])
         if isinstance(item, Statement) and item.kind == "init":
             open_labels.add(item.label)
+        if isinstance(item, Statement) and item.is_hidden:
+            open_labels.add("")
+        if isinstance(item, Nest):
+            open_labels.discard("")
         open_labels -= {s.label for s in inside if s.kind == "update"}
         if not open_labels:
             out.append(tuple(current))
@@ -179,6 +183,8 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
     for depth in range(skip, min(len(s.loops) for s in main)):
         if len({s.loops[depth].iterator for s in main}) != 1:
             break
+        if main[0].loops[depth].unknown:
+            break  # each thread runs it in order, once it has read the bounds
         common.append(main[0].loops[depth])
     inside = [d for d in scope.dependences if d.source in by_id and d.sink in by_id]
     parallel = tuple(

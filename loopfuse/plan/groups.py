@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Iter
 from loopfuse.plan.align import (
     Coordinate,
@@ -207,6 +208,9 @@ def why_not_recomputable(
         return "it accesses a swapped array"
     if not carries_nothing(producer, scope):
         return "its own iterations depend on each other"
+    reads = program.statement(dependence.sink).reads
+    if any(is_checked(e) for r in reads if r.array == dependence.array for e in r.load.index):
+        return "it is read at a place that depends on data"
     source = program.statement(dependence.source)
     if solve_target(source) is None:
         return "its subscripts cannot be turned back into its iteration"

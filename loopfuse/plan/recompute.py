@@ -62,6 +62,8 @@ class Resolver:
             if statement.predicate is not None:
                 _collect(statement.predicate, TRUE, found)
             _collect(statement.value, TRUE, found)
+            for subscript in statement.target.index:
+                _collect(subscript, TRUE, found)
             self._reads[statement.id] = tuple(found)
         return self._reads[statement.id]
 

@@ -26,13 +26,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.lang.nodes import Const, Load
-from loopfuse.lang.walk import iterators, substitute
+from loopfuse.lang.affine import is_checked
+from loopfuse.lang.nodes import Const, Iter, Load
+from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Loop, LoopTree, TreeNode
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
-from loopfuse.plan.tree_walk import conditions_with_aligned, mentions_aligned, resolve_aligned
+from loopfuse.plan.tree_walk import (
+    conditions_with_aligned,
+    mentions_aligned,
+    resolve_aligned,
+    walk_nodes,
+)
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
 from loopfuse.plan.verify_found import Values
@@ -120,6 +126,7 @@ class _Checker:
         self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
+        self.bounded: set[Loop] = set()
 
     def run(self) -> None:
         self.events = Events(self.program, self.tree)
@@ -131,6 +138,10 @@ class _Checker:
                 ask(lambda leaf=leaf: self._leaf(leaf))
         if self.wrong:
             return  # what follows takes instances and places for granted
+        for leaf in self.events.leaves:
+            for loop in leaf.run_time:
+                if loop not in self.bounded and not leaf.points.is_empty():
+                    raise Undecided(f"nothing says which iterations of {loop.var} happen")
         for buffer in self.tree.buffers:
             if buffer.name in self.accesses.writes:
                 ask(lambda name=buffer.name: self._bounds(name))
@@ -216,9 +227,27 @@ class _Checker:
             return
         if statement.predicate is not None:
             pairs.append((len(statement.reads) - 1, node.target))
+        self._run_time_loops(leaf, node)
         for number, load in pairs:
             self._compute_read(leaf, node, statement, instance, number, load)
         self.accesses.add_write(leaf, node.target, instance)
+
+    def _run_time_loops(self, leaf: Leaf, node: Compute) -> None:
+        """A loop whose bounds are loaded must run all iterations that really happen: the loads are
+        those of the predicate, which says which do, and nothing inside changes what they find.
+
+        A statement without a predicate is private to an iteration, of the same loop as those that
+        use its value."""
+        found = () if node.predicate is None else loads(node.predicate)
+        for loop in leaf.run_time:
+            bounds = (*loads(loop.lower), *loads(loop.upper))
+            if node.predicate is not None and Iter(loop.var) in node.iteration:
+                if not all(bound in found for bound in bounds):
+                    raise Undecided(f"the bounds of the loop over {loop.var} are not its predicate's")
+                self.bounded.add(loop)
+            used = {bound.array for bound in bounds}
+            if any(used & written_by(inner) for inner in walk_nodes(loop.body)):
+                raise Undecided(f"the bounds of the loop over {loop.var} change inside")
 
     def _compute_read(
         self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
@@ -227,7 +256,8 @@ class _Checker:
         if self._is_plain_argument(statement, leaf, node, number, load):
             return
         access = statement.reads[number]
-        if not names_one_place(access):
+        checked = any(is_checked(subscript) for subscript in access.load.index)
+        if not checked and not names_one_place(access):
             raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
         where = access.parts[0][1].domain()
         for _, relation in access.parts[1:]:
@@ -246,6 +276,9 @@ class _Checker:
     def _wanted(self, leaf: Leaf, statement: Statement, instance: Any, number: int) -> list[Any]:
         """Maps { leaf -> value }: what read `number` must find."""
         access = statement.reads[number]
+        if any(is_checked(subscript) for subscript in access.load.index):
+            # Which element it is, is not known: that the buffer keeps the program's order would do.
+            raise Undecided(f"{statement.id} reads {access.array} at a place that depends on data")
         key = (statement.id, number)
         if key not in self.flows:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)
@@ -277,7 +310,8 @@ class _Checker:
         iteration = dict(zip(statement.iterators, node.iteration, strict=True))
         wanted = [substitute(part, iteration) for part in access.load.index]
         return len(wanted) == len(load.index) and all(
-            same_index(one, other) or leaf.always_equal(one, other)
+            is_checked(one)  # the same expression: `match_value` has seen to that
+            or same_index(one, other) or leaf.always_equal(one, other)
             for one, other in zip(wanted, load.index, strict=True)
         )
 
@@ -412,6 +446,17 @@ class _Checker:
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
+
+
+def written_by(node: TreeNode) -> frozenset[str]:
+    """The buffers that the node itself writes."""
+    match node:
+        case Compute(target=target) | Copy(target=target) | Fold(target=target):
+            return frozenset({target.array})
+        case Combine(buffer=buffer):
+            return frozenset({buffer})
+        case _:
+            return frozenset()
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

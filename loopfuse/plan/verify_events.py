@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
-from loopfuse.lang.walk import iterators, loads
+from loopfuse.lang.affine import is_checked
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Symbol
+from loopfuse.lang.walk import iterators, loads, map_expr
 from loopfuse.plan.looptree import (
     Await,
     Barrier,
@@ -79,6 +80,7 @@ class Leaf:
     time: Time
     in_ticket: bool
     crosses_lanes: bool
+    run_time: tuple[Loop, ...]  # the loops around it whose bounds are loaded when they start
     made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
 
     def level_vars(self, levels: Sequence[int]) -> list[str]:
@@ -98,10 +100,25 @@ class Leaf:
         key = (id(self.points), *values)
         found = self.made.get(key)
         if found is None:
-            parts = [self._part(value) for value in values]
+            zero = self.reader.constant(0)
+            checks = [isinstance(value, Call) and is_checked(value) for value in values]
+            parts = [
+                zero if check else self._part(value)
+                for value, check in zip(values, checks, strict=True)
+            ]
             found = isl.relation_of(self.reader.space, parts, name).intersect_domain(self.points)
+            for position, check in enumerate(checks):
+                if check:
+                    found = self._anywhere(found, position, values[position])
             self.made[key] = found
         return found.set_tuple_name(isl.IN, self.name).set_tuple_name(isl.OUT, name)
+
+    def _anywhere(self, found: Any, position: int, subscript: Any) -> Any:
+        """`found` with output `position` anything that a checked subscript can be."""
+        extent = self.reader.piecewise(subscript.arguments[1], self.points)
+        if extent is None:
+            raise Undecided("the extent of a dimension is not affine")
+        return isl.anywhere(found, position, extent)
 
     def _part(self, value: Expr | int) -> Any:
         if isinstance(value, int):
@@ -126,6 +143,7 @@ class _Scope:
     time: Time
     chain: tuple[Loop, ...] = ()
     launch: int = 0
+    run_time: tuple[Loop, ...] = ()
     waiting: tuple[str, ...] = ()  # variables of threads, not yet part of `time`
     in_ticket: bool = False
 
@@ -164,8 +182,8 @@ class Events:
         reader = isl.Reader(space)
         last = len(scope.names)
         domain = scope.domain.insert_dims(isl.SET, last, 1).set_dim_name(isl.SET, last, loop.var)
-        lower = reader.piecewise(loop.lower, domain)
-        upper = reader.piecewise(loop.upper, domain)
+        lower = reader.piecewise(self._bound(loop.lower), domain)
+        upper = reader.piecewise(self._bound(loop.upper), domain)
         here = reader.affine({loop.var: 1})
         if lower is None or upper is None or here is None:
             raise Undecided(f"the bounds of the loop over {loop.var} are not affine")
@@ -173,7 +191,24 @@ class Events:
         if loop.step > 1:
             phase = here.sub(lower).mod_val(loop.step)
             domain = domain.intersect(phase.eq_set(reader.constant(0)))
-        return replace(scope, names=names, reader=reader, domain=domain)
+        run_time = scope.run_time
+        if isinstance(loop, Loop) and (loads(loop.lower) or loads(loop.upper)):
+            run_time = (*run_time, loop)
+        return replace(scope, names=names, reader=reader, domain=domain, run_time=run_time)
+
+    def _bound(self, expr: Expr) -> Expr:
+        """A bound or a condition in the model's terms: a data-dependent bound is a symbol there,
+        of an interval around all iterations. `verify` proves that the tree's loop runs those whose
+        predicate holds."""
+
+        def one(node: Expr) -> Expr:
+            if isinstance(node, Load):
+                name = self.buffers[node.array].array
+                if name in self.program.unknown:
+                    return Symbol(name, node.dtype)
+            return node
+
+        return map_expr(one, expr) if self.program.unknown else expr
 
     def _host(self, nodes: tuple[HostNode, ...], scope: _Scope) -> None:
         for position, node in enumerate(nodes):
@@ -244,7 +279,7 @@ class Events:
                 inside.time = (*scope.time, (node.var, 1))
                 self._nodes(node.body, inside)
             case Guard():
-                holds = scope.reader.condition(node.condition, scope.domain)
+                holds = scope.reader.condition(self._bound(node.condition), scope.domain)
                 if holds is None:
                     raise Undecided("a guard that is not affine")
                 then = replace(
@@ -285,6 +320,7 @@ class Events:
                 scope.time,
                 scope.in_ticket,
                 self._crosses_lanes(node, scope.chain),
+                scope.run_time,
                 self.made,
             )
         )

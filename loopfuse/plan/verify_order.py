@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopfuse.lang.affine import is_checked
 from loopfuse.plan.looptree import Global
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, compare_times
@@ -55,7 +56,10 @@ def _keeps_place(accesses: Accesses, access: Read | Write, array: str) -> bool:
     statement = accesses.statement_of(access.leaf)
     wanted = statement.reads[access.number] if isinstance(access, Read) else statement.write
     for name, relation in wanted.parts:
-        if name == array and names_one_place(wanted):
+        # Where the access depends on data, the subscripts are the statement's own: both relations
+        # then have all the elements it may be.
+        checked = any(is_checked(subscript) for subscript in wanted.load.index)
+        if name == array and (checked or names_one_place(wanted)):
             instance = accesses.instances[access.leaf.name]
             element = instance.apply_range(relation).set_tuple_name(isl.OUT, access.load.array)
             cell = access.cell.set_tuple_name(isl.IN, access.leaf.name)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -34,8 +35,9 @@ class Different(Exception):
 def match_value(statement: Statement, leaf: Leaf, node: Compute) -> list[tuple[int, Load]]:
     """Which Load of the Compute stands for which read of the statement: (read, Load) pairs.
 
-    Value and predicate must be the statement's own, iterators replaced by `iteration`; where a
-    Load's data comes from and how subscripts are written is not looked at. What the leaf's
+    Value, predicate and the target's checked subscripts must be the statement's own, iterators
+    replaced by `iteration`; where a Load's data comes from and how other subscripts are written is
+    not looked at. What the leaf's
     instances decide may be missing: a Select whose condition is the same for all of them, an
     operand of `and` and `or` that always, or never, holds. The reads of what is missing then have
     no Load. Raises Different.
@@ -48,7 +50,9 @@ def match_value(statement: Statement, leaf: Leaf, node: Compute) -> list[tuple[i
     if statement.predicate is not None and node.predicate is not None:
         pairs += matcher.match(statement.predicate, node.predicate, 0)
         first = matcher.count(statement.predicate)
-    return pairs + matcher.match(statement.value, node.value, first)
+    pairs += matcher.match(statement.value, node.value, first)
+    first += matcher.count(statement.value)
+    return pairs + matcher.match_subscripts(statement.target, node.target, first)
 
 
 class _Matcher:
@@ -71,11 +75,10 @@ class _Matcher:
     def match(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
         """The pairs of `wanted`, whose first read has number `first`; raises Different."""
         if isinstance(wanted, Load):
-            if self.count(wanted) != 1:
-                raise Undecided("a subscript that depends on data")
             if not isinstance(given, Load) or given.dtype is not wanted.dtype:
                 raise Different(f"a load of `{wanted.array}` is missing")
-            return [(first, given)]
+            pairs = self.match_subscripts(wanted, given, first)
+            return [*pairs, (first + self.count(wanted) - 1, given)]
         try:
             return self._match_operation(wanted, given, first)
         except Different as error:
@@ -92,6 +95,21 @@ class _Matcher:
                     except Different:
                         pass
             raise error from None
+
+    def match_subscripts(self, wanted: Load, given: Load, first: int) -> list[tuple[int, Load]]:
+        """The pairs inside the subscripts of two accesses. The others are compared as relations,
+        by where they lead; one that is checked when it runs must be the same expression."""
+        pairs: list[tuple[int, Load]] = []
+        lead = len(given.index) - len(wanted.index)
+        for position, subscript in enumerate(wanted.index):
+            if is_checked(subscript):
+                if lead < 0:
+                    raise Undecided(f"{given.array}, at a place that depends on data")
+                pairs += self.match(subscript, given.index[lead + position], first)
+            elif self.count(subscript):
+                raise Undecided("a subscript that depends on data")
+            first += self.count(subscript)
+        return pairs
 
     def _match_operation(self, wanted: Expr, given: Expr, first: int) -> list[tuple[int, Load]]:
         """The same operation on operands that match."""

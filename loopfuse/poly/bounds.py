@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, LimitError, Span, UserError
-from loopfuse.lang.affine import combine, integer, to_python
+from loopfuse.lang.affine import combine, integer, is_checked, to_python
 from loopfuse.lang.nodes import Binary, Const, Expr, For, Load
-from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
+from loopfuse.lang.walk import iterators, substitute, walk_stmts
 from loopfuse.poly import isl
 from loopfuse.poly.build import obviously_inside
 from loopfuse.poly.deps import flow_of_read
@@ -90,7 +90,8 @@ def _violations(
         todo = [
             dim
             for dim, (subscript, extent) in enumerate(zip(load.index, array.extents, strict=True))
-            if not obviously_inside(subscript, extent, statement.loops)
+            if not is_checked(subscript)
+            and not obviously_inside(subscript, extent, statement.loops)
         ]
         if not todo:
             continue
@@ -125,20 +126,11 @@ def _check_inexact(
     reader = isl.Reader(statement.domain.get_space())
     where = statement.domain.intersect_params(program.context)
     for dim, (subscript, extent) in enumerate(zip(load.index, extents, strict=True)):
-        if reader.piecewise(subscript, where) is not None:
+        if is_checked(subscript) or reader.piecewise(subscript, where) is not None:
             continue
         if _folds(subscript, extent):
             folded.append(dim)
             continue
-        if loads(subscript):
-            raise LimitError(
-                Diagnostic(
-                    "data-dependent-subscript",
-                    f"a subscript of `{load.array}` depends on data",
-                    subscript.span,
-                    fix="use subscripts made of iterators, sizes and integer parameters",
-                )
-            )
         raise LimitError(_unproved(load, dim))
     return folded
 

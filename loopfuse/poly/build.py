@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import is_affine, is_checked
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
     Block,
+    Compare,
     Const,
     Define,
     Expr,
@@ -26,6 +28,7 @@ from loopfuse.lang.nodes import (
     Iter,
     Kernel,
     Load,
+    Range,
     Reduce,
     Select,
     Stmt,
@@ -71,7 +74,9 @@ class _Builder:
         self.kernel = kernel
         self.context = context
         integers = [scalar.name for scalar in kernel.scalars if scalar.dtype.is_integer]
-        self.symbols = tuple(dict.fromkeys([*kernel.sizes, *integers]))
+        self.unknown = unknown_bounds(kernel)
+        self.symbols = tuple(dict.fromkeys([*kernel.sizes, *integers, *self.unknown]))
+        self.wandering: set[str] = set()  # iterators whose range depends on data
         self.arrays: dict[str, Array] = {
             param.name: Array(param.name, param.dtype, param.mode, param.extents)
             for param in kernel.arrays
@@ -93,6 +98,7 @@ class _Builder:
             tuple(self.statements),
             self.symbols,
             self.known,
+            unknown=self.unknown,
         )
 
     # ------------------------------------------------------------------------- parameters
@@ -112,6 +118,14 @@ class _Builder:
                 value = reader.piecewise(extent)
                 if value is not None:
                     known = known.intersect(value.ge_set(zero))
+        for loop in walk_stmts(self.kernel.body):
+            for each in _ranges_of(loop):
+                if loads(each.lower) or loads(each.upper):
+                    # The interval is around all iterations, so it may as well not be empty.
+                    low = reader.piecewise(_as_symbol(each.lower))
+                    high = reader.piecewise(_as_symbol(each.upper))
+                    if low is not None and high is not None:
+                        known = known.intersect(low.lt_set(high))
         return known.params()
 
     def _assume(self, stmt: Assume, scope: _Scope) -> None:
@@ -169,6 +183,8 @@ class _Builder:
                     fix="use bounds made of sizes, integer parameters and outer iterators",
                 )
             )
+        if loop.unknown or (iterators(loop.lower) | iterators(loop.upper)) & self.wandering:
+            self.wandering.add(loop.iterator)
         here = reader.affine({loop.iterator: 1})
         if loop.step > 0:
             domain = domain.intersect(here.ge_set(lower)).intersect(here.lt_set(upper))
@@ -238,16 +254,20 @@ class _Builder:
         label = self._label(stmt, scope)
         loop = Loop(
             stmt.iterator,
-            stmt.lower,
-            stmt.upper,
+            _as_symbol(stmt.lower),
+            _as_symbol(stmt.upper),
             stmt.step,
             label,
             stmt.span.line,
             parallel=stmt.parallel,
             fence=scope.fence,
+            unknown=_unknown_of(stmt),
         )
         positions = self._position(scope)
-        inner = replace(self._enter(scope, loop), positions=positions, label=label)
+        runs = _conjoin(scope.predicate, _runs(stmt))
+        inner = replace(
+            self._enter(scope, loop), positions=positions, label=label, predicate=runs
+        )
         self.next.append(0)
         self._body(stmt.body, inner)
         self.next.pop()
@@ -275,22 +295,25 @@ class _Builder:
         init = self._make(f"{name}.init", "init", stmt.label, target, start, scope, stmt, op)
         self.statements.append(init)
         inner = replace(scope, label=label)
+        runs: Expr | None = None  # the accumulator is private to what is around; its ranges are not
         for place in stmt.ranges:
+            runs = _conjoin(runs, _runs(place))
             loop = Loop(
                 place.iterator,
-                place.lower,
-                place.upper,
+                _as_symbol(place.lower),
+                _as_symbol(place.upper),
                 place.step,
                 label,
                 stmt.span.line,
                 reduction=True,
                 fence=scope.fence,
+                unknown=_unknown_of(place),
             )
             positions = self._position(inner)
             inner = replace(self._enter(inner, loop), positions=positions)
             self.next.append(0)
         self._body(stmt.body, inner)
-        update = self._make(name, "update", stmt.label, target, stmt.value, inner, stmt, op)
+        update = self._make(name, "update", stmt.label, target, stmt.value, inner, stmt, op, runs)
         self.statements.append(update)
         for _ in stmt.ranges:
             self.next.pop()
@@ -392,24 +415,19 @@ class _Builder:
         scope: _Scope,
         stmt: Stmt,
         reduction: str = "",
+        runs: Expr | None = None,
     ) -> Statement:
         reads: list[Access] = []
         # What is declared under a predicate is private to it, so computing it always is harmless
         # (and nobody else sees it); only its accesses are then more than the program makes.
-        predicate = scope.predicate if kind == "store" else None
+        predicate = scope.predicate if kind == "store" else runs
+        if predicate is None and any(is_checked(each) for each in target.index):
+            predicate = Const(True, DType.BOOL, span=target.span)
+            reduction = ""  # nobody can tell which updates are of one element
         if predicate is not None:
             predicate = self._lower(predicate, scope.domain, scope, name, reads)
         value = self._lower(value, scope.domain, scope, name, reads)
         index = [self._lower(each, scope.domain, scope, name, reads) for each in target.index]
-        if len(loads(target)) > 1:
-            raise LimitError(
-                Diagnostic(
-                    "data-dependent-subscript",
-                    f"a subscript of `{target.array}` depends on data",
-                    target.span,
-                    fix="use subscripts made of iterators, sizes and integer parameters",
-                )
-            )
         target = replace(target, index=tuple(index))
         write = self._access(target, scope.domain, scope, name)
         if predicate is not None:
@@ -443,8 +461,10 @@ class _Builder:
         """
         match expr:
             case Load():
+                # A mode may repeat the subscripts: then their reads are counted when it is gone.
+                found: list[Access] = [] if expr.mode else reads
                 below = tuple(
-                    self._lower(child, where, scope, name, reads) for child in children(expr)
+                    self._lower(child, where, scope, name, found) for child in children(expr)
                 )
                 plain = with_children(expr, below)
                 assert isinstance(plain, Load)
@@ -488,10 +508,10 @@ class _Builder:
             low = self._proved(where, value.lt_set(scope.reader.constant(0)))
             return low, self._proved(where, value.ge_set(end))
 
-        lowered = lower_load(load, self.arrays[load.array].extents, known)
-        if isinstance(lowered, Load):
-            reads.append(self._access(lowered, where, scope, name))
-            return lowered
+        def is_known(subscript: Expr) -> bool:
+            return is_affine(subscript) and not (iterators(subscript) & self.wandering)
+
+        lowered = lower_load(load, self.arrays[load.array].extents, known, is_known)
         return self._lower(lowered, where, scope, name, reads)
 
     # ------------------------------------------------------------------------ accesses
@@ -549,6 +569,42 @@ class _Builder:
             found = array_box(self.context, self.symbols, self.arrays[name])
             self.boxes[name] = found
         return found
+
+
+def unknown_bounds(kernel: Kernel) -> tuple[str, ...]:
+    """The scalars that are bounds of the kernel's loops: symbols of the model."""
+    found: dict[str, None] = {}
+    for stmt in walk_stmts(kernel.body):
+        for each in _ranges_of(stmt):
+            found |= dict.fromkeys(_unknown_of(each))
+    return tuple(found)
+
+
+def _ranges_of(stmt: Stmt) -> tuple[For | Range, ...]:
+    match stmt:
+        case For():
+            return (stmt,)
+        case Reduce(ranges=ranges):
+            return ranges
+        case _:
+            return ()
+
+
+def _unknown_of(each: For | Range) -> tuple[str, ...]:
+    return tuple(load.array for bound in (each.lower, each.upper) for load in loads(bound))
+
+
+def _as_symbol(bound: Expr) -> Expr:
+    """before: the scalar k_start        after: the symbol k_start"""
+    return Symbol(bound.array, DType.I64, span=bound.span) if isinstance(bound, Load) else bound
+
+
+def _runs(each: For | Range) -> Expr | None:
+    """Is the iterator inside the bounds that this run of the loop has? None where it always is."""
+    here = Iter(each.iterator, span=each.span)
+    low = Compare("ge", here, each.lower, span=each.span) if loads(each.lower) else None
+    high = Compare("lt", here, each.upper, span=each.span) if loads(each.upper) else None
+    return _conjoin(low, high)
 
 
 def obviously_inside(subscript: Expr, extent: Expr, loops: tuple[Loop, ...]) -> bool:

@@ -7,10 +7,11 @@ from the array; after this no Load has a mode.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import checked, combine, integer, is_affine
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select
 from loopfuse.lang.walk import map_expr
 
@@ -51,22 +52,32 @@ def lower_subscript(mode: str, subscript: Expr, extent: Expr, low: bool, high: b
             raise InternalError(Diagnostic("edge-mode", f"there is no edge mode `{mode}`"))
 
 
-def lower_load(load: Load, extents: tuple[Expr, ...], known: Known = _nothing_known) -> Expr:
+def lower_load(
+    load: Load,
+    extents: tuple[Expr, ...],
+    known: Known = _nothing_known,
+    is_known: Callable[[Expr], bool] = is_affine,
+) -> Expr:
     """before: `a.clamp[i - 1]`
     after: `a[max(min(i - 1, n - 1), 0)]`; for `.zero`, `a[i - 1] if 0 <= i - 1 < n else 0`.
 
-    An end that `known` proves unreachable costs nothing.
+    An end that `known` proves unreachable costs nothing. A subscript that depends on data (not
+    `is_known`) is marked as checked besides: only an empty array fails the check.
     """
     if not load.mode:
         return load
     facts = [known(e, n) for e, n in zip(load.index, extents, strict=True)]
+    index = tuple(
+        e if load.mode == "zero" else lower_subscript(load.mode, e, n, low, high)
+        for e, n, (low, high) in zip(load.index, extents, facts, strict=True)
+    )
+    index = tuple(
+        new if is_known(old) else checked(replace(new, span=old.span), n)
+        for new, old, n in zip(index, load.index, extents, strict=True)
+    )
+    plain = Load(load.array, index, load.dtype, "", load.swapped, span=load.span)
     if load.mode != "zero":
-        index = tuple(
-            lower_subscript(load.mode, e, n, low, high)
-            for e, n, (low, high) in zip(load.index, extents, facts, strict=True)
-        )
-        return Load(load.array, index, load.dtype, "", load.swapped, span=load.span)
-    plain = Load(load.array, load.index, load.dtype, "", load.swapped, span=load.span)
+        return plain
     tests: list[Expr] = []
     for subscript, extent, (low, high) in zip(load.index, extents, facts, strict=True):
         if not low:

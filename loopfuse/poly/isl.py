@@ -365,6 +365,25 @@ def relation_of(space: Any, values: Sequence[Any], name: str) -> Any:
     return islpy.MultiPwAff.from_pw_aff_list(target, listing).as_map()
 
 
+def anywhere(relation: Any, position: int, extent: Any) -> Any:
+    """`relation` with output `position` anything in 0..extent, a pw_aff on its inputs."""
+    name = relation.get_tuple_name(OUT) or ""
+    free = relation.project_out(OUT, position, 1).insert_dims(OUT, position, 1)
+    space = extent.get_space().domain()
+    below = relation_of(space, [extent], "end")  # { input -> end[extent] }
+    line = below.get_space().range()
+    smaller = islpy.Map.lex_gt(line).intersect_range(
+        islpy.Set.universe(line).lower_bound_val(SET, 0, 0)
+    )
+    inside = below.apply_range(smaller)  # { input -> end[0 .. extent - 1] }
+    count = free.dim(OUT)
+    inside = inside.insert_dims(OUT, 0, position).insert_dims(
+        OUT, position + 1, count - position - 1
+    )
+    free = free.set_tuple_name(OUT, name) if name else free
+    return free.intersect(inside.set_tuple_name(OUT, name) if name else inside)
+
+
 def schedule_of(space: Any, times: Sequence[int | tuple[str, int]], domain: Any) -> Any:
     """The schedule { space -> [times] }: a time is a number, or (iterator, sign)."""
     reader = Reader(space)

@@ -9,6 +9,13 @@ with another over storage that is its own.
 isl spaces: a statement's tuple is named by its id and its dimensions by its iterators, outermost
 first; an array's tuple is named by the array; parameters are sizes and integer scalars by name.
 Iterators keep their source values (a loop with a step has a strided domain).
+
+What depends on data is modelled as something that always runs, and by a predicate that then undoes
+it. A write at a data-dependent place (`exact` False) has a predicate, be it `True`: it reads all
+elements it may write and puts back those it does not. A loop whose bounds depend on data has two
+symbols of its own as bounds, the same in all runs of the loop: an interval around all iterations
+that any run has. Its stores and updates are predicated by the bounds that the run really has, so
+that the iterations which do not happen change nothing, and may be left out.
 """
 
 from __future__ import annotations
@@ -37,6 +44,9 @@ class Loop:
     parallel: bool = False
     reduction: bool = False  # an iterator of a Reduce
     fence: tuple[str, ...] = ()  # ids of the fuse/nofuse blocks around it, e.g. ("nofuse.1",)
+    unknown: tuple[str, ...] = ()
+    """Symbols in its bounds that are no parameters: each stands for the scalar of its name, which
+    the loop reads when it starts (a data-dependent bound)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,11 @@ class Statement:
         return self.span.line
 
     @property
+    def is_hidden(self) -> bool:
+        """A scalar of the compiler's own, for the loop that follows (a data-dependent bound)."""
+        return self.label.startswith("S_")
+
+    @property
     def iterators(self) -> tuple[str, ...]:
         """Names of the domain's dimensions."""
         return tuple(loop.iterator for loop in self.loops)
@@ -143,7 +158,8 @@ class PolyProgram:
     """A kernel, exactly: arrays, statements in text order, what is known of the parameters.
 
     `context` is the set of parameter values a call can have (sizes >= 0, `assume`s, the
-    preconditions). `symbols` are the isl parameters, in order.
+    preconditions). `symbols` are the isl parameters, in order; the last of them, `unknown`, are
+    bounds of loops that depend on data (see `Loop.unknown`), which no caller knows.
     """
 
     kernel: Kernel
@@ -152,6 +168,7 @@ class PolyProgram:
     symbols: tuple[str, ...]
     context: IslSet
     preconditions: tuple[Precondition, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def statement(self, id: str) -> Statement:
         """The statement called `id`; KeyError if there is none."""

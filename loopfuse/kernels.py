@@ -298,6 +298,14 @@ class Kernel:
             fast_cpu.thread_setting, False,
         )  # fmt: skip
 
+    def as_torch_op(self, name: str) -> Any:
+        """This kernel as the PyTorch operator `name` (`"namespace::name"`): opaque to
+        torch.compile, with shapes known to it. `out` arrays are returned, `inout` arrays written
+        in place. Needs PyTorch."""
+        from loopfuse.distribution.torch_op import register
+
+        return register(self, self.signature, name)
+
     # ---- asking
 
     def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Explanation:

@@ -22,7 +22,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "base": (),
     "lang": ("base",),
     "runtime": ("base",),
-    "distribution": ("base",),
+    "distribution": ("base", "runtime.arguments", "runtime.formulas"),
     "frontend": ("lang", "base"),
     "poly": ("lang", "base"),
     "plan": ("poly", "lang", "base"),
@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernels", "pykernel"),
-    "kernels": ("base", "runtime", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
+    "kernels": ("base", "runtime", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),

@@ -35,6 +35,7 @@ from loopfuse.codegen.mlir_build import (
     element_type,
     float_bits,
     lanes_of,
+    never_wraps,
 )
 from loopfuse.codegen.mlir_print import dense_values
 
@@ -214,7 +215,7 @@ class _Walk:
             simple = _SIMPLE.get(name)
             if simple is not None:
                 left, right = operation.operands
-                flags = " nsw" if "overflowFlags" in operation.properties else ""
+                flags = " nsw" if never_wraps(operation) else ""
                 self.names[operation.results[0]] = self.put(
                     f"{simple}{flags} {self.typed(left)}, {self.names[right]}"
                 )

@@ -28,10 +28,12 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    LocationAttr,
     MemRefType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
+    UnknownLoc,
     VectorType,
 )
 from xdsl.dialects.utils import EnumAttribute
@@ -216,6 +218,12 @@ def float_bits(value: float, kind: Attribute) -> int:
     return struct.unpack(word, struct.pack(code, value))[0]
 
 
+def never_wraps(operation: Operation) -> bool:
+    """Whether an integer operation carries `nsw`. (xDSL gives every one a property that says no
+    flags, so its being there means nothing.)"""
+    return operation.properties.get("overflowFlags") == NSW
+
+
 class Builder:
     """Appends operations to `block`; `into` goes inside a region for the length of a call."""
 
@@ -224,9 +232,11 @@ class Builder:
         self.block = block
         self.constants: dict[tuple[Attribute, str], Operation] = {}
         self.allocas: list[Operation] = []
+        self.location: LocationAttr = UnknownLoc()
 
     def add(self, operation: Operation) -> SSAValue:
-        """Appends `operation`; its first result."""
+        """Appends `operation`, at the current place of the source; its first result."""
+        operation.location = self.location
         self.block.add_op(operation)
         return operation.results[0]
 

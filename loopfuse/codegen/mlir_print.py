@@ -33,6 +33,7 @@ from loopfuse.codegen.mlir_build import (
     AddressSpaceAttr,
     element_type,
     float_bits,
+    never_wraps,
 )
 
 
@@ -133,7 +134,7 @@ class _Printer:
         if name in _CONVERSIONS:
             text = f"{name} {self.list(operands)} : {print_type(operands[0].type)} to {kind}"
         else:
-            flags = " overflow<nsw>" if "overflowFlags" in operation.properties else ""
+            flags = " overflow<nsw>" if never_wraps(operation) else ""
             text = f"{name} {self.list(operands)}{flags} : {kind}"
         self.line(f"{self.define(operation.results[0])} = {text}")
 

@@ -1,6 +1,6 @@
 """Writes docs/performance.md from benchmarks/results: every row measured, unflattering ones too.
 
-    python benchmarks/make_performance.py [--check]
+python benchmarks/make_performance.py [--check]
 """
 
 from __future__ import annotations
@@ -62,6 +62,32 @@ def gpu_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def launch_section(made: dict[str, Any]) -> str:
+    """The table of host time per call."""
+    rows = made["rows"]
+    out = [
+        "## Host time of a call",
+        "",
+        f"{made['gpu']}, {made['date']}, Python {made['python']}; microseconds a call, medians, arrays",
+        "ready. What a call checks every time (types, shapes, devices, overlap) is in loopfuse's figure.",
+        "",
+    ]
+    for kind in ("gpu", "cpu"):
+        names = list(
+            dict.fromkeys(k for row in rows[kind] for k in row if k not in ("arrays", "elements"))
+        )
+        heads = [
+            f"{row['arrays']} arrays" + (f" of {row['elements']}" if kind == "cpu" else "")
+            for row in rows[kind]
+        ]
+        out += [f"| {kind.upper()} | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+        for name in names:
+            cells = [f"{row[name]:.1f}" if row.get(name) is not None else "" for row in rows[kind]]
+            out.append(f"| {name} | " + " | ".join(cells) + " |")
+        out.append("")
+    return "\n".join(out).rstrip()
+
+
 def compile_section(made: dict[str, Any]) -> str:
     """The table of compile times."""
     lines = [
@@ -88,7 +114,11 @@ def compile_section(made: dict[str, Any]) -> str:
 def make_page() -> str:
     """The page's text, from whatever results there are."""
     parts = [HEAD]
-    for name, section in (("gpu", gpu_section), ("compile_time", compile_section)):
+    for name, section in (
+        ("gpu", gpu_section),
+        ("launch", launch_section),
+        ("compile_time", compile_section),
+    ):
         path = RESULTS / f"{name}.json"
         if path.exists():
             parts.append(section(json.loads(path.read_text())) + "\n")

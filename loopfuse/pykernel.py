@@ -31,8 +31,8 @@ from loopfuse.pykernel_words import in_python
 from loopfuse.runtime import cache
 from loopfuse.watch import current_run, is_watched
 
-CHECKS = ("on", "sync", "off")
 EMPTY = inspect.Parameter.empty
+VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 @contextmanager
@@ -198,6 +198,10 @@ class PythonKernel:
 
     def _types(self, given: Mapping[str, Any]) -> dict[str, Type]:
         if self._annotated is None:
+            if VARIADIC & {p.kind for p in inspect.signature(self.function).parameters.values()}:
+                from loopfuse.frontend.pyfunc import read_function
+
+                read_function(self.function, ())  # says which, and where
             self._annotated = annotated_types(self.function)
         types: dict[str, Type] = {}
         for name in self._names:

@@ -37,7 +37,8 @@ def annotated_types(function: FunctionType) -> dict[str, Type]:
             continue
         if isinstance(annotation, str):
             try:
-                annotation = eval(annotation, around)  # as typing.get_type_hints does
+                while isinstance(annotation, str):  # as typing.get_type_hints does
+                    annotation = eval(annotation, around)
             except Exception as error:
                 raise UserError(
                     Diagnostic(

@@ -59,6 +59,14 @@ def _fix(text: str) -> str:
 def check_options(function: Any, fp: str, check: str, tune: bool) -> Callable[..., Any]:
     """The plain function below other decorators; UserError for options that are none."""
     plain = function
+    if isinstance(function, FunctionType) and function.__name__ == "<lambda>":
+        raise UserError(
+            Diagnostic(
+                "not-a-function-definition",
+                "a kernel is a function written with `def`, not a lambda",
+                fix="write `def name(x, y): ...` over loops",
+            )
+        )
     while not isinstance(plain, FunctionType):
         inner = getattr(plain, "py_func", None) or getattr(plain, "__wrapped__", None)
         if inner is None or inner is plain:

@@ -51,6 +51,7 @@ def read_function(function: Callable[..., Any], arguments: tuple[Argument, ...])
     python = read_source(function)
     pyfunc_refuse.parameters(python)
     body = list(python.tree.body)
+    pyfunc_refuse.foreign_parts(python, body)
     results, is_tuple = _read_return(python, body)
     if body and isinstance(body[-1], ast.Return):
         body.pop()

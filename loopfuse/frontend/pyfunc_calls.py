@@ -260,7 +260,7 @@ def _refuse_method(reader: Reader, node: ast.Call) -> Typed:
         "array-method",
         f"`{reader.python.text(node.func)}` works on a whole array",
         node,
-        f"write {fix}" if fix.startswith(("a ", "the ")) else f"write {fix}",
+        f"write {fix}",
     )
 
 
@@ -288,8 +288,6 @@ def _refuse_function(reader: Reader, node: ast.Call, function: Any) -> Typed:
             "loop-over-elements", f"`{text}` is not a number", node, f"write {fix}"
         )
     name = getattr(function, "__name__", "")
-    if name in pyfunc_refuse.WHOLE_ARRAY and not isinstance(function, FunctionType):
-        pass
     if name in pyfunc_refuse.WHOLE_ARRAY:
         python.refuse(
             "whole-array-function",

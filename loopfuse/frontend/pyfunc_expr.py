@@ -216,7 +216,9 @@ def read_attribute(reader: Reader, node: ast.Attribute) -> Typed:
                 "shape-alone",
                 f"`{python.text(node)}` is a tuple",
                 node,
-                f"take a part, `{python.text(node)}[0]`, or name the parts: "
+                f"take a part: `{python.text(node)}[0]`"
+                if len(array.extents) == 1
+                else f"take a part, `{python.text(node)}[0]`, or name the parts: "
                 f"`{', '.join('HWDC'[k % 4] for k in range(len(array.extents)))} = {python.text(node)}`",
             )
         python.refuse(

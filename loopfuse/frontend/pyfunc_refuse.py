@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
+from loopfuse.base.diagnostics import UserError
 from loopfuse.frontend.pyfunc_source import PythonSource
 
 STATEMENTS: dict[type[ast.stmt], tuple[str, str, str]] = {
@@ -137,6 +138,37 @@ WHOLE_ARRAY = {
     "cumsum": "`s += x[i]`, then `y[i] = s` in a `for`",
 }
 """Functions of whole arrays, and the loop that does the same."""
+
+
+# What is refused wherever it stands, before names are looked at.
+EVERYWHERE = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr,
+    ast.Yield, ast.YieldFrom, ast.Await, ast.JoinedStr,
+)  # fmt: skip
+
+
+def foreign_parts(python: PythonSource, body: list[ast.stmt]) -> None:
+    """Refuse every statement and expression whose kind alone has no place in a kernel."""
+    errors: list[UserError] = []
+
+    def visit(node: ast.AST) -> None:
+        try:
+            if isinstance(node, ast.stmt) and (
+                type(node) in STATEMENTS or type(node).__name__ == "TryStar"
+            ):
+                statement(python, node)
+            if isinstance(node, EVERYWHERE):
+                expression(python, node)
+        except UserError as error:
+            errors.append(error)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for stmt in body:
+        visit(stmt)
+    if errors:
+        raise UserError(*(one for error in errors for one in error.diagnostics))
 
 
 def statement(python: PythonSource, stmt: ast.stmt) -> NoReturn:

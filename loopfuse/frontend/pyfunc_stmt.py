@@ -18,6 +18,9 @@ from loopfuse.frontend.pyfunc_subscripts import element, parts_of
 from loopfuse.frontend.pyfunc_types import Kind, either
 from loopfuse.lang import syntax
 
+CONSEQUENCES = ("maybe-unassigned", "write-outside", "number-subscript", "undefined-name")
+"""What may be wrong only because an earlier statement was."""
+
 UPDATES = ("+", "-", "*", "/", "&", "|", "^")
 """Operators that the language has with `=`; the others are written out."""
 
@@ -31,7 +34,8 @@ def read_block(reader: Reader, body: list[ast.stmt]) -> tuple[syntax.Stmt, ...]:
             out += _declarations(reader, stmt)
             out += read_statement(reader, stmt)
         except UserError as error:
-            errors.append(error)
+            if not errors or error.diagnostics[0].code not in CONSEQUENCES:
+                errors.append(error)
     if errors:
         raise UserError(*(one for error in errors for one in error.diagnostics))
     return tuple(fold_reductions(reader, out))
@@ -451,7 +455,7 @@ def _read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
             "write `for i in range(n):`, one loop for each",
         )
     name = stmt.target.id
-    _check_iterator(reader, stmt.target)
+    _check_iterator(reader, stmt, stmt.target)
     function: Any = MISSING
     if isinstance(source, ast.Call):
         function = pyfunc_expr.resolve(reader, source.func)
@@ -487,8 +491,14 @@ def _read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
     return syntax.Range(name, lower, upper, step, span=place), parallel
 
 
-def _check_iterator(reader: Reader, target: ast.Name) -> None:
+def _check_iterator(reader: Reader, stmt: ast.For, target: ast.Name) -> None:
     name = target.id
+    inside = {id(part) for part in ast.walk(stmt)}
+    outside = {
+        web.name
+        for web in reader.webs.all
+        if not all(id(definition) in inside for definition in web.definitions)
+    }
     taken = (
         "already counts an outer loop"
         if name in reader.iterators
@@ -497,7 +507,7 @@ def _check_iterator(reader: Reader, target: ast.Name) -> None:
         else "is a parameter"
         if name in reader.scalars
         else "is a local or a size"
-        if name in reader.values or name in reader.webs_names()
+        if name in reader.values or name in outside
         else ""
     )
     if taken:

@@ -33,9 +33,11 @@ def read_subscript(reader: Reader, node: ast.Subscript) -> Typed:
     """An element of an array, an extent from a shape, or an element of a table."""
     base, parts = parts_of(node)
     python = reader.python
-    if isinstance(base, ast.Attribute) and base.attr == "shape" and isinstance(base.value, ast.Name):
-        if base.value.id in reader.arrays:
-            return shape_part(reader, node, reader.arrays[base.value.id], parts)
+    match base:
+        case ast.Attribute(attr="shape", value=ast.Name(id=name)) if name in reader.arrays:
+            return shape_part(reader, node, reader.arrays[name], parts)
+        case _:
+            pass
     if isinstance(base, ast.Name) and base.id in reader.arrays:
         array = reader.arrays[base.id]
         return element(reader, node, array, parts, reading=True), Kind(array.dtype)
@@ -72,7 +74,7 @@ def shape_part(reader: Reader, node: ast.expr, array: Array, parts: list[ast.exp
             "shape-index",
             f"`{reader.python.text(node)}` is no extent of `{array.name}`, which has {rank}",
             node,
-            f"use a number from 0 to {rank - 1}",
+            f"use a number from 0 to {rank - 1}" if rank > 1 else "use `0`",
         )
     extent = array.extents[position]
     kind = literal(extent.value) if isinstance(extent, syntax.Number) else WEAK_INT

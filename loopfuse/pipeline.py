@@ -31,6 +31,7 @@ from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserErr
 from loopfuse.base.options import Options, Target
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.assemble import assemble
+from loopfuse.codegen.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.mathfns import ULP_BOUNDS
 from loopfuse.frontend.lf import parse
@@ -291,8 +292,10 @@ def compile_kernel(
     run = run or Run()
     planned = plan_kernel(program, name, options, run)
     kernel, tree, target = planned.kernel, planned.tree, options.target
+    spans = {one.id: one.span for one in planned.program.statements} if target.is_gpu else {}
+    places = locations(program.source.name, spans)
     module = run.stage(
-        "lower", lambda: emit_module(tree, kernel, target, options.index_bits), print_module
+        "lower", lambda: emit_module(tree, kernel, target, options.index_bits, places), print_module
     )
     llvm = run.stage("llvm", lambda: emit_llvm(module, target))
     conditions = tuple(

@@ -42,7 +42,7 @@ def assemble(ptx: str, target: Target) -> tuple[bytes, dict[str, int], dict[str,
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
-        command = [ptxas, "-v", f"-arch={target.name}", "-O3", str(source), "-o", str(cubin)]
+        command = [ptxas, "-v", f"-arch={target.name}", "-O3", "-lineinfo", str(source), "-o", str(cubin)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             words = (done.stderr or done.stdout).replace(folder, "").strip()

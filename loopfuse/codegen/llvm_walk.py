@@ -11,7 +11,7 @@ The text is written directly: it is what llvmlite parses anyway, and a function 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from loopfuse.codegen.debug_info import DebugInfo, place_of
 from loopfuse.codegen.mlir_build import (
     FLOAT_PREDICATES,
     INTEGER_PREDICATES,
@@ -55,6 +56,7 @@ def emit_llvm(module: ModuleOp, triple: str = "", layout: str = "") -> str:
     head += walk.lines
     head.append("attributes #0 = { nounwind }")
     head.append("attributes #1 = { alwaysinline nounwind }")
+    head += walk.debug.text()
     return "\n".join(head) + "\n"
 
 
@@ -127,6 +129,8 @@ class _Walk:
         self.kinds: dict[Attribute, str] = {}
         self.count = 0
         self.label = ""
+        self.debug = DebugInfo()
+        self.place = ""
 
     # ---------------------------------------------------------------------------- helpers
 
@@ -204,13 +208,34 @@ class _Walk:
             private = "sym_visibility" in operation.properties
             head = f"define {'internal ' if private else ''}{result} @{name}"
             tail = " #1" if private else " #0"
+        first = next((at for each in block.ops if (at := place_of(each)) is not None), None)
+        if first is not None:
+            tail += f" !dbg !{self.debug.start(name, first)}"
+            self.place = f", !dbg !{self.debug.at(first)}"
         self.lines.append(f"{head}({', '.join(arguments)}){tail} {{")
         self.start("entry")
         self.block(block)
         self.lines.append("}")
+        self.place = ""
 
     def block(self, block: Block) -> None:
+        if not self.place:
+            self.operations(block.ops)
+            return
+        # An operation without a place of its own (a store, a branch) stands where the last did.
         for operation in block.ops:
+            location = place_of(operation)
+            if location is not None:
+                self.place = f", !dbg !{self.debug.at(location)}"
+            place, start = self.place, len(self.lines)
+            self.operations((operation,))
+            for number in range(start, len(self.lines)):
+                line = self.lines[number]
+                if line.startswith("  ") and ", !dbg !" not in line:
+                    self.lines[number] = line + place
+
+    def operations(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
             name = operation.name
             simple = _SIMPLE.get(name)
             if simple is not None:

@@ -6,16 +6,16 @@ buffer. Expressions are in `mlir_expr`, tree nodes in `mlir_nodes`, collectives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, LocationAttr
 from xdsl.ir import SSAValue
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.abi import broken, buffer_size, not_lowered
+from loopfuse.codegen.abi import broken, buffer_size, not_lowered, walk_nodes
 from loopfuse.codegen.mlir_build import I8, I32, I64, INDEX, STORAGE, Builder
 from loopfuse.codegen.mlir_index import (
     UNBOUNDED,
@@ -32,7 +32,17 @@ from loopfuse.codegen.mlir_index import (
 )
 from loopfuse.codegen.mlir_integer import divide
 from loopfuse.lang import nodes
-from loopfuse.plan.looptree import Buffer, Global, Lanes, LineBuffer, Register, Shared, Window
+from loopfuse.plan.looptree import (
+    Buffer,
+    Compute,
+    Global,
+    Lanes,
+    LineBuffer,
+    Register,
+    Shared,
+    TreeNode,
+    Window,
+)
 
 
 @dataclass(slots=True)
@@ -69,12 +79,23 @@ class Emitter:
         self.threads = 1
         self.thread: SSAValue | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()
+        self.subscripts = 0
+        self.error: SSAValue | None = None  # where the first bad subscript is noted
+        self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0
         self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
         self.request_shared: Callable[[DType, int], SSAValue] = self._no_shared
+        self.places: Mapping[str, LocationAttr] = {}
         self.emit_opaque: Callable[[nodes.Expr], SSAValue] = lambda _: self._no_shared(_, 0)
 
     def _no_shared(self, dtype: object, size: int) -> SSAValue:
         raise broken("shared memory on the CPU")
+
+    def locate(self, body: tuple[TreeNode, ...]) -> None:
+        """What follows stands at the first statement in `body`, if its place is known."""
+        for node in walk_nodes(body):
+            if isinstance(node, Compute) and node.statement in self.places:
+                self.builder.location = self.places[node.statement]
+                return
 
     # ----------------------------------------------------------------------------- scopes
 

@@ -6,7 +6,7 @@ takes `begin` and `end` besides and runs those iterations of the linearised THRE
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import (
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    LocationAttr,
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
@@ -28,6 +29,8 @@ from loopfuse.codegen.abi import (
     Chain,
     accessed_buffers,
     block_threads,
+    check_key,
+    check_table,
     constant_extent,
     entry_name,
     host_variables,
@@ -59,9 +62,13 @@ from loopfuse.plan.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shar
 
 
 def emit_module(
-    tree: LoopTree, kernel: nodes.Kernel, target: Target, index_bits: int = 64
+    tree: LoopTree,
+    kernel: nodes.Kernel,
+    target: Target,
+    index_bits: int = 64,
+    places: Mapping[str, LocationAttr] | None = None,
 ) -> ModuleOp:
-    """The MLIR module of `tree`, in upstream dialects.
+    """The MLIR module of `tree`, in upstream dialects. `places`: where statements stand.
 
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
     after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
@@ -71,7 +78,9 @@ def emit_module(
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
     for launch in tree.launches:
-        entries += _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions).emit()
+        entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
+        entry.places = places or {}
+        entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
     operations += entries
@@ -106,6 +115,7 @@ class _Entry:
         self.chain = split_chain(launch)
         self.globals: dict[tuple[DType, int, int], Operation] = {}
         self.distinct = 0
+        self.places: Mapping[str, LocationAttr] = {}
 
     def emit(self) -> list[Operation]:
         """The function, after the shared memory it uses."""
@@ -114,8 +124,11 @@ class _Entry:
         counts, written = accessed_buffers(self.launch.body)
         space = GLOBAL if self.is_gpu else None
         kinds: list[Attribute] = [memref_type(_storage(b.dtype), space=space) for b in buffers]
-        values = [each for each in arguments if each["kind"] != "pointer"]
+        values = [each for each in arguments if each["kind"] in ("value", "aligned")]
         kinds += [_storage(DType(each["dtype"])) for each in values]
+        has_checks = any(each["kind"] == "error" for each in arguments)
+        if has_checks:
+            kinds.append(memref_type(I64, space=space))
         if not self.is_gpu:
             kinds += [I64, I64]
         block = Block(arg_types=kinds)
@@ -123,11 +136,17 @@ class _Entry:
         narrowest = min((b.dtype.bytes for b in (*self.kernel.arrays, *self.tree.buffers)), default=1)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, narrowest)
         emitter.counts = counts
+        emitter.places = self.places
+        emitter.locate(self.launch.body)
         emitter.request_function = self.request_function
         emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
         emitter.emit_opaque = lambda expr: emit_value(emitter, expr)
         for buffer, argument in zip(buffers, block.args):
             emitter.bind_argument(buffer, argument)
+        if has_checks:
+            codes = {key: number for number, key in enumerate(check_table(self.tree), start=1)}
+            emitter.error = block.args[len(buffers) + len(values)]
+            emitter.check_code = lambda *access: codes[check_key(*access)]
         sizes = set(self.kernel.sizes)
         originals = {python_name(var): var for var in host_variables(self.tree, self.launch)}
         for value, argument in zip(values, block.args[len(buffers) :]):

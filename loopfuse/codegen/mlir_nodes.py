@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import assert_never
 
+from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.mlir_build import INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
@@ -50,6 +51,7 @@ def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
 
 def emit_node(emitter: Emitter, node: TreeNode) -> None:
     """One node."""
+    emitter.locate((node,))
     match node:
         case Loop(mapping=Mapping.SERIAL):
             emit_serial(emitter, node)
@@ -86,7 +88,7 @@ def emit_compute(
     emitter: Emitter, target: nodes.Load, value: nodes.Expr, predicate: nodes.Expr | None
 ) -> None:
     """`target = value`, where `predicate` holds if there is one."""
-    if predicate is None:
+    if predicate is None or predicate == nodes.Const(True, DType.BOOL):
         store(emitter, target, emit_value(emitter, value))
         return
     if varies(emitter, predicate):

@@ -321,7 +321,7 @@ class _Checker:
         wanted = [read for read in self.accesses.reads[buffer] if read.statement is not None]
         if not wanted:
             return
-        if self.reassociate and buffer in self.partial:
+        if buffer in self.partial:
             # No read finds the value of one instance there: look only at what went into it.
             for read in [each for each in wanted if self._is_reduced(each)]:
                 reductions.setdefault(read.array, []).append(read)
@@ -335,13 +335,21 @@ class _Checker:
                 missing = value.subtract(union(found[read.name], value))
                 if missing.is_empty():
                     continue
-                if self.reassociate and self._is_reduced(read):
+                if self._is_reduced(read):
                     reductions.setdefault(read.array, []).append(read)  # perhaps another order
                     break
                 self._fail(f"{read.what} does not find", missing)
 
     def _is_reduced(self, read: Read) -> bool:
-        return bool(reductions_into(self.program.statements, read.array))
+        """Is it a reduction's value, whose updates may run in another order? They always may
+        where that changes no bit: integers, and the least, the greatest and bits."""
+        updates = reductions_into(self.program.statements, read.array)
+        return bool(updates) and all(
+            self.reassociate
+            or not each.target.dtype.is_float
+            or each.reduction in ("min", "max", "any", "all", "and", "or")
+            for each in updates
+        )
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds and Combines use, and those that their results are copied to."""

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, Source, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.base.options import Options, Target, fuel_from_environment, parse_target
+from loopfuse.base.options import Options, Target, fuel_from_environment, parse_check, parse_target
 from loopfuse.runtime import arrays, cache
 from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_paths import CallPaths, Loaded
+from loopfuse.runtime.checks import at_source
 from loopfuse.runtime.fast import MISS
 from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.steps import buffer_bytes
@@ -52,6 +53,7 @@ class Kernel:
         reassociate: bool = True,
         target: str | None = None,
         fuel: int | None = None,
+        check: str = "lazy",
     ) -> None:
         self.source = source
         self.signature: Signature = read_signature(description)
@@ -60,6 +62,7 @@ class Kernel:
         )
         self._fp = fp
         self._reassociate = reassociate
+        self._check = parse_check(check)
         self._target = parse_target(target) if target else None
         self._fuel = fuel if fuel is not None else fuel_from_environment()
         self._lock = threading.RLock()
@@ -91,6 +94,7 @@ class Kernel:
         reassociate: bool | None = None,
         target: str | None = None,
         fuel: int | None = None,
+        check: str | None = None,
     ) -> Kernel:
         """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
         fp = fp or self._fp
@@ -104,6 +108,7 @@ class Kernel:
             reassociate=self._reassociate if reassociate is None else reassociate,
             target=target or (self._target.name if self._target else None),
             fuel=self._fuel if fuel is None else fuel,
+            check=check or self._check,
         )
 
     # ---- compiling
@@ -127,6 +132,7 @@ class Kernel:
             sizes=tuple(sorted((sizes or {}).items())),
             index_bits=index_bits,
             fuel=self._fuel,
+            check=self._check,
         )
 
     def _compile(
@@ -227,7 +233,10 @@ class Kernel:
             loaded = self._ready(target, matched, 64, constants)
         arrays.check_preconditions(loaded.manifest, matched.values, self.source)
         binding = arrays.allocate_outputs(matched)
-        loaded.run(binding)
+        try:
+            loaded.run(binding)
+        except UserError as error:  # an offender, which knows its place but not the text
+            raise at_source(error, self.source) from None
         return binding.result, loaded
 
     def _target_for(self, matched: Match) -> Target:
@@ -422,11 +431,12 @@ def load(
     fp: str = "fast",
     reassociate: bool = True,
     target: str | None = None,
+    check: str = "lazy",
 ) -> Any:
     """The kernel in the file at `path`; a file of several gives an object with one attribute
     each, which is also a mapping. UserError for whatever is wrong with the file."""
     source = read_source(path)
-    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target))
+    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target, check=check))
 
 
 def loads(
@@ -436,10 +446,11 @@ def loads(
     fp: str = "fast",
     reassociate: bool = True,
     target: str | None = None,
+    check: str = "lazy",
 ) -> Any:
     """As `load`, from a string; `name` is what messages call it."""
     source = Source(name, text)
-    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target))
+    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target, check=check))
 
 
 def synchronize() -> None:

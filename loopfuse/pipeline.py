@@ -52,6 +52,7 @@ from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
+from loopfuse.plan.tree_walk import trust_subscripts
 from loopfuse.plan.verify import Verdict, verify
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
@@ -292,6 +293,8 @@ def compile_kernel(
     run = run or Run()
     planned = plan_kernel(program, name, options, run)
     kernel, tree, target = planned.kernel, planned.tree, options.target
+    if options.check == "off":
+        tree = trust_subscripts(tree)
     spans = {one.id: one.span for one in planned.program.statements} if target.is_gpu else {}
     places = locations(program.source.name, spans)
     module = run.stage(
@@ -305,7 +308,10 @@ def compile_kernel(
     artifact = Artifact(
         kernel=name,
         target=target.name,
-        manifest=build_manifest(tree, kernel, target, options.index_bits, conditions),
+        manifest={
+            **build_manifest(tree, kernel, target, options.index_bits, conditions),
+            "check": options.check,
+        },
         report=planned.report.to_dict() if "report" in emit else {},
         mlir=print_module(module) if "mlir" in emit else "",
         llvm=llvm if "llvm" in emit else "",

@@ -10,6 +10,7 @@ parameters and enclosing host loop variables, with `//`, `%`, `min` and `max` on
      "sizes": [str],
      "preconditions": [{"text": expr, "message": str, "line": int, "column": int}],
      "buffers": [{"name", "dtype", "extents": [expr], "zeroed": bool}],      # workspaces
+     "checks": [check], "check": "lazy" | "sync" | "off",
      "steps": [step]}
     step = {"loop": {"var", "lower", "upper", "step", "body": [step]}}
          | {"launch": {"name": entry point, "arguments": [argument],
@@ -18,10 +19,18 @@ parameters and enclosing host loop variables, with `//`, `%`, `min` and `max` on
     argument = {"kind": "pointer", "name": parameter or workspace}
              | {"kind": "value", "name": size, scalar parameter or loop variable, "dtype"}
              | {"kind": "aligned", "dtype": "bool"}
+             | {"kind": "error"}
+    check = {"array", "dimension", "extent": expr, "writes": bool,
+             "line", "column", "end_line", "end_column"}
 
 GPU entry points take the arguments in order (a bool or narrow integer as its own width). A grid
 of 0 is not launched. CPU entry points take `(arguments..., i64 begin, i64 end)` and run the
 iterations begin..end of the linearised THREAD loops.
+
+An `error` argument points to an 8-byte word, 0 before the call, in memory that the device can
+write. Subscripts that depend on data are checked: one outside its array reads 0 or writes nothing,
+and if the word is 0, sets it to `index * 65536 + number`, where `checks[number - 1]` says whose
+subscript it is (index saturated to 48 bits). `check` says when the runtime is to look at it.
 """
 
 from __future__ import annotations

@@ -50,6 +50,19 @@ def parse_target(text: str) -> Target:
     )
 
 
+def parse_check(text: str) -> str:
+    """`lazy`, `sync` or `off`; UserError[bad-check] otherwise."""
+    if text in ("lazy", "sync", "off"):
+        return text
+    raise UserError(
+        Diagnostic(
+            "bad-check",
+            f"`{text}` is no way to check subscripts",
+            fix='use "lazy" (the GPU tells at the next call), "sync" (at once) or "off" (trust them)',
+        )
+    )
+
+
 def fuel_from_environment() -> int | None:
     """`LOOPFUSE_FUEL`: how many fusions may be made (None: no limit)."""
     text = os.environ.get("LOOPFUSE_FUEL", "")
@@ -75,7 +88,8 @@ class Options:
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
     number of fusions (0: none). `strided` names the array parameters that are views: their
-    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ...
+    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ... `check`:
+    when a data-dependent subscript outside its array is raised: `sync` at once, `lazy` on the GPU by the next call, `off` never (nothing is tested).
     """
 
     target: Target = CPU

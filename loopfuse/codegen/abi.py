@@ -15,6 +15,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.lang import nodes
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -291,7 +292,52 @@ def launch_arguments(
     ]
     if ALIGNED.name in names:
         out.append({"kind": "aligned", "dtype": "bool"})
+    if any(True for _ in checked_accesses(launch)):
+        out.append({"kind": "error"})
     return tuple(out)
+
+
+def checked_accesses(launch: Launch) -> Iterator[tuple[nodes.Load, int, bool]]:
+    """(access, dimension of the buffer, is it a write) for each subscript that is checked."""
+    for node in walk_nodes(launch.body):
+        target = node.target if isinstance(node, Compute | Copy | Fold) else None
+        for expression in node_expressions(node):
+            for each in walk_expr(expression):
+                if isinstance(each, nodes.Load):
+                    for position, subscript in enumerate(each.index):
+                        if is_checked(subscript):
+                            yield each, position, each is target
+
+
+def check_key(load: nodes.Load, position: int, writes: bool) -> tuple[str, int, int, int, bool]:
+    """What tells the checks of a kernel apart."""
+    span = load.index[position].span
+    return load.array, position, span.line, span.column, writes
+
+
+def check_table(tree: LoopTree) -> dict[tuple[str, int, int, int, bool], dict[str, Any]]:
+    """The run-time checks of a kernel, numbered from 1 in order, as the manifest has them."""
+    found: dict[tuple[str, int, int, int, bool], dict[str, Any]] = {}
+    for launch in tree.launches:
+        for load, position, writes in checked_accesses(launch):
+            buffer = tree.buffer(load.array)
+            call = load.index[position]
+            assert isinstance(call, nodes.Call)
+            span = call.span
+            found.setdefault(
+                check_key(load, position, writes),
+                {
+                    "array": buffer.array,
+                    "dimension": position,
+                    "extent": to_python(call.arguments[1]),
+                    "writes": writes,
+                    "line": span.line,
+                    "column": span.column,
+                    "end_line": span.end_line,
+                    "end_column": span.end_column,
+                },
+            )
+    return found
 
 
 def host_variables(tree: LoopTree, launch: Launch) -> tuple[str, ...]:
@@ -381,6 +427,7 @@ def build_manifest(
         "parameters": parameters,
         "sizes": list(kernel.sizes),
         "preconditions": list(preconditions),
+        "checks": list(check_table(tree).values()),
         "buffers": [
             {
                 "name": buffer.name,

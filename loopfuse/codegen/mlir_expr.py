@@ -9,6 +9,7 @@ lane. Nothing here carries a fast-math flag.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
@@ -21,17 +22,19 @@ from loopfuse.codegen.mlir_build import (
     I1,
     I8,
     I64,
+    INDEX,
     VALUE,
     element_type,
     lanes_of,
     like,
     vector_type,
 )
-from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_emit import Emitter, Storage
+from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_index import Linear, is_index, linear, mentions
 from loopfuse.codegen.mlir_integer import divide, shift
 from loopfuse.lang import nodes
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.plan.looptree import Lanes, Window
 
@@ -347,6 +350,8 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
 
 
 def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+    if any(is_checked(each) for each in expr.index):
+        return _checked_load(emitter, expr)
     home = emitter.storage[expr.array].buffer.home
     if isinstance(home, Lanes) or (isinstance(home, Window) and home.columns):
         return load_lanes(emitter, expr)
@@ -358,6 +363,69 @@ def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
                 return scope[key]
     value = emitter.loaded[-1][key] = _load_place(emitter, expr, storage, place)
     return value
+
+
+def _checked_load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+    """before: x[inside(e, n)]        after: x[e] if 0 <= e < n else (note the offender, 0)"""
+    if varies(emitter, expr):
+        return per_lane(emitter, lambda: _load(emitter, expr))
+    fits, plain, note = checked_access(emitter, expr, writes=False)
+
+    def good() -> SSAValue:
+        with emitter.scope():
+            return _load(emitter, plain)
+
+    def bad() -> SSAValue:
+        with emitter.scope():
+            note()
+            zero = 0.0 if expr.dtype.is_float else 0
+            return emitter.builder.constant(zero, _value_type(expr.dtype))
+
+    result = emitter.builder.branch(fits, good, bad, _value_type(expr.dtype))
+    assert result is not None
+    return result
+
+
+def checked_access(
+    emitter: Emitter, load: nodes.Load, writes: bool
+) -> tuple[SSAValue, nodes.Load, Callable[[], None]]:
+    """Whether the checked subscripts are inside; the access without the checks, for where they
+    are; and what notes the offender, for where they are not."""
+    builder = emitter.builder
+    index: list[nodes.Expr] = []
+    tests: list[tuple[SSAValue, SSAValue, int]] = []
+    for position, each in enumerate(load.index):
+        if not is_checked(each):
+            index.append(each)
+            continue
+        subscript, extent = (emit_value(emitter, part) for part in each.arguments)
+        emitter.subscripts += 1
+        name = f"subscript {emitter.subscripts}"
+        emitter.variables[name] = subscript
+        index.append(nodes.Iter(name))
+        # A negative subscript is a large unsigned number.
+        inside = builder.compare("ult", subscript, extent)
+        code = emitter.check_code(load, position, writes)
+        tests.append((inside, subscript, code))
+    fits = tests[0][0]
+    for inside, _, _ in tests[1:]:
+        fits = builder.binary("andi", fits, inside)
+
+    def note() -> None:
+        assert emitter.error is not None
+        word: SSAValue | None = None
+        for inside, subscript, code in reversed(tests):
+            low = builder.binary("maxsi", subscript, builder.constant(-(1 << 47), I64))
+            value = builder.binary("minsi", low, builder.constant((1 << 47) - 1, I64))
+            moved = builder.binary("muli", value, builder.constant(1 << 16, I64))
+            mine = builder.binary("ori", moved, builder.constant(code, I64))
+            word = mine if word is None else builder.select(inside, word, mine)
+        assert word is not None
+        error, noted, place = emitter.error, word, builder.constant(0, INDEX)
+        empty = builder.compare("eq", builder.load(error, place), builder.constant(0, I64))
+        builder.branch(empty, lambda: builder.store(noted, error, place))
+
+    return fits, replace(load, index=tuple(index)), note
 
 
 def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> SSAValue:
@@ -377,8 +445,19 @@ def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Lin
 
 
 def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
-    """`target = value`."""
+    """`target = value`; nothing where a checked subscript is outside."""
     builder, vector = emitter.builder, emitter.vector
+    if any(is_checked(each) for each in target.index):
+        if vector:
+            raise not_lowered("a write at a place that depends on data, in SIMD lanes")
+        fits, plain, note = checked_access(emitter, target, writes=True)
+
+        def write() -> None:
+            with emitter.scope():
+                store(emitter, plain, value)
+
+        builder.branch(fits, write, note)
+        return
     storage, place = emitter.place(target.array, target.index)
     emitter.forget_loads()
     if storage.buffer.dtype is DType.BOOL:

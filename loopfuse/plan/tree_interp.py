@@ -18,8 +18,9 @@ import numpy as np
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
-from loopfuse.lang.affine import evaluate_index
-from loopfuse.lang.nodes import Expr, Load, Symbol
+from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.interp import Offence
+from loopfuse.lang.nodes import Const, Expr, Load, Symbol
 from loopfuse.lang.walk import loads
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import (
@@ -65,13 +66,15 @@ def run_tree(
     *,
     order: str = "forward",
     aligned: bool = True,
+    offences: list[Offence] | None = None,
 ) -> None:
     """Run `tree`; results are written into the arrays of `arguments`.
 
     `arguments` holds arrays and scalar parameters by name, `sizes` the sizes (and, if convenient,
     integer parameters); `math` replaces math functions (see `lang.semantics`). `order` is that of
     parallel iterations: forward, reverse or shuffled. InternalError where a thread waits in vain
-    or an index leaves its buffer.
+    or an index leaves its buffer. A subscript that depends on data may leave it: each that does is
+    appended to `offences`.
     """
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):
@@ -82,6 +85,8 @@ def run_tree(
         }
         writer = _TreeWriter(tree, math or {})
         _run_host(tree.body, writer, storage, values, ordering(order))
+    if offences is not None:
+        offences += writer.offences
     for name in writer.written:
         buffer = tree.buffer(name)
         if buffer.argument:
@@ -140,6 +145,25 @@ def _at(index: tuple[int, ...], extents: tuple[int, ...], name: str) -> int:
     return offset
 
 
+def _checked_at(index: tuple[int, ...], extents: tuple[int, ...], note: Any) -> int | None:
+    offset = 0
+    for dimension, (i, n) in enumerate(zip(index, extents, strict=True)):
+        if not 0 <= i < n:
+            note(dimension, i)
+            return None
+        offset = offset * n + i
+    return offset
+
+
+def _read(cells: list[Any], offset: int | None, zero: Any) -> Any:
+    return zero if offset is None else cells[offset]
+
+
+def _write(cells: list[Any], offset: int | None, value: Any) -> None:
+    if offset is not None:
+        cells[offset] = value
+
+
 class _TreeWriter:
     """Writes launches as Python functions; one for a run, launches in a host loop kept."""
 
@@ -148,6 +172,7 @@ class _TreeWriter:
         self.buffers = {buffer.name: buffer for buffer in tree.buffers}
         self.math_functions = math_functions
         self.written: set[str] = set()
+        self.offences: list[Offence] = []
         self._launches: dict[str, Any] = {}
 
     def launch(self, launch: Launch) -> Any:
@@ -162,6 +187,7 @@ class _LaunchWriter:
         self.tree = tree_writer.tree
         self.buffers = tree_writer.buffers
         self.written = tree_writer.written
+        self.offences = tree_writer.offences
         self.launch = launch
         self.chain, self.body = split_chain(launch)
         self.writer = SourceWriter(tree_writer.math_functions, self.read)
@@ -223,7 +249,28 @@ class _LaunchWriter:
 
     def read(self, load: Load) -> str:
         """Source of a Load's value."""
-        return f"{self.name(self.buffers[load.array])}[{self.offset(load)}]"
+        cells = self.name(self.buffers[load.array])
+        if any(is_checked(part) for part in load.index):
+            zero = self.writer.bind(
+                ("zero", load.dtype), lambda: semantics.scalar_type(load.dtype)(0)
+            )
+            return f"read({cells}, {self.checked_offset(load, writes=False)}, {zero})"
+        return f"{cells}[{self.offset(load)}]"
+
+    def checked_offset(self, load: Load, writes: bool) -> str:
+        """As `offset`, of a place that depends on data: None where it is outside."""
+        index = "".join(f"{self.writer.index(part)}, " for part in load.index)
+        extents = f"e{self.name(self.buffers[load.array])}"
+        spans = tuple(part.span for part in load.index)  # of two equal loads, each has its own
+        note = self.writer.bind(
+            ("note", load, spans, writes), lambda: functools.partial(self.note, load, writes)
+        )
+        return f"checked_at(({index}), {extents}, {note})"
+
+    def note(self, load: Load, writes: bool, dimension: int, index: int) -> None:
+        """Keep an offender."""
+        span = load.index[dimension].span
+        self.offences.append(Offence(load.array, dimension, index, span, writes))
 
     # ---------------------------------------------------------------- code
 
@@ -260,7 +307,8 @@ class _LaunchWriter:
         self.emit(2, "pass")
         self.lines += ["    " + line for line in thread]
         self.emit(1, "return chain, thread")
-        namespace = {**self.writer.namespace, "at": _at, "Wait": Wait}
+        helpers = {"at": _at, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write}
+        namespace = {**self.writer.namespace, **helpers}
         exec(compile("\n".join(self.lines), f"<launch {self.launch.name}>", "exec"), namespace)
         prepare = namespace["prepare"]
         if not self.waits:
@@ -315,8 +363,14 @@ class _LaunchWriter:
                 if node.otherwise:
                     self.emit(depth, "else:")
                     self.emit_nodes(node.otherwise, depth + 1)
-            case Compute(value=value, predicate=None):
+            case Compute(value=value, predicate=None | Const(value=True)):
                 self.emit_store(node.target, write.value(value), (value,), depth)
+            case Compute(value=value, predicate=predicate) if any(
+                is_checked(part) for part in node.target.index
+            ):
+                assert predicate is not None
+                self.emit(depth, f"if {write.value(predicate)}:")
+                self.emit_store(node.target, write.value(value), (value,), depth + 1)
             case Compute(value=value, predicate=predicate):
                 assert predicate is not None
                 old = write.value(node.target)
@@ -351,8 +405,14 @@ class _LaunchWriter:
         self.emit(depth, f"{target}yield Wait({scope!r}, {next(self.nodes)}, {rest})")
 
     def emit_store(self, target: Load, value: str, exprs: tuple[Expr, ...], depth: int) -> None:
-        place = f"{self.name(self.buffers[target.array])}[{self.offset(target)}]"
         self.written.add(target.array)
+        cells = self.name(self.buffers[target.array])
+        if any(is_checked(part) for part in target.index):
+            self.emit(depth, f"value = {value}")
+            place = self.checked_offset(target, writes=True)
+            self.emit(depth, f"write({cells}, {place}, value)")
+            return
+        place = f"{cells}[{self.offset(target)}]"
         if not any(self.crosses_lanes(load) for expr in exprs for load in loads(expr)):
             self.emit(depth, f"{place} = {value}")
             return

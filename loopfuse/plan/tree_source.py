@@ -120,6 +120,8 @@ class SourceWriter:
                 return self._call(
                     ("cast", source, dtype), lambda: semantics.cast(source, dtype), operand
                 )
+            case Call(function="inside", arguments=(subscript, _)):
+                return self.index(subscript)  # tested where the access is
             case Call(function=function, arguments=arguments, dtype=dtype):
                 return self._call(
                     ("call", function, dtype),

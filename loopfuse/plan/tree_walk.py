@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Const, Expr, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.plan.looptree import (
@@ -139,3 +140,43 @@ def as_load(expr: Expr) -> Load:
     if not isinstance(expr, Load):
         raise TypeError(f"expected a Load, got {type(expr).__name__}")
     return expr
+
+
+def trust_subscripts(tree: LoopTree) -> LoopTree:
+    """`tree` without the checks of subscripts that depend on data (`check="off"`).
+
+    before: y[i] = x[inside(idx[i], N)]        after: y[i] = x[idx[i]]
+    """
+
+    def plain(expr: Expr) -> Expr:
+        return expr.arguments[0] if is_checked(expr) else expr
+
+    def load(target: Load) -> Load:
+        return as_load(map_expr(plain, target))
+
+    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        return tuple(node_of(node) for node in body)
+
+    def node_of(node: TreeNode) -> TreeNode:
+        match node:
+            case Compute(value=value, target=target, predicate=predicate):
+                when = None if predicate is None else map_expr(plain, predicate)
+                return replace(
+                    node, value=map_expr(plain, value), target=load(target), predicate=when
+                )
+            case Loop() | Ticket():
+                return replace(node, body=nodes(node.body))
+            case Guard():
+                return replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise))
+            case _:
+                return node
+
+    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        return tuple(
+            replace(node, body=host(node.body))
+            if isinstance(node, HostLoop)
+            else replace(node, body=nodes(node.body))
+            for node in body
+        )
+
+    return replace(tree, body=host(tree.body))

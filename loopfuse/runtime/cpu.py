@@ -22,6 +22,7 @@ import numpy as np
 from loopfuse.base.diagnostics import Diagnostic, InternalError, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arrays import Binding
+from loopfuse.runtime.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
 
 # Under these many bytes touched by a call, threads cost more than they give: a region costs
@@ -66,7 +67,7 @@ def _adapter_ir(launch: Mapping[str, Any]) -> str:
     for slot, argument in enumerate(launch["arguments"]):
         kind = argument["kind"]
         dtype = DType.BOOL if kind == "aligned" else DType(argument.get("dtype", "i64"))
-        llvm_type = "ptr" if kind == "pointer" else _LLVM_TYPES[dtype]
+        llvm_type = "ptr" if kind in ("pointer", "error") else _LLVM_TYPES[dtype]
         lines.append(f"  %p{slot} = getelementptr i8, ptr %block, i64 {8 * slot}")
         lines.append(f"  %v{slot} = load {llvm_type}, ptr %p{slot}, align 8")
         if dtype is DType.BOOL and kind != "pointer":
@@ -337,4 +338,7 @@ def run(loaded: LoadedObject, binding: Binding) -> None:
         chunks = _cut(grid, parts)
         _start_pool(threads).run(adapter, chunks, parts, block.address, threads)
 
+    word = ctypes.c_int64(0)
+    pointers[ERROR_WORD] = ctypes.addressof(word)
     run_steps(manifest, pointers, binding.values, binding.aligned, launch)
+    raise_offender(manifest, word.value, binding.values)

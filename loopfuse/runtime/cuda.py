@@ -6,6 +6,7 @@ module imports on any machine. Launches pass one prepacked argument block.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 from collections.abc import Generator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, UserError
 from loopfuse.runtime.arrays import Binding
+from loopfuse.runtime.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.steps import (
     ArgumentBlock,
     Memory,
@@ -179,6 +181,38 @@ def current_stream(library: str, index: int) -> int:
 # ------------------------------------------------------------------------------------ loading
 
 
+@dataclass(slots=True)
+class ErrorWord:
+    """Eight bytes of pinned memory that GPU `index` writes and the host reads."""
+
+    pointer: int
+    manifest: dict[str, Any]
+    value: ctypes.c_int64
+    sizes: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def look(self) -> None:
+        """Raise what earlier calls noted; UserError[subscript-out-of-range]."""
+        word = self.value.value
+        if word:
+            self.value.value = 0
+            raise_offender(self.manifest, word, self.sizes)
+
+
+_words: list[ErrorWord] = []
+
+
+def _make_word(manifest: dict[str, Any]) -> ErrorWord | None:
+    """The error word of a module with checks, in the current context."""
+    if not manifest.get("checks"):
+        return None
+    pointer = int(check_call(driver_api().cuMemHostAlloc(8, 1), "allocating an error word"))
+    value = ctypes.c_int64.from_address(pointer)
+    value.value = 0
+    word = ErrorWord(pointer, manifest, value)
+    _words.append(word)
+    return word
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedModule:
     """GPU code in memory, on one GPU: its manifest and the function of each entry, by name."""
@@ -186,6 +220,7 @@ class LoadedModule:
     manifest: dict[str, Any]
     functions: dict[str, Any]
     library: Any = field(repr=False)
+    word: ErrorWord | None = None  # where its checks note the first offender, if it has any
 
 
 _load_lock = threading.Lock()
@@ -229,7 +264,8 @@ def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedM
             # Loading may be lazy; asking for the function makes a bad module fail here, and the
             # first launch cost no more than the others.
             functions[name] = check_call(driver.cuKernelGetFunction(kernel), f"loading `{name}`")
-    return LoadedModule(manifest, functions, library)
+        word = _make_word(manifest)
+    return LoadedModule(manifest, functions, library, word)
 
 
 # ------------------------------------------------------------------------------------ running
@@ -300,10 +336,15 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
     index = binding.device.index
     manifest = loaded.manifest
     driver = driver_api()
+    if loaded.word is not None:
+        loaded.word.look()
     with on_gpu(index):
         stream = current_stream(binding.library, index)
         _wait_for_producers(binding, stream)
         pointers = {name: found.pointer for name, found in binding.views.items()}
+        if loaded.word is not None:
+            loaded.word.sizes = {n: v for n, v in binding.values.items() if isinstance(v, int)}
+            pointers[ERROR_WORD] = loaded.word.pointer
         spaces: list[Memory] = []
         try:
             for buffer in manifest["buffers"]:
@@ -330,6 +371,9 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
             for space in spaces:
                 if space.owner is None:
                     check_call(driver.cuMemFreeAsync(space.pointer, stream), "freeing a workspace")
+        if loaded.word is not None and manifest.get("check") == "sync":
+            check_call(driver.cuStreamSynchronize(stream), "waiting for the kernel")
+            loaded.word.look()
     _used.add(index)
 
 
@@ -341,3 +385,5 @@ def synchronize() -> None:
     for index in sorted(_used):
         with on_gpu(index):
             check_call(driver_api().cuCtxSynchronize(), f"waiting for GPU {index}")
+    for word in _words:
+        word.look()

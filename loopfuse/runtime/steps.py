@@ -16,6 +16,7 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
+from loopfuse.runtime.checks import ERROR_WORD
 from loopfuse.runtime.formulas import evaluate, names_in
 from loopfuse.runtime.views import numpy_dtype
 
@@ -73,6 +74,8 @@ class ArgumentBlock:
                         self._pack(slot, DType(argument["dtype"]), values[argument["name"]])
                 case "aligned":
                     self._pack(slot, DType.BOOL, aligned)
+                case "error":
+                    self.words[slot] = pointers[ERROR_WORD]
                 case kind:
                     raise InternalError(
                         Diagnostic("bad-manifest", f"`{kind}` is no kind of argument")

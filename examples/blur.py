@@ -7,7 +7,6 @@ import numpy as np
 import loopfuse
 from loopfuse import clamp, f32
 
-
 THIRD = 0.3333333333333333
 
 

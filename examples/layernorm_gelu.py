@@ -7,7 +7,6 @@ import numpy as np
 import loopfuse
 from loopfuse import f32
 
-
 ROOT_HALF = 0.7071067811865476
 
 

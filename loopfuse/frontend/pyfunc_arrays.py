@@ -62,7 +62,53 @@ def declare_arguments(
         )
         reader.shared.taken.add(argument.name)
         reader.visible[0].add(argument.name)
+    _share_sizes(reader, {a.name for a in arguments if a.rank is not None and a.extents is None})
     _name_sizes(reader)
+
+
+def _share_sizes(reader: Reader, free: set[str]) -> None:
+    """Arrays that the function itself says are of one shape have the sizes of the first."""
+    for first, second in _alike(reader.python.tree):
+        if first not in free or second not in free:
+            continue
+        one, other = reader.arrays[first], reader.arrays[second]
+        if len(one.extents) != len(other.extents):
+            continue
+        renamed = dict(zip(map(names_text, other.extents), one.extents))
+        for name in free:
+            array = reader.arrays[name]
+            array.extents = tuple(renamed.get(names_text(e), e) for e in array.extents)
+
+
+def _alike(tree: ast.FunctionDef) -> list[tuple[str, str]]:
+    """Pairs of arrays that the function exchanges, or whose shapes it asserts to be equal."""
+    found: list[tuple[str, str]] = []
+    for stmt in ast.walk(tree):
+        match stmt:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=[ast.Name(id=a), ast.Name(id=b)])],
+                value=ast.Tuple(elts=[ast.Name(id=c), ast.Name(id=d)]),
+            ) if (a, b) == (d, c):
+                found.append((a, b))
+            case _:
+                continue
+    for stmt in tree.body:
+        if not isinstance(stmt, ast.Assert):
+            continue
+        tests = [stmt.test]
+        if isinstance(stmt.test, ast.BoolOp) and isinstance(stmt.test.op, ast.And):
+            tests = stmt.test.values
+        for test in tests:
+            match test:
+                case ast.Compare(
+                    left=ast.Attribute(attr="shape", value=ast.Name(id=a)),
+                    ops=[ast.Eq()],
+                    comparators=[ast.Attribute(attr="shape", value=ast.Name(id=b))],
+                ):
+                    found.append((a, b))
+                case _:
+                    continue
+    return found
 
 
 def _parameters(arguments: ast.arguments) -> list[ast.arg]:
@@ -438,3 +484,8 @@ def _shape_or_none(reader: Reader, node: ast.expr) -> tuple[syntax.Expr, ...] | 
     if (isinstance(node, ast.Attribute) and node.attr == "shape") or isinstance(node, ast.Tuple):
         return _shape(reader, node)
     return None
+
+
+def names_text(extent: syntax.Expr) -> str:
+    """An extent that is one size, as its name; else something that is no name."""
+    return extent.name if isinstance(extent, syntax.Name) else repr(extent)

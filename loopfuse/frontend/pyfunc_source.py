@@ -31,6 +31,8 @@ class PythonSource:
     override: Span | None = None
     "Where everything of this function is said to stand (a helper from another file)."
     lines: list[str] = field(default_factory=list[str])
+    namespace: dict[str, Any] = field(default_factory=dict[str, Any])
+    "The globals that the function sees."
 
     @property
     def name(self) -> str:
@@ -41,9 +43,8 @@ class PythonSource:
         """What a name that is not local to the function refers to, or MISSING."""
         if name in self.cells:
             return self.cells[name]
-        if name in self.function.__globals__:
-            return self.function.__globals__[name]
-        return getattr(builtins, name, MISSING)
+        around = self.namespace
+        return around[name] if name in around else getattr(builtins, name, MISSING)
 
     def span(self, node: ast.AST) -> Span:
         """Where a node stands. Python counts columns in bytes; we count characters."""
@@ -144,7 +145,7 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
                 source=source,
             )
         )
-    return PythonSource(plain, found, source, _cells(plain), lines=source.text.split("\n"))
+    return PythonSource(plain, found, source, _cells(plain), lines=source.text.split("\n"), namespace=plain.__globals__)
 
 
 def _kind(thing: Any) -> str:

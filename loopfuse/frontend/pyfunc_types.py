@@ -16,13 +16,13 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Symbol
 from loopfuse.lang.typing import Value, join
 
-EXACT, ANY = "exact", "any"
+ZERO, EXACT, ANY = "zero", "exact", "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A dtype, whether it is weak, whether it is loose ("", "exact": a Python number that f32
-    holds exactly, "any"), and the value of a literal."""
+    """A dtype, whether it is weak, whether it is loose ("", or the Python number that it may
+    be: "zero", "exact", which f32 holds, or "any"), and the value of a literal."""
 
     dtype: DType
     weak: bool = False
@@ -65,13 +65,15 @@ def either(left: Kind | None, right: Kind | None) -> Kind | None:
         return both
     if both.weak or both.dtype is not DType.F32:
         return both
-    return replace(both, loose=max(_looseness(left), _looseness(right), key=("", EXACT, ANY).index))
+    return replace(both, loose=max(_looseness(left), _looseness(right), key=("", ZERO, EXACT, ANY).index))
 
 
 def _looseness(kind: Kind) -> str:
     if not kind.weak:
         return kind.loose
-    return EXACT if kind.value is not None and fits_f32(kind.value) else ANY
+    if kind.value is None:
+        return ANY
+    return ZERO if kind.value == 0 else EXACT if fits_f32(kind.value) else ANY
 
 
 def fits_f32(value: float) -> bool:
@@ -103,9 +105,15 @@ def arithmetic(op: str, left: Kind | None, right: Kind | None) -> tuple[Kind | N
         return both, True  # the NumPy value beside it settles the type
     if other.value is not None and _scales(op, other.value, other is right):
         return replace(both, loose=loose.loose), True
+    if loose.loose == ZERO and other.weak:  # 0.0 op w is zero, or w
+        if op == "*" or (op == "/" and loose is left):
+            return replace(both, loose=ZERO), True
+        if op in "+-":
+            fits = other.value is not None and fits_f32(other.value)
+            return replace(both, loose=EXACT if fits else ANY), True
     # One f64 operation on two f32 numbers, rounded to f32, is the f32 operation.
-    good = loose.loose == EXACT and (
-        other.loose == EXACT if other.loose else other.value is not None and fits_f32(other.value)
+    good = loose.loose != ANY and (
+        other.loose != ANY if other.loose else other.value is not None and fits_f32(other.value)
     )
     return replace(both, loose=ANY), good and op in "+-*/"
 

@@ -76,6 +76,11 @@ class Draft:
         return c_name(self.manifest["kernel"])
 
     @property
+    def checks(self) -> Sequence[Mapping[str, Any]]:
+        """What is checked while it runs."""
+        return self.manifest.get("checks", [])
+
+    @property
     def arrays(self) -> list[Mapping[str, Any]]:
         """The array parameters."""
         return [one for one in self.manifest["parameters"] if one["kind"] == "array"]
@@ -179,6 +184,18 @@ def add_checks(draft: Draft, address: Callable[[str], str]) -> None:
         "if (lf_code)",
         "    return lf_code;",
     )
+
+
+def fault_codes(draft: Draft) -> int:
+    """A code for each subscript that is checked when it runs; the first of them.
+
+    The code sets its error word to index * 65536 + number, numbers starting at 1.
+    """
+    first = len(draft.failures) + 1
+    for check in draft.checks:
+        what = "write past it" if check["writes"] else "read past it"
+        draft.failure(f"a subscript of {check['array']} in line {check['line']} would {what}")
+    return first
 
 
 def bytes_of(draft: Draft, one: Mapping[str, Any], clip: bool = False) -> str:

@@ -54,6 +54,12 @@ static int lf_launch_clusters(CUfunction function, int64_t grid, unsigned cluste
     return -(int)cuLaunchKernelEx(&config, function, arguments, NULL);
 }
 """
+_FAULT = """\
+/* Waits for the GPU: whether a subscript that depends on data lay outside its array in any call
+ * since this was last asked. Such reads gave 0, such writes did nothing. */
+int {name}_fault({name}_code *code);
+
+"""
 _ERROR = """\
     const char *text = NULL;
     if (code < 0) {
@@ -80,15 +86,18 @@ def cuda_files(manifest: Mapping[str, Any], header_name: str) -> tuple[str, str]
         c_checks.helpers(draft),
         _LAUNCH if narrow else "",
         _CLUSTER if wide else "",
-        c_checks.error_function(draft, [_ERROR]),
-        _loading(name, launches),
+        _loading(name, launches, bool(draft.checks)),
+        _fault(name, c_checks.fault_codes(draft)) if draft.checks else "",
         "\n".join([declaration, "{", *c_checks.unused(draft), *draft.lines, "}"]) + "\n",
+        c_checks.error_function(draft, [_ERROR]),
     ]
+    word = "    CUdeviceptr error;\n" if draft.checks else ""
+    fault = _FAULT.format(name=name) if draft.checks else ""
     declarations = f"""\
 typedef struct {name}_code {{
     CUmodule module;
     CUfunction functions[{max(1, len(launches))}];
-}} {name}_code;
+{word}}} {name}_code;
 
 /* Load PTX text (ending in a zero byte) or a cubin from memory, into the current context. */
 int {name}_load({name}_code *code, const void *image);
@@ -97,7 +106,7 @@ int {name}_unload({name}_code *code);
 /* Enqueue on a stream; does not wait. */
 {declaration};
 
-/* Below 0, a code is minus a CUresult. */
+{fault}/* Below 0, a code is minus a CUresult. */
 const char *{name}_error(int code);
 """
     header = c_checks.header(
@@ -121,7 +130,24 @@ def _launches(steps: list[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _loading(name: str, launches: Mapping[str, Mapping[str, Any]]) -> str:
+def _fault(name: str, first: int) -> str:
+    return f"""\
+int {name}_fault({name}_code *code)
+{{
+    int64_t word = 0;
+    CUresult result = cuCtxSynchronize();
+    if (result == CUDA_SUCCESS)
+        result = cuMemcpyDtoH(&word, code->error, sizeof word);
+    if (result == CUDA_SUCCESS && word)
+        result = cuMemsetD8(code->error, 0, sizeof word);
+    if (result != CUDA_SUCCESS)
+        return -(int)result;
+    return word ? {first - 1} + (int)(word & 0xffff) : 0;
+}}
+"""
+
+
+def _loading(name: str, launches: Mapping[str, Mapping[str, Any]], checks: bool) -> str:
     lines = [
         f"int {name}_load({name}_code *code, const void *image)",
         "{",
@@ -137,12 +163,21 @@ def _loading(name: str, launches: Mapping[str, Mapping[str, Any]]) -> str:
             lines += _attribute(function, "MAX_DYNAMIC_SHARED_SIZE_BYTES", one["shared_bytes"])
         if one["cluster"] > 8:
             lines += _attribute(function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+    if checks:
+        lines += [
+            "    if (result == CUDA_SUCCESS)",
+            "        result = cuMemAlloc(&code->error, 8);",
+            "    if (result == CUDA_SUCCESS)",
+            "        result = cuMemsetD8(code->error, 0, 8);",
+        ]
+    freeing = ["    cuMemFree(code->error);"] if checks else []
     lines += [
         "    return -(int)result;",
         "}",
         "",
         f"int {name}_unload({name}_code *code)",
         "{",
+        *freeing,
         "    return -(int)cuModuleUnload(code->module);",
         "}",
     ]
@@ -186,6 +221,9 @@ def _body(draft: Draft, entries: list[str]) -> None:
         starts = " | ".join(draft.names[array["name"]] for array in draft.arrays)
         draft.add(f"bool lf_aligned = (({starts or '0'}) & 15) == 0;")
 
+    if draft.checks:
+        draft.add("CUdeviceptr lf_error = code->error;")
+
     def launch(one: Mapping[str, Any], depth: int) -> None:
         passed: list[str] = []
         for argument in one["arguments"]:
@@ -195,6 +233,8 @@ def _body(draft: Draft, entries: list[str]) -> None:
                     passed.append(f"&{places[name] if name in places else draft.names[name]}")
                 case "aligned":
                     passed.append("&lf_aligned")
+                case "error":
+                    passed.append("&lf_error")
                 case _:
                     passed.append(f"&{c_checks.value_of(draft, argument)}")
         function = f"code->functions[{entries.index(one['name'])}]"

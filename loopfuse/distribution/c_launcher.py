@@ -30,6 +30,16 @@ static int64_t lf_parts(int64_t grid)
 static int64_t lf_parts(int64_t grid) { return grid > 0; }
 #endif
 """
+_HALF = """\
+/* A 16-bit float as the low half of the register that a float is passed in. */
+static float lf_half(uint16_t bits)
+{
+    const uint32_t wide = bits;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+"""
 
 
 def c_files(manifest: Mapping[str, Any], stem: str) -> dict[str, str]:
@@ -56,6 +66,7 @@ def cpu_files(manifest: Mapping[str, Any], header_name: str) -> tuple[str, str]:
         f'#include "{header_name}"\n\n#include <stdlib.h>\n#include <string.h>\n',
         _entries(draft),
         _PARTS if any("lf_parts(" in line for line in draft.lines) else "",
+        _HALF if any("lf_half(" in line for line in draft.lines) else "",
         c_checks.helpers(draft),
         c_checks.error_function(draft),
         "\n".join([declaration, "{", *c_checks.unused(draft), *draft.lines, "}"]) + "\n",
@@ -75,6 +86,10 @@ def _pointer(one: Mapping[str, Any], name: str) -> str:
     return f"{const}{dtype_of(one)} *{name}"
 
 
+def _is_half(argument: Mapping[str, Any]) -> bool:
+    return DType(argument["dtype"]) in (DType.F16, DType.BF16)
+
+
 def _argument_types(draft: Draft, launch: Mapping[str, Any]) -> list[str]:
     arrays = {one["name"]: one for one in draft.arrays}
     buffers = {one["name"]: one for one in draft.manifest["buffers"]}
@@ -83,11 +98,14 @@ def _argument_types(draft: Draft, launch: Mapping[str, Any]) -> list[str]:
         match argument["kind"]:
             case "pointer":
                 name = argument["name"]
-                types.append(_pointer(arrays[name], "") if name in arrays else f"{dtype_of(buffers[name])} *")
+                found = arrays.get(name)
+                types.append(_pointer(found, "") if found else f"{dtype_of(buffers[name])} *")
             case "aligned":
                 types.append(C_TYPES[DType.BOOL])
+            case "error":
+                types.append("int64_t *")
             case _:
-                types.append(dtype_of(argument))
+                types.append("float" if _is_half(argument) else dtype_of(argument))
     return [*types, "int64_t", "int64_t"]
 
 
@@ -112,6 +130,8 @@ def _entries(draft: Draft) -> str:
 def _body(draft: Draft) -> None:
     manifest = draft.manifest
     c_checks.add_checks(draft, lambda name: f"(uint64_t)(uintptr_t){name}")
+    if draft.checks:
+        draft.add("int64_t lf_error = 0;")
     places: dict[str, str] = {}
     buffers = manifest["buffers"]
     if buffers:
@@ -150,11 +170,17 @@ def _body(draft: Draft) -> None:
                         f"(uintptr_t){draft.names[array['name']]}" for array in draft.arrays
                     )
                     passed.append(f"(({starts or '0'}) & 15) == 0")
+                case "error":
+                    passed.append("&lf_error")
                 case _:
-                    passed.append(c_checks.value_of(draft, argument))
+                    value = c_checks.value_of(draft, argument)
+                    passed.append(f"lf_half({value})" if _is_half(argument) else value)
         _launch(draft, one, passed, depth)
 
     c_checks.add_steps(draft, manifest["steps"], launch)
+    if draft.checks:
+        first = c_checks.fault_codes(draft)
+        draft.add("if (lf_error)", f"    lf_code = {first - 1} + (int)(lf_error & 0xffff);")
     if buffers:
         draft.lines.append("lf_done:")
         draft.add(

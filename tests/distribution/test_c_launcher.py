@@ -157,6 +157,103 @@ def test_code_for_a_constant_refuses_others(tmp_path: Path) -> None:
     assert run_c(tmp_path).splitlines() == ["success", "this code was compiled for 'S' = 3 (needs S == 3)"]
 
 
+GATHER = """\
+kernel gather(x: f32[N], index: i32[M], out y: f32[M], h: f16):
+    for i in 0..M:
+        y[i] = x[index[i]] * f32(h)
+"""
+
+
+def test_subscripts_are_checked_and_half_floats_passed(tmp_path: Path) -> None:
+    (kernel,) = load_all(engines.Source("gather.lf", GATHER)).values()
+    artifact = kernel.compile("cpu", emit=("object",))
+    assert artifact.manifest["checks"]
+    for name, text in c_files(artifact.manifest, "k").items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "k.o").write_bytes(artifact.object)
+    (tmp_path / "main.c").write_text(
+        """\
+        #include <stdio.h>
+        #include "k.h"
+        int main(void)
+        {
+            float x[3] = {1, 2, 3}, y[4];
+            int32_t good[4] = {2, 0, 1, 2}, bad[4] = {2, -1, 3, 0};
+            const uint16_t half = 0x4100; /* 2.5 */
+            puts(gather_error(gather(x, good, y, half, 3, 4)));
+            printf("%g %g %g %g\\n", y[0], y[1], y[2], y[3]);
+            puts(gather_error(gather(x, bad, y, half, 3, 4)));
+            printf("%g %g %g %g\\n", y[0], y[1], y[2], y[3]);
+            return 0;
+        }
+        """
+    )
+    for flags in ((), ("-fopenmp",), ("-O2",)):
+        compile_c(tmp_path, *STRICT, *flags, "main.c", "k.c", "k.o", "-lm", "-o", "main")
+        assert run_c(tmp_path).splitlines() == [
+            "success",
+            "7.5 2.5 5 7.5",
+            "a subscript of x in line 3 would read past it",
+            "7.5 0 0 2.5",
+        ]
+
+
+def test_gpu_launchers_tell_of_subscripts(tmp_path: Path) -> None:
+    (kernel,) = load_all(engines.Source("gather.lf", GATHER)).values()
+    manifest = kernel.compile("sm_80", emit=("ptx",)).manifest
+    for name, text in c_files(manifest, "k").items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "cuda.h").write_text((HERE / "cuda_stub.h").read_text())
+    (tmp_path / "main.c").write_text(
+        """\
+        #include "k.h"
+        #include <stdio.h>
+        #include <string.h>
+        static int64_t memory[2];
+        static int bytes[] = { WIDTHS };
+        CUresult cuModuleLoadData(CUmodule *m, const void *i) { (void)m; (void)i; return 0; }
+        CUresult cuModuleUnload(CUmodule m) { (void)m; return 0; }
+        CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n)
+        { (void)f; (void)m; (void)n; return 0; }
+        CUresult cuCtxSynchronize(void) { puts("wait"); return 0; }
+        CUresult cuMemAlloc(CUdeviceptr *p, size_t n)
+        { *p = (CUdeviceptr)(uintptr_t)memory; return n == 8 ? 0 : CUDA_ERROR_INVALID_VALUE; }
+        CUresult cuMemFree(CUdeviceptr p) { puts(p == (uintptr_t)memory ? "free" : "bad"); return 0; }
+        CUresult cuMemsetD8(CUdeviceptr p, unsigned char v, size_t n)
+        { memset((void *)(uintptr_t)p, v, n); return 0; }
+        CUresult cuMemcpyDtoH(void *to, CUdeviceptr p, size_t n)
+        { memcpy(to, (void *)(uintptr_t)p, n); return 0; }
+        CUresult cuGetErrorString(CUresult e, const char **t) { (void)e; *t = "cuda"; return 0; }
+        CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+            unsigned by, unsigned bz, unsigned shared, CUstream s, void **arguments, void **extra)
+        {
+            int number = 0;
+            (void)f; (void)gx; (void)gy; (void)gz; (void)bx; (void)by; (void)bz; (void)shared;
+            (void)s; (void)extra;
+            for (unsigned k = 0; k < sizeof bytes / sizeof *bytes; ++k)
+                if (bytes[k] == 0 && !memcmp(arguments[k], &(uintptr_t){(uintptr_t)memory}, 8))
+                    ++number;
+            memory[0] = -5 * 65536 + number;
+            return 0;
+        }
+        int main(void)
+        {
+            gather_code code;
+            memory[0] = 77;
+            if (gather_load(&code, "ptx") || gather_fault(&code))
+                return 1;
+            puts(gather_error(gather(&code, 16, 32, 64, 0x4100, 3, 4, NULL)));
+            puts(gather_error(gather_fault(&code)));
+            puts(gather_error(gather_fault(&code)));
+            return gather_unload(&code);
+        }
+        """.replace("WIDTHS", ", ".join(str(int(one["kind"] != "error")) for one in launches(manifest["steps"])[0]["arguments"]))
+    )
+    compile_c(tmp_path, *STRICT, *SANITIZERS, "-I.", "main.c", "k.c", "-o", "main")
+    fault = "a subscript of x in line 3 would read past it"
+    assert run_c(tmp_path).splitlines() == ["wait", "success", "wait", fault, "wait", "success", "free"]
+
+
 # ------------------------------------------------------------------------------- the command
 
 

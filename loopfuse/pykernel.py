@@ -32,6 +32,8 @@ from loopfuse.runtime import cache
 from loopfuse.watch import current_run, is_watched
 
 EMPTY = inspect.Parameter.empty
+NUMBERS = (float, int, bool)
+QUICK_LIMIT = 64
 VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
@@ -66,6 +68,8 @@ class Specialised(Kernel):
         self.returns_tuple: bool = described["returns_tuple"]
         super().__init__(source, described["kernel"], **options)
         self.allocated = tuple(p.name for p in self.signature.parameters if p.name not in self.types)
+        self.returns_what_it_allocates = not self.returns_tuple or len(self.allocated) > 1
+        self.returns_what_it_allocates &= (self.results or ()) == self.allocated
 
     @property
     def identity(self) -> str:
@@ -132,6 +136,22 @@ def _lines(function: Callable[..., Any]) -> list[str]:
     return linecache.getlines(inspect.getsourcefile(function) or "")
 
 
+def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Tells calls apart by the types of their arguments, without looking at them closely; None
+    where that says too little."""
+    key: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind in NUMBERS:
+            key.append(kind)
+        else:
+            try:
+                key.append((kind, value.dtype, value.ndim))
+            except AttributeError:
+                return None
+    return tuple(key)
+
+
 @dataclass(frozen=True, slots=True)
 class _Bound:
     """A call's arguments by parameter (without those left out), and sizes given by name."""
@@ -171,6 +191,7 @@ class PythonKernel:
         self._scope: Scope | None = None
         self._kernels: dict[object, Specialised] = {}
         self._latest: Specialised | None = None
+        self._quick: dict[tuple[int, tuple[Any, ...]], Specialised] = {}
         self._lock = threading.RLock()
 
     @property
@@ -277,9 +298,18 @@ class PythonKernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the arguments, as the function would; arrays that it creates and returns are of
         the arguments' library. One UserError for whatever is wrong, before anything runs."""
+        key = _quick_key(args) if not kwargs and len(args) == len(self._names) else None
+        if key is not None and self._scope is not None and self._scope.holds():
+            quick = self._quick.get((id(self._scope), key))
+            if quick is not None:
+                return quick(*args)
         bound = self._bind(args, kwargs)
         kernel = self._specialised(bound.given)
         given = bound.given
+        if key is not None and kernel.returns_what_it_allocates:
+            if len(self._quick) > QUICK_LIMIT:
+                self._quick.clear()
+            self._quick[(id(self._scope), key)] = kernel
         if len(given) == len(self._names) and not bound.others:
             result = kernel(*[given[name] for name in self._names])
             omitted = kernel.allocated

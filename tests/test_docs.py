@@ -30,7 +30,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if "decisions" not in p.parts),
 ]
-KNOWN = {"sh", "lf", "python", "text", "json", "mlir", "toml", ""}
+KNOWN = {"sh", "lf", "python", "text", "json", "mlir", "toml", "c", ""}
 
 
 @dataclass(frozen=True)

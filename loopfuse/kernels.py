@@ -122,9 +122,13 @@ class Kernel:
             return self._programs[key]
 
     def options(
-        self, target: Target, index_bits: int = 64, sizes: Mapping[str, int] | None = None
+        self,
+        target: Target,
+        index_bits: int = 64,
+        sizes: Mapping[str, int] | None = None,
+        strided: tuple[str, ...] = (),
     ) -> Options:
-        """The options of a compile for `target`."""
+        """The options of a compile for `target`; `strided` arrays are views."""
         return Options(
             target=target,
             fp=self._fp,
@@ -133,6 +137,7 @@ class Kernel:
             index_bits=index_bits,
             fuel=self._fuel,
             check=self._check,
+            strided=strided,
         )
 
     def _compile(
@@ -272,12 +277,13 @@ class Kernel:
         self, target: Target, matched: Match, bits: int, constants: dict[str, int]
     ) -> Loaded:
         """The code for a target, compiled and loaded on first use."""
-        key = (target, matched.device, bits, tuple(sorted(constants.items())))
+        strided = matched.strided
+        key = (target, matched.device, bits, tuple(sorted(constants.items())), strided)
         loaded = self._loaded.get(key)
         if loaded is None:
             with self._lock:
                 if key not in self._loaded:
-                    options = self.options(target, bits)
+                    options = self.options(target, bits, strided=strided)
                     self._loaded[key] = self._load(options, matched.device.index, constants)
                 loaded = self._loaded[key]
         return loaded
@@ -325,15 +331,17 @@ class Kernel:
 
         wanted = parse_target(target) if target else self._target
         constants: dict[str, int] = {}
+        strided: tuple[str, ...] = ()
         if args or any(p.is_array and p.name in kwargs for p in self.signature.parameters):
             matched = arrays.match(self.signature, args, kwargs)
             wanted = wanted or self._target_for(matched)
             integers = {n: v for n, v in matched.values.items() if type(v) is int}
             constants = {name: integers.pop(name) for name in self.constants}
-            sizes = integers
+            sizes, strided = integers, matched.strided
         else:
             constants, sizes = self._split(kwargs)
-        options = self.options(wanted or default_target(for_running=True), sizes=sizes)
+        target_of = wanted or default_target(for_running=True)
+        options = self.options(target_of, sizes=sizes, strided=strided)
         program, run = self.program(constants), current_run()
         planned = pipeline.plan_kernel(program, self.name, options, run)
         return Explanation(planned.report)

@@ -12,7 +12,8 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.views import ArrayView, numpy_dtype, view
+from loopfuse.runtime.overlap import overlaps_itself
+from loopfuse.runtime.views import ArrayView, numpy_dtype, problem_of, view
 
 Value = bool | int | float
 
@@ -163,6 +164,7 @@ def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
             "not-an-array",
             f"{expects}, but got {_kind_of(value)}",
             "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)",
+            [problem] if (problem := problem_of(value)) else (),
         )
     assert parameter.extents is not None
     if found.dtype is not parameter.dtype:
@@ -178,24 +180,63 @@ def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
             f"{expects}, of rank {len(parameter.extents)}, but got rank {len(found.shape)}: "
             f"shape {shape_text(found.shape)}",
         )
-    if not found.contiguous:
-        call = ".contiguous()" if found.library == "torch" else "np.ascontiguousarray"
-        fix = f"`{parameter.name}{call}`" if call[0] == "." else f"`{call}({parameter.name})`"
-        if found.library == "cupy":
-            fix = f"`cupy.ascontiguousarray({parameter.name})`"
+    _check_places(expects, parameter, found)
+    if parameter.mode == "in":
+        return found
+    if found.library == "jax":
         raise refuse(
-            "not-contiguous",
-            f"{expects} without gaps in C order, but the array of shape "
-            f"{shape_text(found.shape)} given is strided",
-            f"pass {fix}, a packed copy",
+            "read-only",
+            f"`{kernel}` writes `{parameter.name}`, but JAX arrays never change",
+            f"pass a copy that may, such as `np.array({parameter.name})`"
+            if parameter.mode == "inout" or found.device.kind == "cpu"
+            else "pass a CuPy or PyTorch array to write to",
         )
-    if parameter.mode != "in" and found.read_only:
+    if found.read_only:
         raise refuse(
             "read-only",
             f"`{kernel}` writes `{parameter.name}`, but the array given is read-only",
             f"pass a writable array, such as `{parameter.name}.copy()`",
         )
+    if overlaps_itself(found):
+        raise refuse(
+            "self-overlap",
+            f"`{kernel}` writes `{parameter.name}`, but elements of the array given share memory: "
+            f"shape {shape_text(found.shape)}, {shape_text(found.byte_strides)} bytes apart",
+            f"pass an array with memory for each element, such as {_copy_of(parameter, found)}",
+        )
     return found
+
+
+def _copy_of(parameter: Parameter, found: ArrayView) -> str:
+    """How to copy an array without gaps, as source."""
+    if found.library == "torch":
+        return f"`{parameter.name}.contiguous()`"
+    if found.library in ("numpy", "cupy"):
+        return f"`{parameter.name}.copy()`"
+    return "a packed copy"
+
+
+def _check_places(expects: str, parameter: Parameter, found: ArrayView) -> None:
+    """Elements lie at multiples of their size, as code assumes of them (and GPUs ask for)."""
+    item = found.item
+    if found.is_empty:
+        return
+    for axis, step in enumerate(found.byte_strides):
+        if step % item:
+            raise refuse(
+                "uneven-strides",
+                f"{expects}, but neighbours along axis {axis} of the array given lie {step} bytes "
+                f"apart, no multiple of the element's {item}",
+                f"pass {_copy_of(parameter, found)}",
+            )
+    if found.pointer % item:
+        copy = f"`{parameter.name}.clone()`" if found.library == "torch" else _copy_of(parameter, found)
+        raise refuse(
+            "unaligned",
+            f"{expects}, but the array given starts at an address that is no multiple of the "
+            f"element's {item} bytes",
+            f"pass {copy}",
+        )
 
 
 def _cast_hint(parameter: Parameter, found: ArrayView) -> str:

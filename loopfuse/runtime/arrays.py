@@ -26,6 +26,7 @@ from loopfuse.runtime.arguments import (
     spread,
 )
 from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.overlap import share_memory
 from loopfuse.runtime.views import CPU_DEVICE, ArrayView, Device, allocate, view
 
 # What 64-bit index arithmetic assumes of every size (codegen/mlir_emit.py).
@@ -43,6 +44,25 @@ class Match:
     omitted: tuple[Parameter, ...]
     device: Device
     library: str
+
+    @property
+    def strided(self) -> tuple[str, ...]:
+        """The arrays with gaps or in another order than C's, in parameter order: code takes their
+        strides as arguments (`base.options.Options.strided`)."""
+        return tuple(
+            one.name
+            for one in self.signature.parameters
+            if one.name in self.views and not self.views[one.name].contiguous
+        )
+
+    @property
+    def strides(self) -> dict[str, int]:
+        """The strides of those arrays, in elements, by the argument's name."""
+        return {
+            f"{name}__stride{axis}": step // self.views[name].item
+            for name in self.strided
+            for axis, step in enumerate(self.views[name].byte_strides)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +161,7 @@ def _check_overlaps(signature: Signature, views: Mapping[str, ArrayView]) -> Non
         for other in parameters[position + 1 :]:
             if one.mode == "in" and other.mode == "in":
                 continue
-            a, b = views[one.name], views[other.name]
-            if (
-                a.pointer < b.pointer + b.size_bytes
-                and b.pointer < a.pointer + a.size_bytes
-                and a.size_bytes
-                and b.size_bytes
-            ):
+            if share_memory(views[one.name], views[other.name]):
                 written = one if one.mode != "in" else other
                 raise refuse(
                     "overlap",
@@ -191,7 +205,10 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
                     "goes to 2**48 - 1",
                 )
             )
-    library = next((v.library for v in views.values()), "numpy")
+    # Who allocates, and whose stream it is: the first library that we can ask.
+    libraries = [found.library for found in views.values()]
+    known = [name for name in libraries if name in ("numpy", "torch", "cupy")]
+    library = next(iter(known or libraries), "numpy")
     for parameter in omitted:
         shape = tuple(evaluate(extent, values) for extent in parameter.extents or ())
         if min(shape, default=0) < 0:
@@ -258,7 +275,7 @@ def allocate_outputs(matched: Match) -> Binding:
     return Binding(
         matched.signature.kernel,
         views,
-        matched.values,
+        {**matched.values, **matched.strides},
         matched.device,
         matched.library,
         tuple(outputs),

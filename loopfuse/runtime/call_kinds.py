@@ -31,7 +31,8 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class CallKind:
-    """What a generated function is for. `constants` are the values it is specialised to."""
+    """What a generated function is for. `constants` are the values it is specialised to, `strided`
+    the arrays that are views."""
 
     passed: tuple[Passed, ...]
     omitted: tuple[Parameter, ...]
@@ -39,6 +40,7 @@ class CallKind:
     library: str
     constants: tuple[tuple[str, int], ...]
     bits: int
+    strided: tuple[str, ...] = ()
 
 
 def describe(
@@ -60,6 +62,7 @@ def describe(
     places += [(name, name, value) for name, value in kwargs.items()]
     passed: list[Passed] = []
     readers: dict[str, Reader] = {}
+    strided = matched.strided
     for name, where, value in places:
         parameter = parameters.get(name)
         kind: type = type(value)
@@ -68,14 +71,15 @@ def describe(
             if kind not in (_INTEGERS if parameter is None else _SCALARS):
                 return None
         elif value is not None:
-            reader = reader_for(value, matched.device, parameter.mode != "in", alone)
+            packed = name not in strided
+            reader = reader_for(value, matched.device, parameter.mode != "in", alone, packed)
             if reader is None:
                 return None
             readers[name], dtype = reader, value.dtype
         passed.append(Passed(name, parameter, where, kind, dtype))
     kind_of_call = CallKind(
         tuple(passed), matched.omitted, matched.device, matched.library,
-        tuple(sorted(constants.items())), bits,
+        tuple(sorted(constants.items())), bits, strided,
     )  # fmt: skip
     return kind_of_call, readers
 

@@ -136,6 +136,17 @@ def need_gpu(index: int = 0) -> GpuInfo:
     return found.info
 
 
+def gpu_of_address(pointer: int) -> int:
+    """The number of the GPU whose memory `pointer` is in; 0 where the driver cannot say."""
+    info = gpu()
+    if info is None or info.count == 1 or not pointer:
+        return 0
+    driver = driver_api()
+    which = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    status, index = driver.cuPointerGetAttribute(which, pointer)
+    return int(index) if status == driver.CUresult.CUDA_SUCCESS else 0
+
+
 # ----------------------------------------------------------------------------------- contexts
 
 
@@ -371,6 +382,8 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
             for space in spaces:
                 if space.owner is None:
                     check_call(driver.cuMemFreeAsync(space.pointer, stream), "freeing a workspace")
+        if any(found.borrowed for found in binding.views.values()):
+            check_call(driver.cuStreamSynchronize(stream), "waiting for the kernel")
         if loaded.word is not None and manifest.get("check") == "sync":
             check_call(driver.cuStreamSynchronize(stream), "waiting for the kernel")
             loaded.word.look()

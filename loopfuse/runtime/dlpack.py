@@ -67,32 +67,32 @@ _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 
 
-def read(array: Any) -> Borrowed | None:
-    """What `array.__dlpack__()` describes; None where the exporter refuses or the device is
+def read(array: Any) -> Borrowed | str:
+    """What `array.__dlpack__()` describes; a sentence where the exporter refuses or the device is
     neither the CPU nor a CUDA GPU. A GPU exporter makes its data ready on the default stream."""
     try:
         try:
             capsule = array.__dlpack__(max_version=(1, 1))
         except TypeError:
             capsule = array.__dlpack__()
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return None
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        return f"its `__dlpack__` refused: {str(error).partition(chr(10))[0]}"
     flags = 0
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
-            return None
+            return f"it speaks version {versioned.major} of DLPack, and loopfuse version 1"
         flags, tensor = versioned.flags, versioned.tensor
     elif _is_valid(capsule, b"dltensor"):
         tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
     else:
-        return None
+        return "its `__dlpack__` gave no tensor"
     if tensor.device.kind in _CPU_DEVICES:
         kind = "cpu"
     elif tensor.device.kind in _CUDA_DEVICES:
         kind = "cuda"
     else:
-        return None
+        return f"it is on a device of DLPack's kind {tensor.device.kind}, neither CPU nor CUDA"
     name = _KINDS.get(tensor.dtype.code, "unknown")
     if name != "bool":
         name += str(tensor.dtype.bits)

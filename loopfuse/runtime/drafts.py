@@ -18,12 +18,14 @@ from loopfuse.runtime.steps import ArgumentBlock
 
 @dataclass(slots=True)
 class Making:
-    """What the fields of a state are made from: sizes and integers by name, bytes of each array,
-    shapes of the outputs to allocate; and what was made already, by key."""
+    """What the fields of a state are made from: sizes, integers and strides by name, bytes that
+    each array spans, shapes of the outputs to allocate, how many bytes of a view lie before its
+    first element; and what was made already, by key."""
 
     values: Mapping[str, Any]
     bytes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
+    before: Mapping[str, int]
     made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:

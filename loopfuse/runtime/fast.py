@@ -6,9 +6,9 @@ kind: the same types, dtypes, device and names. The function tests again whateve
 returns MISS wherever a test is false, so that the checked path decides, and raises its own errors:
 
 - of each argument: type, dtype, contiguity, read-only flag, device;
-- shapes, sizes by name and integers that a formula reads: they are the key of a table, in which
-  only calls stand that the checked path accepted (sizes agree, preconditions hold, 32-bit indices
-  suffice);
+- shapes, strides of views, sizes by name and integers that a formula reads: they are the key of a
+  table, in which only calls stand that the checked path accepted (sizes agree, preconditions hold,
+  32-bit indices suffice);
 - other integers: their range; arrays that are written: overlap with the others.
 
 What follows from the key alone (grids, workspaces, argument blocks) is kept in states, which
@@ -28,7 +28,7 @@ from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_kinds import CallKind, Passed, names_read
 from loopfuse.runtime.drafts import Draft, Making, local_variable
 from loopfuse.runtime.formulas import evaluate, names_in
-from loopfuse.runtime.readers import Reader, maker_for
+from loopfuse.runtime.readers import Reader, maker_for, strides_of
 from loopfuse.runtime.steps import launches_of
 from loopfuse.runtime.views import numpy_dtype
 
@@ -122,8 +122,13 @@ class CallPath:
         parts: list[Any] = []
         for one in self._keyed:
             value = kwargs[one.where] if isinstance(one.where, str) else args[one.where]
-            parts.append(tuple(value.shape) if one.dtype is not None else _plain(value))
-        sizes = {name: found.size_bytes for name, found in matched.views.items()}
+            if one.name in self._kind.strided:
+                parts.append((tuple(value.shape), strides_of(value)))
+            else:
+                parts.append(tuple(value.shape) if one.dtype is not None else _plain(value))
+        values |= matched.strides
+        sizes = {name: found.end - found.start for name, found in matched.views.items()}
+        before = {name: matched.views[name].pointer - matched.views[name].start for name in self._kind.strided}
         shapes = {
             p.name: tuple(int(evaluate(extent, values)) for extent in p.extents or ())
             for p in matched.omitted
@@ -132,7 +137,7 @@ class CallPath:
             sizes[parameter.name] = parameter.dtype.bytes * int(np.prod(shapes[parameter.name], dtype=object))
         if len(self._table) >= TABLE_LIMIT:
             self._table.clear()
-        make = self._draft.maker(lambda: Making(values, sizes, shapes))
+        make = self._draft.maker(lambda: Making(values, sizes, shapes, before))
         self._table[parts[0] if len(parts) == 1 else tuple(parts)] = ([], make)
 
     # ---- writing
@@ -209,15 +214,18 @@ class CallPath:
         if conditions:
             draft.add("if not (" + " and ".join(conditions) + "):", "    return MISS")
         draft.add(*lines)
-        parts = [
-            f"{self._local[one.name]}.shape" if one.dtype is not None else self._local[one.name]
-            for one in self._keyed
-        ]
+        parts = [self._key_part(one) for one in self._keyed]
         key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
         draft.add(f"entry = TABLE.get({key})")
         for one in self._arrays():
             pointer = self._readers[one.name].pointer.format(a=self._local[one.name])
             draft.add(f"p_{self._local[one.name]} = {pointer}")
+
+    def _key_part(self, one: Passed) -> str:
+        local = self._local[one.name]
+        if one.name in self._kind.strided:
+            return f"({local}.shape, {self._readers[one.name].strides.format(a=local)})"
+        return f"{local}.shape" if one.dtype is not None else local
 
     def _scalar_lines(self, one: Passed, local: str) -> list[str]:
         """A scalar as a plain number of its dtype's sort, in range."""
@@ -255,6 +263,23 @@ class CallPath:
         found = {one.name: f"p_{self._local[one.name]}" for one in self._arrays()}
         return found | {p.name: f"p_o{k}" for k, p in enumerate(self._kind.omitted)}
 
+    def _start(self, one: Passed) -> str:
+        """The address of an array's lowest byte."""
+        local = self._local[one.name]
+        if one.name not in self._kind.strided:
+            return f"p_{local}"
+        before = self._draft.field(("before", one.name), lambda m: m.before[one.name])
+        return f"p_{local} - {before}"
+
+    def _misplaced(self) -> str:
+        """A condition that is true when an element is not at a multiple of its size."""
+        tests = {
+            f"p_{self._local[one.name]} & {one.parameter.dtype.bytes - 1}"
+            for one in self._arrays()
+            if one.parameter and one.parameter.dtype.bytes > 1
+        }
+        return " or ".join(sorted(tests))
+
     def _overlaps(self) -> list[str]:
         """Conditions, one of which is true when a written array shares memory with another."""
         arrays = self._arrays()
@@ -264,7 +289,7 @@ class CallPath:
                 modes = {each.parameter.mode for each in (one, other) if each.parameter}
                 if modes == {"in"}:
                     continue
-                a, b = (f"p_{self._local[each.name]}" for each in (one, other))
+                a, b = (self._start(each) for each in (one, other))
                 m, n = (f"n_{self._local[each.name]}" for each in (one, other))
                 found.append(f"({a} < {b} + {n} and {b} < {a} + {m} and {m} and {n})")
         return found
@@ -286,6 +311,9 @@ class CallPath:
                 size = draft.field(("bytes", name), lambda m, name=name: m.bytes[name])
                 draft.add(f"n_{self._local[name]} = {size}")
             draft.add(f"if {' or '.join(overlaps)}:", "    return MISS")
+        misplaced = self._misplaced()
+        if misplaced:
+            draft.add(f"if {misplaced}:", "    return MISS")
         # An interrupt between two writes must not leave addresses that `last` does not tell of.
         draft.add(f"{last} = None")
         aligned = f"not ({' | '.join(where.values())}) & 15"

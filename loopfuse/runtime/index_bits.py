@@ -10,16 +10,17 @@ INDEX_LIMIT = 1 << 31
 
 
 def index_bits_for(signature: Signature, matched: Match) -> int:
-    """32 when every array of the call has fewer than 2**31 bytes, every size is below 2**31 over
-    the bytes of the narrowest element (which is what 32-bit index arithmetic relies on: a size
-    beside an extent of 0 is bounded by no array), and every integer argument fits 31 bits; else 64.
+    """32 when every array of the call has fewer than 2**31 bytes, and a view's lie less than 2**31
+    apart, every size is below 2**31 over the bytes of the narrowest element (which is what 32-bit
+    index arithmetic relies on: a size beside an extent of 0 is bounded by no array), and every
+    integer argument fits 31 bits; else 64.
     """
     widths = [parameter.dtype.bytes for parameter in signature.parameters if parameter.is_array]
     limit = INDEX_LIMIT // min(widths, default=8)
     if any(matched.values[name] >= limit for name in signature.sizes):
         return 64
     for found in matched.views.values():
-        if found.size_bytes >= INDEX_LIMIT:
+        if max(found.size_bytes, found.end - found.start) >= INDEX_LIMIT:
             return 64
     for parameter in matched.omitted:
         count = parameter.dtype.bytes

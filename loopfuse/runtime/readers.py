@@ -23,11 +23,13 @@ C_CONTIGUOUS, WRITEABLE = 0x1, 0x400
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Source that tests an array and reads its address, with `{a}` for the variable. `names` are
-    the objects it mentions; `zeros` makes an array of zeros of shape `{shape}`."""
+    """Source that tests an array and reads its address and its strides (as the library counts
+    them), with `{a}` for the variable. `names` are the objects it mentions; `zeros` makes an array
+    of zeros of shape `{shape}`."""
 
     test: str
     pointer: str
+    strides: str
     zeros: str
     names: dict[str, Any]
 
@@ -62,15 +64,16 @@ MEMORY = _memory()
 FAST_POINTERS = _reads_data_pointers(MEMORY)
 
 
-def _numpy_reader(array: Any, written: bool) -> Reader:
-    mask = C_CONTIGUOUS | (WRITEABLE if written else 0)
+def _numpy_reader(written: bool, packed: bool = True) -> Reader:
+    mask = (C_CONTIGUOUS if packed else 0) | (WRITEABLE if written else 0)
     pointer = "{a}.__array_interface__['data'][0]"
     if FAST_POINTERS:
         pointer = f"MEMORY[(id({{a}}) >> 3) + {_HEADER_WORDS}]"
     return Reader(
-        test="type({a}) is NUMPY_ARRAY and ({a}.dtype is {d} or {a}.dtype == {d}) "
-        f"and {{a}}.flags.num & {mask} == {mask}",
+        test="type({a}) is NUMPY_ARRAY and ({a}.dtype is {d} or {a}.dtype == {d})"
+        + (f" and {{a}}.flags.num & {mask} == {mask}" if mask else ""),
         pointer=pointer,
+        strides="{a}.strides",
         zeros="NUMPY_ZEROS({shape}, {d})",
         names={"NUMPY_ARRAY": np.ndarray, "NUMPY_ZEROS": np.zeros, "MEMORY": MEMORY},
     )
@@ -79,47 +82,58 @@ def _numpy_reader(array: Any, written: bool) -> Reader:
 # ------------------------------------------------------------------------------ GPU libraries
 
 
-def _torch_reader(device: Device, alone: bool) -> Reader:
-    """A tensor of another layout (sparse, say) has no contiguity or no data pointer: asking
-    raises, which counts as a false test."""
+def _torch_reader(device: Device, alone: bool, packed: bool = True) -> Reader:
+    """A tensor of another layout (sparse, say) has no contiguity, no strides or no data pointer:
+    asking raises, which counts as a false test."""
     torch = sys.modules["torch"]
     where = "{a}.is_cpu"
     if device.kind != "cpu":
         where = "{a}.is_cuda" if alone else f"{{a}}.is_cuda and {{a}}.get_device() == {device.index}"
     return Reader(
-        test=f"type({{a}}) is {{t}} and {{a}}.dtype is {{d}} and {where} and {{a}}.is_contiguous()",
+        test=f"type({{a}}) is {{t}} and {{a}}.dtype is {{d}} and {where} and "
+        + ("{a}.is_contiguous()" if packed else "not {a}.is_neg()"),
         pointer="{a}.data_ptr()",
+        strides="{a}.stride()",
         zeros="TORCH_ZEROS({shape}, dtype={d}, device=TORCH_DEVICE)",
         names={"TORCH_ZEROS": torch.zeros, "TORCH_DEVICE": torch.device(str(device))},
     )
 
 
-def _cupy_reader(array: Any, device: Device, alone: bool) -> Reader:
+def _cupy_reader(array: Any, device: Device, alone: bool, packed: bool = True) -> Reader:
     cupy = sys.modules["cupy"]
     # `flags` makes an object each time; the private flag is what it reads.
-    packed = "{a}._c_contiguous" if hasattr(array, "_c_contiguous") else "{a}.flags.c_contiguous"
+    asked = "{a}._c_contiguous" if hasattr(array, "_c_contiguous") else "{a}.flags.c_contiguous"
     where = "" if alone else f" and {{a}}.device.id == {device.index}"
     return Reader(
         test=f"type({{a}}) is {{t}} and ({{a}}.dtype is {{d}} or {{a}}.dtype == {{d}}) "
-        f"and {packed}{where}",
+        f"{f'and {asked}' if packed else ''}{where}",
         pointer="{a}.data.ptr",
+        strides="{a}.strides",
         zeros="CUPY_ZEROS({shape}, {d})",
         names={"CUPY_ZEROS": cupy.zeros},
     )
 
 
-def reader_for(array: Any, device: Device, written: bool, alone: bool) -> Reader | None:
+def strides_of(array: Any) -> tuple[int, ...]:
+    """What `Reader.strides` reads of an array that has a reader."""
+    return tuple(array.stride() if hasattr(array, "stride") else array.strides)
+
+
+def reader_for(
+    array: Any, device: Device, written: bool, alone: bool, packed: bool = True
+) -> Reader | None:
     """The reader for arrays of `array`'s type; None for a type without one. `alone` says that
-    the process sees one GPU, so that any GPU array is on it."""
+    the process sees one GPU, so that any GPU array is on it. Without `packed` its test says
+    nothing of strides."""
     kind = type(array)
     if kind is np.ndarray:
-        return _numpy_reader(array, written)
+        return _numpy_reader(written, packed)
     torch = sys.modules.get("torch")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
-        return _torch_reader(device, alone)
+        return _torch_reader(device, alone, packed)
     cupy = sys.modules.get("cupy")
     if cupy is not None and kind is cupy.ndarray:
-        return _cupy_reader(array, device, alone)
+        return _cupy_reader(array, device, alone, packed)
     return None
 
 
@@ -130,7 +144,7 @@ def maker_for(library: str, device: Device, dtype: DType) -> tuple[Reader, Any] 
         made = getattr(sys.modules["torch"], dtype.numpy_name)
         return _torch_reader(device, True), made
     if device.kind == "cpu":
-        return _numpy_reader(None, True), numpy_dtype(dtype)
+        return _numpy_reader(True), numpy_dtype(dtype)
     if library == "cupy":
         return _cupy_reader(None, device, True), numpy_dtype(dtype)
     return None

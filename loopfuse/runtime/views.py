@@ -7,6 +7,7 @@ Order of the questions: NumPy, PyTorch, CuPy (by the type's home module, looked 
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -36,10 +37,11 @@ CPU_DEVICE = Device("cpu")
 class ArrayView:
     """An array as the runtime sees it.
 
-    `dtype` is None for an element type the language lacks (`dtype_name` says which); `strides`
-    are in bytes, None for C order; `library` is `numpy`, `torch`, `cupy` or `other`; `stream` is
-    the CUDA stream its producer says it is being written on (None: nothing to wait for); `owner`
-    keeps the memory alive.
+    `dtype` is None for an element type the language lacks (`dtype_name` says which); `pointer` is
+    the first element's address; `strides` are in bytes, None for C order without gaps; `library` is
+    `numpy`, `torch`, `cupy`, `jax` or `other`; `stream` is the CUDA stream its producer says it is
+    being written on (None: nothing to wait for); `owner` keeps the memory alive; `borrowed`: the
+    producer may use the memory again as soon as `owner` is let go, whatever runs on the GPU.
     """
 
     pointer: int
@@ -47,19 +49,60 @@ class ArrayView:
     dtype: DType | None
     device: Device
     read_only: bool
-    contiguous: bool
+    strides: tuple[int, ...] | None
     owner: Any = field(repr=False, compare=False)
     dtype_name: str = ""
     library: str = "other"
     stream: int | None = None
+    borrowed: bool = False
+
+    @property
+    def contiguous(self) -> bool:
+        """In C order without gaps. Arrays of no or one element always are."""
+        return self.strides is None
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element; 0 for a type that the language lacks."""
+        return self.dtype.bytes if self.dtype else 0
+
+    @property
+    def is_empty(self) -> bool:
+        """There is no element."""
+        return 0 in self.shape
 
     @property
     def size_bytes(self) -> int:
-        """Bytes from the first element to past the last, for a contiguous array."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count * (self.dtype.bytes if self.dtype else 0)
+        """Bytes of all elements, as if none shared memory."""
+        return math.prod(self.shape) * self.item
+
+    @property
+    def byte_strides(self) -> tuple[int, ...]:
+        """The strides in bytes, also of an array without gaps; 0 along an extent of 1."""
+        if self.strides is not None:
+            return tuple(s if n != 1 else 0 for s, n in zip(self.strides, self.shape))
+        strides: list[int] = []
+        step = self.item
+        for extent in reversed(self.shape):
+            strides.append(step if extent != 1 else 0)
+            step *= extent
+        return tuple(reversed(strides))
+
+    @property
+    def start(self) -> int:
+        """The lowest address of any element."""
+        if self.strides is None or self.is_empty:
+            return self.pointer
+        back = sum(s * (n - 1) for s, n in zip(self.byte_strides, self.shape) if s < 0)
+        return self.pointer + back
+
+    @property
+    def end(self) -> int:
+        """The address past the highest byte of any element."""
+        if self.strides is None or self.is_empty:
+            return self.pointer + self.size_bytes
+        ahead = sum(s * (n - 1) for s, n in zip(self.byte_strides, self.shape) if s > 0)
+        return self.pointer + ahead + self.item
 
 
 @lru_cache(maxsize=64)
@@ -74,19 +117,23 @@ def _numpy_dtype(dtype: np.dtype[Any]) -> tuple[DType | None, str]:
     return from_numpy_name(name), name
 
 
-def _packed(shape: tuple[int, ...], strides: tuple[int, ...] | None, item: int) -> bool:
-    """True when `strides` (bytes) are those of C order; an extent of 1 may have any stride."""
+def _gaps(
+    shape: tuple[int, ...], strides: tuple[int, ...] | None, item: int
+) -> tuple[int, ...] | None:
+    """`strides` (bytes), or None where they are those of C order; an extent of 1 may have any."""
     if strides is None or 0 in shape:
-        return True
+        return None
     expected = item
     for extent, stride in zip(reversed(shape), reversed(strides)):
         if extent != 1 and stride != expected:
-            return False
+            return strides
         expected *= extent
-    return True
+    return None
 
 
-def _view_numpy(array: Any) -> ArrayView:
+def _view_numpy(array: Any) -> ArrayView | None:
+    if isinstance(array, np.ma.MaskedArray):
+        return None
     dtype, name = _numpy_dtype(array.dtype)
     return ArrayView(
         pointer=array.__array_interface__["data"][0],
@@ -94,15 +141,27 @@ def _view_numpy(array: Any) -> ArrayView:
         dtype=dtype,
         device=CPU_DEVICE,
         read_only=not array.flags.writeable,
-        contiguous=array.flags.c_contiguous,
+        strides=None if array.flags.c_contiguous else array.strides,
         owner=array,
         dtype_name=name,
         library="numpy",
     )
 
 
+def _torch_problem(tensor: Any) -> str:
+    """Why the memory of a tensor is not its elements; empty where it is."""
+    if str(tensor.layout) != "torch.strided":
+        return f"a tensor of layout {tensor.layout} does not lie in memory element by element"
+    if tensor.device.type not in ("cpu", "cuda"):
+        return f"the tensor is on the device `{tensor.device.type}`"
+    if not tensor.is_contiguous() and tensor.is_neg():
+        # `.conj().imag` is a view whose numbers are still to be negated.
+        return "the tensor's numbers are still to be negated (pass `.resolve_neg()`)"
+    return ""
+
+
 def _view_torch(tensor: Any) -> ArrayView | None:
-    if str(tensor.layout) != "torch.strided" or tensor.device.type not in ("cpu", "cuda"):
+    if _torch_problem(tensor):
         return None
     dtype, name = _torch_dtype(tensor.dtype)
     where = tensor.device
@@ -113,7 +172,9 @@ def _view_torch(tensor: Any) -> ArrayView | None:
         dtype=dtype,
         device=device,
         read_only=False,
-        contiguous=tensor.is_contiguous(),
+        strides=None
+        if tensor.is_contiguous()
+        else tuple(step * tensor.element_size() for step in tensor.stride()),
         owner=tensor,
         dtype_name=name,
         library="torch",
@@ -128,7 +189,7 @@ def _view_cupy(array: Any) -> ArrayView:
         dtype=dtype,
         device=Device("cuda", array.device.id),
         read_only=False,
-        contiguous=array.flags.c_contiguous,
+        strides=None if array.flags.c_contiguous else array.strides,
         owner=array,
         dtype_name=name,
         library="cupy",
@@ -140,24 +201,33 @@ def _view_cuda_interface(array: Any, interface: dict[str, Any]) -> ArrayView:
     shape = tuple(interface["shape"])
     described = np.dtype(interface["typestr"])
     dtype, name = _numpy_dtype(described)
-    device = getattr(array, "device", None)
-    index = getattr(device, "id", None)
+    strides = interface.get("strides")
     return ArrayView(
         pointer=int(pointer or 0),
         shape=shape,
         dtype=dtype,
-        device=Device("cuda", index if isinstance(index, int) else 0),
+        device=Device("cuda", _gpu_of(array, int(pointer or 0))),
         read_only=bool(read_only),
-        contiguous=_packed(shape, interface.get("strides"), described.itemsize),
+        strides=_gaps(shape, tuple(strides) if strides else None, described.itemsize),
         owner=array,
         dtype_name=name,
         stream=interface.get("stream"),
     )
 
 
-def _view_dlpack(array: Any) -> ArrayView | None:
+def _gpu_of(array: Any, pointer: int) -> int:
+    """The number of the GPU that an array lies on: as it says itself, else as the driver says."""
+    index = getattr(getattr(array, "device", None), "id", None)
+    if isinstance(index, int):
+        return index
+    from loopfuse.runtime import cuda  # which imports this module
+
+    return cuda.gpu_of_address(pointer)
+
+
+def _view_dlpack(array: Any, library: str = "other") -> ArrayView | None:
     tensor = dlpack.read(array)
-    if tensor is None:
+    if isinstance(tensor, str):
         return None
     dtype = from_numpy_name(tensor.dtype_name)
     item = dtype.bytes if dtype else 1
@@ -167,11 +237,21 @@ def _view_dlpack(array: Any) -> ArrayView | None:
         shape=tensor.shape,
         dtype=dtype,
         device=Device(tensor.device_kind, tensor.device_index),
-        read_only=tensor.read_only,
-        contiguous=_packed(tensor.shape, strides, item),
+        read_only=tensor.read_only or library == "jax",
+        strides=_gaps(tensor.shape, strides, item),
         owner=(array, tensor.capsule),
         dtype_name=tensor.dtype_name,
+        library=library,
+        # The exporter has made the data ready on the default stream.
+        stream=0 if tensor.device_kind == "cuda" else None,
+        borrowed=True,
     )
+
+
+def _view_jax(array: Any) -> ArrayView | None:
+    """A JAX array: immutable, and computed in the background until waited for."""
+    array.block_until_ready()
+    return _view_dlpack(array, "jax")
 
 
 def view(value: Any) -> ArrayView | None:
@@ -185,6 +265,8 @@ def view(value: Any) -> ArrayView | None:
         return _view_cupy(value)
     if isinstance(value, np.generic):
         return None
+    if home in ("jax", "jaxlib") and hasattr(value, "block_until_ready"):
+        return _view_jax(value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
         return _view_cuda_interface(value, interface)
@@ -193,6 +275,18 @@ def view(value: Any) -> ArrayView | None:
     if hasattr(value, "__dlpack__"):
         return _view_dlpack(value)
     return None
+
+
+def problem_of(value: Any) -> str:
+    """Why `view` gave None for something that looks like an array; empty where it does not."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "the mask of a masked array would be lost (pass `.filled(...)`)"
+    if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+        return _torch_problem(value)
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+        answer = dlpack.read(value)
+        return answer if isinstance(answer, str) else ""
+    return ""
 
 
 def allocate(library: str, device: Device, shape: tuple[int, ...], dtype: DType) -> Any:

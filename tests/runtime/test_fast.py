@@ -232,15 +232,33 @@ class Subclass(np.ndarray):
     pass
 
 
+def packed_records(count: int) -> Any:
+    """Numbers 5 bytes apart."""
+    return np.zeros(count, [("tag", "u1"), ("x", "<f4")])
+
+
+def shifted(*shape: int) -> Any:
+    """An array whose numbers start one byte late."""
+    size = 4 * int(np.prod(shape))
+    return np.zeros(size + 1, np.uint8)[1:].view(np.float32).reshape(shape)
+
+
+def repeated(*shape: int) -> Any:
+    """A writable array whose rows are one."""
+    return np.lib.stride_tricks.as_strided(f32(shape[-1]), shape, (0, 4))
+
+
 BAD: dict[str, Callable[[list[Any]], tuple[list[Any], dict[str, Any]]]] = {
     "dtype": lambda a: ([a[0].astype(np.float64), *a[1:]], {}),
     "byte order": lambda a: ([a[0].astype(">f4"), *a[1:]], {}),
     "rank": lambda a: ([a[0].ravel(), *a[1:]], {}),
     "size": lambda a: ([a[0], f32(4, 6), *a[2:]], {}),
     "size of two": lambda a: ([f32(6, 5), f32(6, 5), *a[2:]], {}),
-    "Fortran order": lambda a: ([np.asfortranarray(a[0]), *a[1:]], {}),
-    "strided": lambda a: ([f32(4, 10)[:, ::2], *a[1:]], {}),
-    "reversed": lambda a: ([a[0][::-1], *a[1:]], {}),
+    "uneven strides": lambda a: ([packed_records(20)["x"].reshape(4, 5), *a[1:]], {}),
+    "unaligned": lambda a: ([shifted(4, 5), *a[1:]], {}),
+    "unaligned view": lambda a: ([shifted(5, 4).T, *a[1:]], {}),
+    "repeated output": lambda a: ([a[0], repeated(4, 5), *a[2:]], {}),
+    "an output that is a view of an input": lambda a: ([a[0], a[0][::-1], *a[2:]], {}),
     "read-only": lambda a: ([a[0], read_only(a[1]), *a[2:]], {}),
     "read-only inout": lambda a: ([*a[:2], read_only(a[2]), *a[3:]], {}),
     "same array": lambda a: ([a[0], a[0], *a[2:]], {}),

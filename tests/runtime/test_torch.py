@@ -21,11 +21,6 @@ def test_tensors_bind_run_and_come_back(scale: Any, code: bytes) -> None:
     np.testing.assert_array_equal(binding.result.numpy(), 2 * np.arange(10))
 
 
-def test_a_strided_tensor_names_contiguous(scale: Any) -> None:
-    with pytest.raises(UserError, match=r"`x\.contiguous\(\)`"):
-        arrays.bind(scale, (torch.zeros(20)[::2], 2.0), {})
-
-
 def test_a_wrong_dtype_names_to(scale: Any) -> None:
     with pytest.raises(UserError, match=r"\.to\(torch\.float32\)"):
         arrays.bind(scale, (torch.zeros(20, dtype=torch.float64), 2.0), {})

@@ -18,6 +18,7 @@ from typing import Any, overload
 
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
+from loopfuse.base.options import parse_check
 from loopfuse.kernels import Kernel
 from loopfuse.pykernel_scope import Scope, capture
 from loopfuse.pykernel_types import (
@@ -173,17 +174,18 @@ class PythonKernel:
         target: str | None = None,
         fp: str = "fast",
         reassociate: bool = True,
-        check: str = "on",
+        check: str = "lazy",
         tune: bool = False,
         fuel: int | None = None,
     ) -> None:
         from loopfuse.pykernel_words import check_options
 
-        plain = check_options(function, fp, check, tune)
+        plain = check_options(function, fp, tune)
         functools.update_wrapper(self, plain, updated=())
         self.function = plain
         self._options: dict[str, Any] = {
             "target": target, "fp": fp, "reassociate": reassociate, "fuel": fuel,
+            "check": parse_check(check),
         }  # fmt: skip
         self._parameters = call_parameters(plain)
         self._names = tuple(self._parameters)
@@ -392,7 +394,7 @@ def kernel(
     target: str | None = None,
     fp: str = "fast",
     reassociate: bool = True,
-    check: str = "on",
+    check: str = "lazy",
     tune: bool = False,
 ) -> Callable[[Callable[..., Any]], PythonKernel]: ...
 
@@ -403,7 +405,7 @@ def kernel(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     `target` is `cpu`, `sm_90`, ... (where the arrays are, if not given); `fp="strict"` forms no
     FMAs; `reassociate=False` keeps the order of reductions. `check` says how subscripts that
-    depend on data are checked (`on`, `sync`, `off`). UserError if `fn` is no function that can be
+    depend on data are checked (`lazy`, `sync`, `off`). UserError if `fn` is no function that can be
     read; what is wrong inside is told at the first call, or by `compile`.
     """
     if fn is None:

@@ -56,7 +56,7 @@ def _fix(text: str) -> str:
     return _CAST.sub(lambda m: f"`{m[1]}np.{_NUMPY[m[2][0]]}{m[2][1:]}({m[3]}`", text)
 
 
-def check_options(function: Any, fp: str, check: str, tune: bool) -> Callable[..., Any]:
+def check_options(function: Any, fp: str, tune: bool) -> Callable[..., Any]:
     """The plain function below other decorators; UserError for options that are none."""
     plain = function
     if isinstance(function, FunctionType) and function.__name__ == "<lambda>":
@@ -79,18 +79,14 @@ def check_options(function: Any, fp: str, check: str, tune: bool) -> Callable[..
             )
         plain = inner
     plain = inspect.unwrap(plain)
-    for name, value, allowed in (
-        ("fp", fp, ("fast", "strict")),
-        ("check", check, ("on", "sync", "off")),
-    ):
-        if value not in allowed:
-            raise UserError(
-                Diagnostic(
-                    "kernel-option",
-                    f"`{name}` of `loopfuse.kernel` is {value!r}",
-                    fix="it is one of " + ", ".join(repr(one) for one in allowed),
-                )
+    if fp not in ("fast", "strict"):
+        raise UserError(
+            Diagnostic(
+                "kernel-option",
+                f"`fp` of `loopfuse.kernel` is {fp!r}",
+                fix="it is one of 'fast', 'strict'",
             )
+        )
     if tune:
         raise UserError(
             Diagnostic(

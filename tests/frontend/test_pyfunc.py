@@ -258,6 +258,14 @@ def test_a_clamp_that_could_hide_a_mistake_is_no_edge_mode() -> None:
     assert ".clamp[" not in core(kernel, Argument("a", DType.F32, 2))
 
 
+def test_subscripts_that_depend_on_data() -> None:
+    def gather(x, where, y):
+        for i in range(len(y)):
+            y[i] = x[where[i]] + 1.0
+
+    agree(gather, X, np.arange(13)[::-1].copy(), X * 0)
+
+
 # ------------------------------------------------------------------------- locals and scoping
 
 

@@ -23,6 +23,8 @@ def round_to_narrow(value: int | float, dtype: DType) -> float:
         return number
     # The spacing of the type's numbers around `number`: 2**last.
     _, exponent = math.frexp(number)
+    if exponent - 1 > bias:
+        return math.copysign(math.inf, number)
     last = max(exponent - 1, 1 - bias) - mantissa
     # Scaling by a power of two is exact here, and round() takes halves to even.
     rounded = math.ldexp(round(math.ldexp(number, -last)), last)

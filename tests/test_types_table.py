@@ -1,0 +1,61 @@
+"""Every row of `docs/types.md`: the interpreter and compiled code against exact arithmetic."""
+
+from __future__ import annotations
+
+import engines
+import pytest
+import types_programs
+import types_table as table
+from types_programs import Check
+
+from loopfuse import kernels, pipeline
+from loopfuse.base.diagnostics import LoopfuseError, Source
+from loopfuse.base.dtypes import DType
+from loopfuse.base.options import Target
+
+CHECKS = (
+    *types_programs.operation_checks(),
+    *types_programs.promotion_checks(),
+    *types_programs.reduction_checks(),
+)
+PROCESSORS = {"v2": "x86-64-v2", "v3": "x86-64-v3", "native": ""}
+
+
+def test_the_page_has_the_rows() -> None:
+    """The tables were found, and name every type."""
+    assert len(table.operations()) > 350
+    assert {row.dtype for row in table.operations()} == set(DType)
+    assert len(table.reductions()) > 60
+    assert len(table.promotions()) == 13 * 13
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_interpreter(check: Check) -> None:
+    kernel = engines.read(check.source).kernels[0]
+    got = engines.interpret(kernel, check.arguments(), check.sizes)
+    check.compare(got, "interpreter")
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_compiled(check: Check, processor: str) -> None:
+    """For this machine also fused and unfused alike."""
+    fuels = (None, 0) if processor == "native" else (None,)
+    for fuel in fuels:
+        kernel = kernels.load_all(check.source, fuel=fuel, reassociate=False)[check.name]
+        kernel._target = Target("cpu", PROCESSORS[processor])  # no option says this
+        arguments = check.arguments()
+        kernel(**arguments)
+        check.compare(arguments, f"{processor}, fuel {fuel}")
+
+
+def test_mixed_types_are_refused() -> None:
+    """What the matrix calls an error is one."""
+    for (left, right), answer in table.promotions().items():
+        if answer is None:
+            text = f"kernel k(a: {left.value}[N], b: {right.value}[N], out y: f64[N]):\n"
+            text += "    for i in 0..N:\n        y[i] = a[i] + b[i]\n"
+            with pytest.raises(LoopfuseError) as caught:
+                pipeline.read_program(Source("k.lf", text))
+            codes = {one.code for one in caught.value.diagnostics}
+            assert codes <= {"mixed-halves", "bool-arithmetic"}, (left, right)

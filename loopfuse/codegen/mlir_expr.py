@@ -45,8 +45,6 @@ _FLOAT = {
     "div": "divf",
     "min": "minimumf",
     "max": "maximumf",
-    "fmin": "minnumf",
-    "fmax": "maxnumf",
 }
 _INTEGER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori"}
 _DIRECT = {
@@ -228,6 +226,11 @@ def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DTyp
     if dtype.is_float:
         if op in ("mod", "floordiv"):
             return _call(emitter, op, [a, b], dtype)
+        if op in ("fmin", "fmax"):
+            # Not `minnumf`: which zero that gives depends on the machine.
+            both = builder.binary(_FLOAT[op[1:]], a, b)
+            known = builder.select(builder.compare("uno", b, b), a, both)
+            return builder.select(builder.compare("uno", a, a), b, known)
         return builder.binary(_FLOAT[op], a, b)
     if op in ("min", "max", "fmin", "fmax"):
         return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from index_data import fit_indices
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
@@ -219,7 +220,8 @@ def make_arguments(
     seed: int = 0,
 ) -> dict[str, Any]:
     """One value per parameter: random arrays, outputs filled too (what is not written must
-    survive), and the given scalars (a float scalar not given is 0.75, an integer one 2)."""
+    survive), and the given scalars (a float scalar not given is 0.75, an integer one 2). Arrays
+    that are subscripts hold numbers inside what they subscript."""
     rng = np.random.default_rng(seed)
     values: dict[str, Any] = {**sizes, **scalars}
     arguments: dict[str, Any] = {}
@@ -232,6 +234,7 @@ def make_arguments(
                 default = 0.75 if param.dtype.is_float else 2
                 value = values.get(param.name, default)
                 arguments[param.name] = np.dtype(param.dtype.numpy_name).type(value)
+    fit_indices(kernel, arguments, values, evaluate)
     return arguments
 
 

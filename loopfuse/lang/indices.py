@@ -10,11 +10,13 @@ loops that are not are data-dependent: `to_subscript` and `data_index`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+from contextlib import suppress
 from dataclasses import replace
 
-from loopfuse.base.diagnostics import LoopfuseError, Span
+from loopfuse.base.diagnostics import LimitError, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import checked, combine, integer
 from loopfuse.lang.context import Context
@@ -71,6 +73,8 @@ def data_index(context: Context, value: Value, what: str, span: Span, array: str
         return to_index(context, value, what, span, array)  # says so
     text = context.text(span)
     if not loads(value.expr):
+        with suppress(LimitError):
+            return to_index(context, value, what, span, array)  # `i % -4` is a mistake all the same
         name = array
         context.report.warn(
             "not-affine",
@@ -165,12 +169,11 @@ class _Converter:
 
     def refuse(self, expr: Expr) -> Expr:
         if loads(expr):
-            kind = "subscript" if self.what == "subscript" else "bound"
             self.context.limit(
-                f"data-dependent-{kind}",
-                f"this {self.what} depends on data, which this version cannot do yet",
+                "data-dependent-extent",
+                f"the {self.what} depends on data, and must be known before anything runs",
                 self.place(expr),
-                fix=f"use a {self.what} made of iterators, sizes and integer parameters",
+                fix="pass it as a size or an integer parameter",
             )
         return self.refuse_product(expr)
 

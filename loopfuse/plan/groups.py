@@ -219,7 +219,13 @@ def why_not_recomputable(
         for s in program.statements
         if any(name == dependence.array for name, _ in s.write.parts)
     ]
-    if len(writers) > 1 and program.arrays[dependence.array].kind != "scalar":
+    other_values = any(
+        d.kind == "flow"
+        and (d.array, d.sink) == (dependence.array, dependence.sink)
+        and d.source != dependence.source
+        for d in scope.dependences
+    )
+    if len(writers) > 1 and (other_values or program.arrays[dependence.array].kind != "scalar"):
         return f"`{dependence.array}` is written in several places"
     read = {name for s in producer.statements for a in s.reads for name, _ in a.parts}
     written_here = {

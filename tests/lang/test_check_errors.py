@@ -377,10 +377,28 @@ error[assume-data]: an assumption cannot speak of array elements
   = fix: assume something of sizes, parameters and iterators
 """,
     "mixed-halves": """
+error[mixed-halves]: f16 and bf16 do not mix: neither holds the other's numbers
+ --> k.lf:3:16
+  |
+3 |         y[i] = x[i] * z[i]
+  |                ^^^^^^^^^^^
+  = fix: write `f32(z[i])`, or convert one to the other
 """,
     "arg-ranges": """
+error[arg-ranges]: `argmin` takes one range: its value is one index
+ --> k.lf:2:12
+  |
+2 |     y[0] = argmin(i in 0..H, j in 0..W: x[i, j])
+  |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = fix: nest two: the `argmin` of each row, and then the best of the rows
 """,
     "empty-arg-reduction": """
+error[empty-arg-reduction]: `argmax` over an empty range has no index
+ --> k.lf:2:19
+  |
+2 |     y[0] = argmax(i in 3..3: x[i])
+  |                   ^^^^^^^^^
+  = fix: give it a range with at least one element
 """,
     "data-dependent-extent": """
 error[data-dependent-extent]: the extent depends on data, and must be known before anything runs

@@ -133,7 +133,11 @@ def _reads_unwritten(
 
 
 def _prefix(users: Sequence[Statement], group: Group) -> tuple[str, ...]:
-    """Iterators of the serial loops, inside the group's dimensions, around every user."""
+    """Iterators of the serial loops, inside the group's dimensions, around every user. Loops of
+    different units are different loops, also where distribution made them from one."""
+    owners = [p for p in group.members if any(s.id in p.unit.ids for s in users)]
+    if len(owners) > 1:
+        return ()
     dims = {c.iterator for p in group.members for c in p.coordinates}
     host = {loop.iterator for loop in group.scope.host} if group.scope else set()
     inner = [[i for i in s.iterators if i not in dims and i not in host] for s in users]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 
 import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import CPU, Options, Target
+from loopfuse.lang.nodes import Program
 
 GPU = Target("sm_90")
 
@@ -16,6 +18,13 @@ GPU = Target("sm_90")
 def plan(text: str, target: Target = GPU, **options: object) -> pipeline.Planned:
     """The plan of the only kernel in `text`."""
     program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+    with warnings.catch_warnings():
+        # A plan the checker rejects is a failure here, not a warning and an unfused kernel.
+        warnings.filterwarnings("error", message=".*(wrongly|not be proved).*")
+        return _plan(program, target, options)
+
+
+def _plan(program: Program, target: Target, options: dict[str, object]) -> pipeline.Planned:
     return pipeline.plan_kernel(
         program, program.kernels[0].name, Options(target=target, **options)  # type: ignore[arg-type]
     )
@@ -372,3 +381,17 @@ def test_results_stored_between_reductions_share_one_pass() -> None:
             b[0] = max(i in 0..N: x[i])
     """)
     assert len(planned.tree.launches) == 2
+
+
+@pytest.mark.parametrize("target", [GPU, CPU])
+def test_parts_of_a_distributed_loop_share_no_iteration(target: Target) -> None:
+    planned = plan("""
+        kernel f(a: f32[H, W], inout y: f32[W]):
+            for i in 0..H:
+                temp line: f32[W]
+                for j in 0..W:
+                    line[j] = a[i, j] * 2.0
+                for j in 0..W:
+                    y[j] += line[W-1-j]
+    """, target)
+    assert planned.verdict.answer == "proved"

@@ -60,8 +60,9 @@ class Launcher:
         name = self.manifest["kernel"]
         code = self.library[name + ending](*arguments)
         if code:
-            self.library[f"{name}_error"].restype = ctypes.c_char_p
-            raise RuntimeError(self.library[f"{name}_error"](code).decode())
+            words = self.library[f"{name}_error"]
+            words.restype = ctypes.c_char_p
+            raise RuntimeError(words(code).decode())
 
     def run(self, arguments: dict[str, Any], sizes: dict[str, int]) -> dict[str, np.ndarray]:
         """What the arrays hold after a call."""
@@ -90,6 +91,7 @@ class Launcher:
 def test_launchers_get_the_interpreters_bits(name: str, tmp_path: Path) -> None:
     case = EXAMPLES[name]
     (kernel,) = engines.read(case.source).kernels
+    cuda.need_gpu(0)
     with cuda.on_gpu(0):
         launcher = Launcher(tmp_path, case.source)
         sizes = case.sizes[0]
@@ -106,6 +108,7 @@ def test_faults_are_told_of(tmp_path: Path) -> None:
         "index": np.array([2, 7, 1], np.int32),
         "y": np.full(3, 9, np.float32),
     }
+    cuda.need_gpu(0)
     with cuda.on_gpu(0):
         launcher = Launcher(tmp_path, Source("gather.lf", text))
         got = launcher.run(arguments, {"N": 3, "M": 3})

@@ -18,6 +18,7 @@ from index_data import fit_indices
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import nodes
+from loopfuse.lang.semantics import array_dtype
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "cases"
@@ -193,7 +194,7 @@ def random_array(
     exact in any order; or `special`, where a third of the floats are NaN, infinities, signed
     zeros, subnormals and numbers at the edge of some function's range.
     """
-    kind = np.dtype(dtype.numpy_name)
+    kind = array_dtype(dtype)
     if dtype is DType.BOOL:
         return rng.random(shape) < 0.5
     if dtype.is_integer:
@@ -233,7 +234,7 @@ def make_arguments(
             case nodes.ScalarParam():
                 default = 0.75 if param.dtype.is_float else 2
                 value = values.get(param.name, default)
-                arguments[param.name] = np.dtype(param.dtype.numpy_name).type(value)
+                arguments[param.name] = array_dtype(param.dtype).type(value)
     fit_indices(kernel, arguments, values, evaluate)
     return arguments
 
@@ -247,7 +248,7 @@ def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
     """Equal shapes and dtypes, and each pair of elements equal in every bit, or both NaN."""
     if left.shape != right.shape or left.dtype != right.dtype:
         return False
-    if left.dtype.kind != "f":
+    if left.dtype.kind not in "fV":  # V: ml_dtypes' bfloat16
         return bool(np.array_equal(left, right))
     unsigned = np.dtype(f"u{left.dtype.itemsize}")
     bits = np.ascontiguousarray(left).view(unsigned) == np.ascontiguousarray(right).view(unsigned)

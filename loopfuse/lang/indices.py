@@ -31,7 +31,7 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
-from loopfuse.lang.typing import Value
+from loopfuse.lang.typing import Value, promote
 from loopfuse.lang.walk import iterators, loads
 
 
@@ -100,6 +100,11 @@ def affine_value(context: Context, value: Value) -> Expr | None:
         return None
 
 
+def _wraps(dtype: DType) -> bool:
+    """Whether arithmetic of `dtype` is not the integers' own: of i32 and i64 it is taken to be."""
+    return dtype not in (DType.I32, DType.I64)
+
+
 class _Converter:
     def __init__(self, context: Context, what: str, span: Span, array: str = "a") -> None:
         self.context, self.what, self.span, self.array = context, what, span, array
@@ -108,6 +113,12 @@ class _Converter:
         match expr:
             case Const(value=value):
                 return Const(int(value), DType.I64, span=expr.span)
+            case Unary() | Binary(op="add" | "sub" | "mul") | Call() if _wraps(expr.dtype):
+                return self.refuse(expr)
+            case Cast(operand=operand, dtype=dtype) if _wraps(dtype) and (
+                operand.dtype.is_integer and promote(operand.dtype, dtype) is not dtype
+            ):
+                return self.refuse(expr)
             case Iter():
                 return expr
             case Symbol(dtype=dtype):

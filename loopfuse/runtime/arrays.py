@@ -288,7 +288,15 @@ def bind(
     kwargs: Mapping[str, Any],
     source: Source | None = None,
 ) -> Binding:
-    """Everything a call needs, checked: see the module's docstring."""
+    """Everything a call of code that was compiled ahead needs, checked: see the module's
+    docstring. Such code takes arrays without gaps."""
     matched = match(read_signature(manifest), args, kwargs)
+    for name in matched.strided:
+        raise refuse(
+            "not-contiguous",
+            f"`{matched.signature.kernel}` was compiled for arrays without gaps in C order, but "
+            f"`{name}` of shape {shape_text(matched.views[name].shape)} is strided",
+            "pass a packed copy, or call the kernel itself",
+        )
     check_preconditions(manifest, matched.values, source)
     return allocate_outputs(matched)

@@ -250,7 +250,10 @@ def _view_dlpack(array: Any, library: str = "other") -> ArrayView | None:
 
 def _view_jax(array: Any) -> ArrayView | None:
     """A JAX array: immutable, and computed in the background until waited for."""
-    array.block_until_ready()
+    try:
+        array.block_until_ready()
+    except RuntimeError:  # deleted or donated: `problem_of` says so
+        return None
     return _view_dlpack(array, "jax")
 
 

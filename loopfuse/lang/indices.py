@@ -59,7 +59,7 @@ def to_subscript(context: Context, value: Value, span: Span, array: str, extent:
     affine = affine_value(context, value)
     if affine is not None:
         if extent is None or not (iterators(affine) & context.unknown):
-            return affine
+            return replace(affine, span=span)
         return checked(replace(affine, span=span), extent)
     index = data_index(context, value, "subscript", span, array)
     return index if extent is None else checked(index, extent)

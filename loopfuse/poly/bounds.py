@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, LimitError, Span, UserError
 from loopfuse.lang.affine import combine, integer, is_checked, to_python
-from loopfuse.lang.nodes import Binary, Const, Expr, For, Load
-from loopfuse.lang.walk import iterators, substitute, walk_stmts
+from loopfuse.lang.nodes import Assume, Binary, Const, Expr, For, Load
+from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
 from loopfuse.poly import isl
 from loopfuse.poly.build import obviously_inside
 from loopfuse.poly.deps import flow_of_read
@@ -52,7 +52,7 @@ def find_preconditions(program: PolyProgram) -> tuple[tuple[Precondition, ...], 
     UserError[subscript-range] where a subscript is out of bounds whenever it runs or for all
     large sizes; LimitError[subscript-unproved] for a subscript that isl cannot express.
     """
-    found: list[Precondition] = []
+    found = _assumptions(program)
     context = program.context
     errors: list[Diagnostic] = []
     seen: set[tuple[Load, int, bool]] = set()
@@ -77,6 +77,22 @@ def find_preconditions(program: PolyProgram) -> tuple[tuple[Precondition, ...], 
     if errors:
         raise UserError(*errors)
     return tuple(found), context
+
+
+def _assumptions(program: PolyProgram) -> list[Precondition]:
+    """The kernel's `assume`s on sizes and parameters, which every call is held to. (One that
+    speaks of iterators or data stays a promise.)"""
+    found: list[Precondition] = []
+    reader = isl.Reader(program.context.get_space())
+    for stmt in walk_stmts(program.kernel.body):
+        if not isinstance(stmt, Assume) or iterators(stmt.condition) or loads(stmt.condition):
+            continue
+        holds = reader.condition(stmt.condition)
+        if holds is not None:
+            text = isl.params_text(holds.params().coalesce())
+            message = f"`{program.kernel.name}` assumes `{text}`"
+            found.append(Precondition(text, message, stmt.span))
+    return found
 
 
 def _violations(

@@ -142,3 +142,17 @@ def test_written_temporaries_are_fine() -> None:
     )
     program = build_model(kernel(text))
     assert find_uninitialised(program, find_dependences(program)) == ()
+
+
+def test_an_assumption_on_parameters_is_a_precondition() -> None:
+    assert conditions(
+        "kernel f(x: f32[N], out y: f32[N], n: i64):\n    assume n >= 1 and n <= N\n"
+        "    for i in 0..n:\n        y[i] = x[i]\n"
+    ) == ["n >= 1 and N >= n"]
+
+
+def test_the_whole_subscript_is_underlined() -> None:
+    with pytest.raises(UserError) as caught:
+        conditions("kernel f(x: f32[N], out y: f32[N]):\n    for i in 0..N:\n        y[i] = x[i - 1]\n")
+    span = caught.value.diagnostics[0].span
+    assert (span.column, span.end_column) == (18, 23)

@@ -6,19 +6,23 @@ before:  s = np.float32(0.0)                   after:  let s = sum(c in 0..C: x[
 
 Needs a local that is set to the operation's neutral element and then only accumulated, by one
 nest that does nothing else. The bits are the same in program order; as a reduction it may be
-reordered, split and fused like any other.
+reordered, split and fused like any other. The local has the type that the reduction gives: an
+integer sum counts in 64 bits, so a sum kept in an i32 stays a loop.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields
 
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.pyfunc_context import Reader
+from loopfuse.frontend.pyfunc_types import Kind
 from loopfuse.lang import syntax
+from loopfuse.lang.semantics import neutral
 
-OPERATIONS = {"+": ("sum", 0.0), "*": ("prod", 1.0), "min": ("min", math.inf), "max": ("max", -math.inf)}
+_CASTS = {"python.float", *(dtype.value for dtype in DType)}
+
+OPERATIONS = {"+": "sum", "*": "prod", "min": "min", "max": "max"}
 
 
 def fold_reductions(reader: Reader, block: list[syntax.Stmt]) -> list[syntax.Stmt]:
@@ -51,11 +55,14 @@ def _fold(reader: Reader, block: list[syntax.Stmt], start: syntax.Let) -> None:
         _assigns(block[position], name) for position in users[1:]
     ):
         return
-    reduction, neutral = OPERATIONS[op]
+    reduction = OPERATIONS[op]
     kind = reader.accumulated.get(id(loop.body[0]))
-    if kind is None or kind.weak or kind.dtype is not start.dtype:
+    if kind is None or kind.weak:
         return
-    if kind.dtype not in (DType.F32, DType.F64) or _number(start.value) != neutral:
+    dtype = _result(reduction, kind)
+    if dtype is None or dtype is not start.dtype:
+        return
+    if _number(start.value) != neutral(reduction, dtype):
         return
     body = syntax.Reduction(reduction, ranges, value, span=loop.span)
     block[users[0]] = syntax.Let(
@@ -64,15 +71,26 @@ def _fold(reader: Reader, block: list[syntax.Stmt], start: syntax.Let) -> None:
     block.remove(start)
 
 
+def _result(reduction: str, kind: Kind) -> DType | None:
+    """The type in which `reduction` of such elements is held; None for what stays a loop."""
+    if kind.dtype in (DType.F32, DType.F64):
+        return kind.dtype
+    if not kind.dtype.is_integer:
+        return None
+    if reduction in ("min", "max"):
+        return kind.dtype
+    return DType.U64 if kind.dtype.is_unsigned else DType.I64
+
+
 def _number(expr: syntax.Expr) -> float | None:
     """The value of a literal, also inside a cast or a minus."""
     match expr:
         case syntax.Number(value=value):
-            return float(value)
+            return value
         case syntax.Unary(op="-", operand=operand):
             inner = _number(operand)
             return None if inner is None else -inner
-        case syntax.Call(function="f32" | "f64" | "python.float", arguments=(operand,)):
+        case syntax.Call(function=function, arguments=(operand,)) if function in _CASTS:
             return _number(operand)
         case _:
             return None

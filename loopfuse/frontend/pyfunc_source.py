@@ -10,6 +10,7 @@ import linecache
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -145,7 +146,23 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
                 source=source,
             )
         )
+    _separate_throwaways(found)
     return PythonSource(plain, found, source, _cells(plain), lines=source.text.split("\n"), namespace=plain.__globals__)
+
+
+def _separate_throwaways(tree: ast.FunctionDef) -> None:
+    """Gives each `_` that only throws a value away a name of its own: `_, W = x.shape` and
+    `for _ in range(steps)` in one function are not the same variable."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    places = [node for node in names if node.id == "_"]
+    if any(isinstance(node.ctx, ast.Load) for node in places):
+        return
+    taken = {node.id for node in names} | {
+        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)
+    }
+    fresh = (name for number in count(2) if (name := f"_{number}") not in taken)
+    for node in places[1:]:
+        node.id = next(fresh)
 
 
 def _kind(thing: Any) -> str:

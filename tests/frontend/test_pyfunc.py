@@ -313,6 +313,49 @@ def test_a_sum_that_starts_elsewhere_stays_a_loop() -> None:
     assert "var s: f32 = 1.0" in core(kernel, F32, Argument("y", DType.F32, 1))
 
 
+def test_integer_accumulators_of_the_reduction_s_type_are_reductions() -> None:
+    def kernel(k):
+        total = np.int64(0)
+        for i in range(len(k)):
+            total += k[i]
+        low = np.int32(2147483647)
+        for i in range(len(k)):
+            low = min(low, k[i])
+        y = np.empty(2, np.int64)
+        y[0] = total
+        y[1] = low
+        return y
+
+    agree(kernel, INTS)
+    text = core(kernel, Argument("k", DType.I32, 1))
+    assert "sum total: i64 over i in" in text and "min low: i32 over i" in text
+
+
+def test_a_sum_that_wraps_in_32_bits_stays_a_loop() -> None:
+    def kernel(k, y):
+        s = np.int32(0)
+        for i in range(len(k)):
+            s += k[i]
+        y[0] = s
+
+    big = INTS + np.int32(2**31 - 100)  # the sum wraps, as NumPy's does
+    agree(kernel, big, INTS * 0)
+    assert "var s: i32 = 0" in core(
+        kernel, Argument("k", DType.I32, 1), Argument("y", DType.I32, 1)
+    )
+
+
+def test_underscores_throw_away_and_do_not_meet() -> None:
+    def kernel(a, steps):
+        _, W = a.shape
+        for _ in range(steps):
+            for _ in range(2):
+                for j in range(W):
+                    a[0, j] = 0.5 * a[0, j]
+
+    agree(kernel, M, 3)
+
+
 # -------------------------------------------------------------------------- scope and helpers
 
 FACTOR = 0.5

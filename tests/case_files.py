@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from index_data import fit_indices
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
+from loopfuse.commands.index_data import fit_indices
 from loopfuse.lang import nodes
 from loopfuse.lang.semantics import array_dtype
 
@@ -235,7 +235,21 @@ def make_arguments(
                 default = 0.75 if param.dtype.is_float else 2
                 value = values.get(param.name, default)
                 arguments[param.name] = array_dtype(param.dtype).type(value)
-    fit_indices(kernel, arguments, values, evaluate)
+    fit_indices(kernel, arguments, values)
+    return arguments
+
+
+def arguments_with_faults(
+    kernel: nodes.Kernel, sizes: dict[str, int], scalars: dict[str, Any]
+) -> dict[str, Any]:
+    """`make_arguments`, but some of the subscripts are outside what they subscript."""
+    arguments = make_arguments(kernel, sizes, scalars)
+    rng = np.random.default_rng(2)
+    for param in kernel.arrays:
+        array = arguments[param.name]
+        if param.mode == "in" and array.dtype.kind in "iu" and array.size:
+            wild = rng.integers(-3, 25, array.shape).astype(array.dtype)
+            arguments[param.name] = np.where(rng.random(array.shape) < 0.3, wild, array)
     return arguments
 
 

@@ -342,6 +342,39 @@ def prefix_sum(a: Arguments) -> dict[str, np.ndarray]:
     return {"y": np.cumsum(a["x"], dtype=a["x"].dtype)}
 
 
+@reference
+def gather_rows(a: Arguments) -> dict[str, np.ndarray]:
+    """Rows of a table by index."""
+    return {"rows": a["table"][a["token"]]}
+
+
+@reference
+def scatter_add(a: Arguments) -> dict[str, np.ndarray]:
+    """The gradient of `gather_rows`."""
+    total = a["table_grad"].copy()
+    np.add.at(total, a["token"], a["grad"])
+    return {"table_grad": total}
+
+
+@reference
+def csr_matvec(a: Arguments) -> dict[str, np.ndarray]:
+    """b - A x, A in compressed rows."""
+    residual = a["b"].copy()
+    for row in range(len(residual)):
+        cells = slice(a["start"][row], max(a["start"][row], a["start"][row + 1]))
+        residual[row] -= np.dot(a["value"][cells], a["x"][a["column"][cells]])
+    return {"residual": residual}
+
+
+@reference
+def histogram(a: Arguments) -> dict[str, np.ndarray]:
+    """Counts of x in [0, 1) by bin; what lies outside falls into the first and the last."""
+    bins = len(a["count"])
+    where = np.clip(np.trunc(a["x"] * np.asarray(bins, a["x"].dtype)), 0, bins - 1)
+    found = np.bincount(where.astype(np.int64), minlength=bins)
+    return {"count": a["count"] + found.astype(a["count"].dtype)}
+
+
 # ------------------------------------------------------------------------- what inputs need
 
 
@@ -357,6 +390,8 @@ def prepare(kernel: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "cross_entropy":
             labels = np.argmax(a["target"], 1) if a["target"].size else []
             a["target"] = np.eye(a["target"].shape[1], dtype=a["target"].dtype)[labels]
+        case "histogram":
+            a["x"] = np.abs(a["x"]) / a["x"].dtype.type(4)
         case "linear_recurrence":
             a["a"] = np.abs(a["a"]) / a["a"].dtype.type(8)
         case _:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.commands.index_data import fit_indices
 from loopfuse.kernels import Kernel, Kernels, load_all
 from loopfuse.runtime.arguments import Value, refuse
 from loopfuse.runtime.arrays import allocate_outputs, match
@@ -117,7 +118,8 @@ def split_values(
 
 def random_arguments(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
     """Random arrays for these sizes (`out` arrays too, so that untouched elements show), and for
-    scalars `sizes`' value where it has one, else a small number that depends on the seed."""
+    scalars `sizes`' value where it has one, else a small number that depends on the seed. Arrays
+    that are subscripts point inside what they subscript."""
     generator = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     for parameter in kernel.signature.parameters:
@@ -132,6 +134,10 @@ def random_arguments(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dic
             found[parameter.name] = int(generator.integers(1, 5))
         else:
             found[parameter.name] = bool(generator.integers(0, 2))
+    constants = {name: int(found[name]) for name in kernel.constants}
+    program = kernel.program(constants or None).kernel(kernel.name)
+    integers = {n: v for n, v in found.items() if isinstance(v, int)}
+    fit_indices(program, found, {**integers, **sizes}, seed)
     taken = {extent for p in kernel.signature.parameters for extent in p.extents or ()}
     found.update({n: sizes[n] for n in kernel.signature.sizes if n not in taken})
     return found

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.base.diagnostics import UserError
 from loopfuse.kernels import Kernel
 from loopfuse.runtime import arrays
+from loopfuse.runtime.checks import at_source, describe_offender
 
 
 def interpret(kernel: Kernel, binding: arrays.Binding) -> None:
     """Run the kernel's program on the bound (NumPy) arrays with the interpreter, in place."""
+    from loopfuse.lang.interp import Offence
     from loopfuse.lang.interp import interpret as run
 
     constants = {name: int(binding.values[name]) for name in kernel.constants}
@@ -20,11 +23,26 @@ def interpret(kernel: Kernel, binding: arrays.Binding) -> None:
     found: dict[str, Any] = {name: np.asarray(v.owner) for name, v in binding.views.items()}
     sizes = {name: int(binding.values[name]) for name in kernel.signature.sizes}
     scalars = {name: value for name, value in binding.values.items() if name not in sizes}
+    offences: list[Offence] = []
     results: Mapping[str, Any] = run(
-        program, found | scalars, sizes, math=math_functions()
+        program, found | scalars, sizes, math=math_functions(), offences=offences
     )
     for name, result in results.items():
         found[name][...] = result
+    if offences:
+        first = offences[0]
+        check = {
+            "array": first.array,
+            "dimension": first.dimension,
+            "extent": found[first.array].shape[first.dimension] if first.array in found else 0,
+            "writes": first.writes,
+            "line": first.span.line,
+            "column": first.span.column,
+            "end_line": first.span.end_line,
+            "end_column": first.span.end_column,
+        }
+        error = UserError(describe_offender(check, first.index, {}))
+        raise at_source(error, kernel.source)
 
 
 def math_functions() -> Mapping[str, Callable[..., Any]]:

@@ -13,9 +13,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from contextlib import suppress
-from dataclasses import replace
-
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import checked, combine, integer

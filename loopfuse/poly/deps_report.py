@@ -86,7 +86,11 @@ def describe_dependences(
 
 
 def _need_all(program: PolyProgram, given: Mapping[str, int]) -> None:
-    missing = [symbol for symbol in program.symbols if symbol not in given]
+    missing = [
+        symbol
+        for symbol in program.symbols
+        if symbol not in given and symbol not in program.unknown
+    ]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         wanted = ",".join(f"{name}=6" for name in missing)
@@ -104,7 +108,9 @@ def _need_all(program: PolyProgram, given: Mapping[str, int]) -> None:
 
 def _is_hidden(program: PolyProgram, dependence: Dependence) -> bool:
     ends = (program.statement(dependence.source), program.statement(dependence.sink))
-    return dependence.array.startswith("condition.") or any(end.kind == "init" for end in ends)
+    hidden = any(end.kind == "init" or end.is_hidden for end in ends)
+    own = dependence.array in program.unknown or dependence.array.startswith("condition.")
+    return hidden or own
 
 
 def common_loops(source: Statement, sink: Statement) -> int:
@@ -173,7 +179,8 @@ def _records_of(
         )
         if instances and dependence.exact:
             cut = len(source.loops)
-            record.pairs = [(point[:cut], point[cut:]) for point in isl.points_of(part.wrap())]
+            pairs = isl.without_parameters(part, program.unknown).wrap()
+            record.pairs = [(point[:cut], point[cut:]) for point in isl.points_of(pairs)]
         yield record
 
 

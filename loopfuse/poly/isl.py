@@ -406,6 +406,15 @@ def fix_parameters(thing: Any, values: Mapping[str, int]) -> Any:
     return thing
 
 
+def without_parameters(thing: Any, names: Sequence[str]) -> Any:
+    """`thing` for any values of the parameters `names`, which are then gone."""
+    for name in names:
+        position = thing.find_dim_by_name(PARAM, name)
+        if position >= 0:
+            thing = thing.project_out(PARAM, position, 1)
+    return thing
+
+
 def points_of(finite: Any) -> list[tuple[int, ...]]:
     """All points of a bounded set without free parameters, sorted."""
     dims = finite.dim(SET)

@@ -1,35 +1,33 @@
 """Numbers that fit: makes the arrays that a program uses as subscripts and bounds point inside.
 
-Random integers would be outside most of the time. `tests/test_data_dependent.py` tests what happens
-then.
+Random integers would be outside most of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import is_checked
-from loopfuse.lang.walk import iterators, loads, expressions, walk_expr, walk_stmts
-
-Evaluate = Callable[[nodes.Expr, dict[str, Any]], int]
+from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.walk import expressions, iterators, loads, walk_expr, walk_stmts
 
 
 def fit_indices(
-    kernel: nodes.Kernel, arguments: dict[str, Any], values: dict[str, Any], evaluate: Evaluate
+    kernel: nodes.Kernel, arguments: dict[str, Any], values: Mapping[str, int], seed: int = 1
 ) -> None:
     """Replace integer arrays that stand in subscripts by random numbers inside the dimension, and
-    those that are bounds of loops by rising numbers inside what the loops subscript."""
-    rng = np.random.default_rng(1)
+    those that are bounds of loops by rising numbers inside what the loops subscript. `values` are
+    the sizes and integer parameters."""
+    rng = np.random.default_rng(seed)
     limits: dict[str, int] = {}
     rows: dict[str, int] = {}
     bounds = _bound_arrays(kernel)
     scalars = _scalar_arrays(kernel)
     for subscript in _checked(kernel):
-        inside, extent = subscript.arguments[0], evaluate(subscript.arguments[1], values)
+        inside, extent = subscript.arguments[0], evaluate_index(subscript.arguments[1], values)
         for load in loads(inside):
             for name in [load.array] if load.index else scalars.get(load.array, []):
                 limits[name] = min(extent, limits.get(name, extent))

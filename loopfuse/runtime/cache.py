@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -64,9 +65,14 @@ def installation() -> str:
             if file.suffix in (".py", ".lark"):
                 status = file.stat()
                 parts.append(f"{file.relative_to(folder)} {status.st_size} {status.st_mtime_ns}")
-    for package in ("loopfuse", "llvmlite", "islpy", "xdsl", "lark"):
+    for package in ("loopfuse", "llvmlite", "islpy", "xdsl", "lark", "nvidia-cuda-nvcc"):
         with suppress(metadata.PackageNotFoundError):
             parts.append(f"{package} {metadata.version(package)}")
+    assembler = shutil.which("ptxas")  # makes cubins where NVIDIA's package is not installed
+    if assembler is not None:
+        with suppress(OSError):
+            status = os.stat(assembler)
+            parts.append(f"{assembler} {status.st_size} {status.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -167,10 +173,13 @@ def _abandoned() -> list[Path]:
 
 def prune(limit: int | None = None) -> None:
     """Remove the entries unused for longest until at most `limit` bytes remain
-    (`LOOPFUSE_CACHE_LIMIT`, else 512 MiB)."""
+    (`LOOPFUSE_CACHE_LIMIT`, else 512 MiB), and what killed processes left."""
     if limit is None:
         text = os.environ.get("LOOPFUSE_CACHE_LIMIT", "")
         limit = int(text) if text.isdecimal() else DEFAULT_LIMIT
+    for path in _abandoned():
+        with suppress(OSError):
+            path.unlink()
     files = _files()
     total = sum(size for _, size, _ in files)
     for _, size, path in files:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,58 @@ def test_tables_count_against_the_limit(folder: Path) -> None:
     cache.put(cache.key_of("x"), {})
     cache.prune(1000)
     assert not tables.exists() and cache.get(cache.key_of("x")) is not None
+
+
+def test_what_killed_processes_left_goes_with_the_next_entry(folder: Path) -> None:
+    left = folder / "ab" / ".abcd.loopfuse.x7"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"torn")
+    cache.put(cache.key_of("x"), {})
+    assert left.exists()  # young: another process may be writing it
+    os.utime(left, (1000, 1000))
+    cache.put(cache.key_of("y"), {})
+    assert not left.exists() and cache.stats().entries == 2
+
+
+CROWD = """
+import random, sys
+from loopfuse.runtime import cache
+
+rng, hits = random.Random(int(sys.argv[1])), 0
+for turn in range(150):
+    key = cache.key_of(rng.randrange(12))
+    found = cache.get(key)
+    if found is not None:
+        fields, blobs = found
+        hits += 1
+        assert blobs["b"] == bytes([fields["n"] % 256]) * fields["n"], fields
+    n = rng.randrange(1, 40_000)
+    cache.put(key, {"n": n}, {"b": bytes([n % 256]) * n})
+    if turn % 10 == 0:  # a damaged entry: a few bytes of it change, or its end is lost
+        path = cache._path(cache.key_of(rng.randrange(12)))
+        try:
+            with open(path, "r+b") as file:
+                file.seek(rng.randrange(100))
+                file.write(b"???")
+                file.truncate(rng.choice([200, 80]))
+        except OSError:
+            pass
+print(hits)
+"""
+
+
+def test_many_processes_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole entries or none, whoever writes, damages and prunes meanwhile."""
+    monkeypatch.setenv("LOOPFUSE_CACHE_LIMIT", "150000")
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", CROWD, str(number)], stdout=subprocess.PIPE, text=True
+        )
+        for number in range(4)
+    ]
+    hits = [process.communicate(timeout=60)[0] for process in crowd]
+    assert [process.returncode for process in crowd] == [0] * 4
+    assert sum(map(int, hits)) > 100
+    cache.prune()
+    assert cache.stats().size_bytes <= 150_000
+    assert not list(folder.rglob(".*"))

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 from manifests import array, launch, manifest, pointer, scalar, value
 
-from loopfuse.base.diagnostics import LimitError
+import loopfuse
+from loopfuse.base.diagnostics import LimitError, UserError
 from loopfuse.runtime import arrays, call_kinds, cuda, fast, fast_gpu, views
 from loopfuse.runtime.arguments import read_signature
 from loopfuse.runtime.fast import MISS
@@ -55,6 +57,15 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return self.held.flags.c_contiguous
 
+    def is_neg(self) -> bool:
+        return False
+
+    def element_size(self) -> int:
+        return self.held.itemsize
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(step // self.held.itemsize for step in self.held.strides)
+
 
 class Machine:
     """What the driver was asked, in order; launches do the arithmetic of `scale` and `sum`."""
@@ -63,6 +74,7 @@ class Machine:
         self.log: list[tuple[Any, ...]] = []
         self.stream, self.context, self.status = 11, CONTEXT, 0
         self.contexts: list[int] = []
+        self.strided = False
 
     def launch(self, config: int, function: int, slots: int, extra: None) -> int:
         one = fast_gpu.LaunchConfig.from_address(config)
@@ -81,12 +93,12 @@ class Machine:
             return kind.from_address(words[slot]).value
 
         count = argument(2, ctypes.c_int64)
-        x, y = (
-            (ctypes.c_float * count).from_address(argument(k, ctypes.c_uint64)) for k in range(2)
-        )
+        x, y = (argument(k, ctypes.c_uint64) for k in range(2))
         factor = argument(3, ctypes.c_float)
+        over, under = (argument(k, ctypes.c_int64) if self.strided else 1 for k in (4, 5))
         for k in range(count):
-            y[k] = x[k] * factor
+            value = ctypes.c_float.from_address(x + 4 * over * k).value
+            ctypes.c_float.from_address(y + 4 * under * k).value = value * factor
         return 0
 
     def clear(self, where: int, byte: int, size: int, stream: int) -> int:
@@ -294,6 +306,161 @@ def test_workspaces_loops_and_grids_that_follow_them(machine: Machine) -> None:
     assert call(tensor(100), tensor(100), 2.0, 6) is MISS  # `steps` is read by a formula
     with pytest.raises(LimitError, match="over 2\\*\\*31 - 1"):
         fast_gpu._check_grid("k", 1 << 30, 2)
+
+
+# ----------------------------------------------------------------------------- views, several GPUs
+
+
+def scale_views() -> Any:
+    """As `scale`, for code that takes strides."""
+    made = scale()
+    arguments = made["steps"][0]["launch"]["arguments"]
+    arguments[4:] = [value("x__stride0", "i64"), value("y__stride0", "i64")]
+    return made
+
+
+def test_views_keep_a_path(machine: Machine) -> None:
+    machine.strided = True
+    room = np.zeros(400, np.float32)
+    call = Caller(scale_views(), Tensor(room[:30:3]), Tensor(room[200:180:-2]), 2.0)
+    for number in range(3):
+        x, out = np.full(30, number, np.float32), np.zeros(40, np.float32)
+        assert call(Tensor(x[::3]), Tensor(out[39:19:-2]), 0.5) is None
+        assert (out[39:19:-2] == number / 2).all() and not out[:20].any() and not out[20::2].any()
+    assert machine.log == [("launch", 77, 3, 4, 0, 11, 0)] * 3
+    # Other strides, packed arrays and shared memory are for the checked path.
+    x, y = Tensor(np.ones(20, np.float32)[::2]), Tensor(np.ones(40, np.float32)[39:19:-2])
+    assert call(x, y, 0.5) is MISS
+    assert call(tensor(10), tensor(10), 0.5) is MISS
+    assert call(Tensor(room[:30:3]), Tensor(room[39:19:-2]), 0.5) is MISS
+    assert call(Tensor(room[1:31:3]), Tensor(room[60:40:-2]), 0.5) is None
+    call.learn(x, y, 0.5)
+    assert call(x, y, 0.5) is None and (y.held == 0.5).all()
+
+
+def test_a_view_still_to_be_negated_is_left(machine: Machine) -> None:
+    machine.strided = True
+    good = [Tensor(np.ones(20, np.float32)[::2]) for _ in range(2)]
+    call = Caller(scale_views(), *good, 2.0)
+    broken = Tensor(np.ones(20, np.float32)[::2])
+    broken.is_neg = lambda: True  # type: ignore[method-assign]
+    assert call(good[0], good[1], 2.0) is None
+    assert call(broken, good[1], 2.0) is MISS
+    seen = views.view(broken)
+    assert seen is None and "resolve_neg" in views.problem_of(broken)
+
+
+def test_a_kernel_runs_where_its_arrays_are(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs: code is loaded on each, launched in its context, and never crosses."""
+    streams: list[int] = []
+
+    def current(index: int) -> int:
+        streams.append(index)
+        return 20 + index
+
+    sys.modules["torch"]._C._cuda_getCurrentRawStream = current
+    info = cuda.GpuInfo(0, "played", "sm_80", 1 << 34, 108, "13.0", 2)
+    monkeypatch.setattr(cuda, "need_gpu", lambda index: replace(info, index=index))
+    monkeypatch.setattr(cuda, "gpu", lambda index=0: replace(info, index=index))
+    ran: list[tuple[Any, int]] = []
+
+    def load(manifest: Any, code: Any, index: int) -> Any:
+        return cuda.LoadedModule(manifest, {"scale_0": 70 + index}, index)
+
+    def run(module: Any, binding: Any) -> None:
+        ran.append((module.library, binding.device.index))
+
+    monkeypatch.setattr(cuda, "load", load)
+    monkeypatch.setattr(cuda, "run", run)
+    kernel = loopfuse.loads(
+        "kernel scale(x: f32[N], out y: f32[N], a: f32):\n    for i in 0..N:\n        y[i] = a * x[i]\n"
+    )
+    monkeypatch.setattr(kernel, "_compile", lambda *given: SimpleNamespace(manifest=scale(), cubin=b"", ptx=""))
+    for _ in range(3):
+        for index in (0, 1):
+            kernel(Tensor(np.ones(10, np.float32), index), Tensor(np.ones(10, np.float32), index), 2.0)
+    assert ran == [(0, 0), (1, 1)]  # once each, then by its path
+    assert [one[1] for one in machine.log] == [70, 71, 70, 71]
+    assert [one[5] for one in machine.log] == [20, 21, 20, 21] and streams == [0, 1, 0, 1]
+    with pytest.raises(UserError, match="`x` on cuda:0 and `y` on cuda:1"):
+        kernel(Tensor(np.ones(10, np.float32), 0), Tensor(np.ones(10, np.float32), 1), 2.0)
+
+
+def test_the_driver_says_where_an_array_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For arrays that do not say it themselves, where there are several GPUs."""
+
+    class Foreign:
+        def __init__(self, pointer: int) -> None:
+            self.__cuda_array_interface__ = {
+                "version": 3, "shape": (4,), "typestr": "<f4", "data": (pointer, False)
+            }  # fmt: skip
+
+    statuses = SimpleNamespace(CUDA_SUCCESS=0)
+    driver = SimpleNamespace(
+        CUresult=statuses,
+        CUpointer_attribute=SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9),
+        cuPointerGetAttribute=lambda which, pointer: (0, 3) if (which, pointer) == (9, 4096) else (1, None),
+    )
+    info = cuda.GpuInfo(0, "played", "sm_80", 1 << 34, 108, "13.0", 4)
+    monkeypatch.setattr(cuda, "driver_api", lambda: driver)
+    monkeypatch.setattr(cuda, "gpu", lambda index=0: info)
+    where = [str(found.device) for at in (4096, 8192, 0) if (found := views.view(Foreign(at)))]
+    assert where == ["cuda:3", "cuda:0", "cuda:0"]
+    named = Foreign(4096)
+    named.device = SimpleNamespace(id=1)  # type: ignore[attr-defined]
+    found = views.view(named)
+    assert found is not None and str(found.device) == "cuda:1"
+    monkeypatch.setattr(cuda, "gpu", lambda index=0: replace(info, count=1))
+    found = views.view(Foreign(4096))
+    assert found is not None and str(found.device) == "cuda:0"
+
+
+def test_memory_that_is_only_lent_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A DLPack producer may use the memory again when the call returns."""
+    log: list[tuple[str, Any]] = []
+
+    def note(name: str, result: Any = None) -> Any:
+        def call(*given: Any) -> Any:
+            log.append((name, given))
+            return (0, result) if result is not None else (0,)
+
+        return call
+
+    driver = SimpleNamespace(
+        CUresult=SimpleNamespace(CUDA_SUCCESS=0), CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=2),
+        cuEventCreate=note("create", 5), cuEventRecord=note("record"), cuEventDestroy=note("destroy"),
+        cuStreamWaitEvent=note("wait"), cuLaunchKernel=note("launch"),
+        cuStreamSynchronize=note("synchronize"),
+    )  # fmt: skip
+    monkeypatch.setattr(cuda, "driver_api", lambda: driver)
+    monkeypatch.setattr(cuda, "_used", set())
+    made = scale()
+    matched = arrays.match(read_signature(made), (tensor(10), tensor(10), 2.0), {})
+    module = cuda.LoadedModule(made, {"scale_0": 77}, None)
+    cuda.run(module, arrays.allocate_outputs(matched))
+    assert [name for name, _ in log] == ["launch"]
+    log.clear()
+    lent = replace(matched.views["x"], library="other", stream=0, borrowed=True)
+    both = {"x": lent, "y": matched.views["y"]}
+    cuda.run(module, arrays.allocate_outputs(replace(matched, views=both)))
+    assert [name for name, _ in log] == ["create", "record", "wait", "destroy", "launch", "synchronize"]
+    assert log[1][1] == (5, 0) and log[2][1] == (11, 5, 0) and log[5][1] == (11,)
+
+
+def test_who_allocates_and_whose_stream_it_is(machine: Machine) -> None:
+    class Foreign:
+        def __init__(self, held: Any) -> None:
+            self.__cuda_array_interface__ = {
+                "version": 3, "shape": held.shape, "typestr": "<f4", "data": (held.ctypes.data, False)
+            }  # fmt: skip
+            self.held = held
+
+    two = manifest(
+        "two", [array("x", "f32", "in", "N"), array("z", "f32", "in", "N"), array("y", "f32", "out", "N")], ["N"]
+    )
+    room = np.zeros(10, np.float32)
+    binding = arrays.bind(two, (Foreign(room), tensor(10)), {})
+    assert binding.library == "torch" and isinstance(binding.result, Tensor)
 
 
 def test_structures_are_those_of_the_driver(tmp_path: Path) -> None:

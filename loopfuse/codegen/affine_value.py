@@ -348,8 +348,8 @@ class ValueText:
             return self.put(f"{_FLOAT[op]} {a}, {b} : {kind}")
         if op in _INTEGER:
             return self.put(f"{_INTEGER[op]} {a}, {b} : {kind}")
-        if op in ("min", "max"):
-            return self.put(f"arith.{op}{sign}i {a}, {b} : {kind}")
+        if op in ("min", "max", "fmin", "fmax"):
+            return self.put(f"arith.{op[-3:]}{sign}i {a}, {b} : {kind}")
         zero = self.put(f"arith.constant 0 : {kind}")
         if op in ("shl", "shr"):
             width = self.put(f"arith.constant {dtype.bits} : {kind}")

@@ -47,6 +47,10 @@ def shift(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> 
     zero = builder.constant(0, kind)
     if constant is not None:
         return builder.binary(word, a, b) if 0 <= constant < bits else zero
+    if bits == 64:
+        # Seen on a GPU: LLVM 22 turns the choice below into a PTX shift, which gives 0 by itself
+        # for great amounts, but takes only the low 32 bits of this one.
+        b = builder.binary("minui", b, builder.constant(bits, kind))
     inside = builder.compare("ult", b, builder.constant(bits, kind))
     safe = builder.select(inside, b, zero)
     return builder.select(inside, builder.binary(word, a, safe), zero)

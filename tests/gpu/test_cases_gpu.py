@@ -7,7 +7,6 @@ none is, nothing is tested and the run says so.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import engines
 import references
 from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from gpu_libraries import LIBRARIES, Library
 
 import loopfuse
 from loopfuse.base.options import parse_target
@@ -29,16 +29,11 @@ pytestmark = pytest.mark.gpu
 
 PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
 
-Library = tuple[Callable[[np.ndarray], Any], Callable[[Any], np.ndarray]]
-
 
 @pytest.fixture(scope="module", params=["torch", "cupy"])
 def library(request: pytest.FixtureRequest) -> Library:
     """How to move an array to the GPU, and back."""
-    module = pytest.importorskip(request.param)
-    if request.param == "torch":
-        return lambda a: module.from_numpy(a.copy()).cuda(), lambda a: a.cpu().numpy()
-    return module.asarray, module.asnumpy
+    return LIBRARIES[request.param]()
 
 
 def poisoned(kernel: nodes.Kernel, arguments: dict[str, Any]) -> dict[str, Any]:

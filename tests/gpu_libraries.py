@@ -1,0 +1,48 @@
+"""Moving arrays to a GPU and back, with PyTorch or CuPy, whatever their dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+Library = tuple[Callable[[np.ndarray], Any], Callable[[Any], np.ndarray]]
+
+
+def _torch() -> Library:
+    torch = pytest.importorskip("torch")
+
+    def upload(array: np.ndarray) -> Any:
+        name = "bfloat16" if array.dtype == BF16 else array.dtype.name
+        kind = getattr(torch, name, None)
+        if kind is None:
+            pytest.skip(f"this PyTorch has no {name}")
+        plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
+        return torch.from_numpy(plain).cuda().view(kind).reshape(array.shape)
+
+    def download(tensor: Any) -> np.ndarray:
+        name = str(tensor.dtype).removeprefix("torch.")
+        kind = BF16 if name == "bfloat16" else np.dtype(name)
+        plain = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
+        return plain.view(kind).reshape(tuple(tensor.shape))
+
+    return upload, download
+
+
+def _cupy() -> Library:
+    cupy = pytest.importorskip("cupy")
+
+    def upload(array: np.ndarray) -> Any:
+        if array.dtype == BF16:
+            pytest.skip("CuPy's bfloat16 is not NumPy's")
+        return cupy.asarray(array)
+
+    return upload, cupy.asnumpy
+
+
+LIBRARIES: dict[str, Callable[[], Library]] = {"torch": _torch, "cupy": _cupy}

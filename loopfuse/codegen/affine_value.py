@@ -314,6 +314,8 @@ class ValueText:
                 return self.choose(self.value(condition), then, otherwise)
             case nodes.Cast(operand=operand, dtype=dtype):
                 return self.cast(self.value(operand), operand.dtype, dtype)
+            case nodes.Call(function="inside", arguments=(subscript, _)):
+                return self.value(subscript)  # as written: the checks come with the compiled module
             case nodes.Call(function=function, arguments=arguments, dtype=dtype):
                 word = _CALLS.get(function, function)
                 if function == "abs" and not dtype.is_float:

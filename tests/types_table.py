@@ -189,8 +189,8 @@ def converted(value: Any, dtype: DType) -> Any:
         if math.isinf(value):
             return low if value < 0 else high
         return min(max(math.trunc(value), low), high)
-    if isinstance(value, float) and (value == 0 or not math.isfinite(value)):
-        return value
+    if isinstance(value, float) and not (value and math.isfinite(value)):
+        return value  # with its sign
     return rounded(Fraction(value), dtype)
 
 

@@ -92,14 +92,12 @@ def widen_half(builder: Builder, value: SSAValue, before: DType) -> SSAValue:
 
 
 def integer_to_half(builder: Builder, value: SSAValue, before: DType, after: DType) -> SSAValue:
-    """An integer as an f16 or bf16, rounded once.
+    """An integer of 32 or 64 bits as an f16 or bf16, rounded once.
 
-    Up to 16 bits an f32 holds it, up to 32 an f64. Of a longer one whose magnitude needs more than
-    53 bits, the low 12 only count as "there are some", in the last bit that an f64 keeps.
+    An f64 holds one of 32 bits. Of a longer one whose magnitude needs more than 53 bits, the low 12
+    only count as "there are some", in the last bit that an f64 keeps.
     """
     word = "sitofp" if before.is_signed else "uitofp"
-    if before.bits <= 16:
-        return round_half(builder, builder.convert(word, value, F32), DType.F32, after)
     if before.bits == 64:
         words = _Words(builder, value)
         fits = (
@@ -122,6 +120,9 @@ def cast_half(
         value, before = _widen(builder, value, before, gpu), DType.F32
     if not after.is_narrow_float:
         return value
+    if not before.is_float and before.bits <= 16:
+        word = "sitofp" if before.is_signed else "uitofp"
+        value, before = builder.convert(word, value, F32), DType.F32  # exact
     if not before.is_float:
         return integer_to_half(builder, value, before, after)
     if gpu and before is DType.F32:

@@ -97,6 +97,8 @@ def _widened(node: Expr, strict: bool, accumulators: Set[str]) -> Expr:
             return replace(node, dtype=DType.F32)
         case Load(array=array) if array in accumulators:
             return replace(node, dtype=DType.F32)
+        case Cast(operand=operand) if not operand.dtype.is_float and operand.dtype.bits == 8:
+            return replace(node, dtype=DType.F32)  # both hold every number of 8 bits
         case Load() | Symbol() | Cast():
             return Cast(node, DType.F32, span=node.span)
         case Unary() | Select():

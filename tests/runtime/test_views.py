@@ -419,9 +419,11 @@ def test_strides_of_a_cuda_array() -> None:
 
 
 def test_jax_arrays_may_be_read() -> None:
-    jnp = pytest.importorskip("jax.numpy")
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
     kernel = loopfuse.loads("kernel k(x: f32[N], y: bf16[N], out z: f32[N]):\n    for i in 0..N:\n        z[i] = x[i] + f32(y[i])\n")
-    x, y = jnp.arange(8, dtype=jnp.float32), jnp.ones(8, jnp.bfloat16)
+    with jax.default_device(jax.devices("cpu")[0]):
+        x, y = jnp.arange(8, dtype=jnp.float32), jnp.ones(8, jnp.bfloat16)
     for _ in range(2):
         made = kernel(x, y)
         assert type(made) is np.ndarray

@@ -55,9 +55,9 @@ class Bounds:
 
 def bounds(context: Context, each: syntax.Range) -> Bounds:
     """The bounds of a range that nothing has to run for; a limit for one that depends on data."""
-    return Bounds(
-        *(_affine_bound(context, expr) for expr in (each.lower, each.upper)), _step(context, each)
-    )
+    lower = _affine_bound(context, each.lower)
+    upper = _affine_bound(context, each.upper)
+    return Bounds(lower, upper, _step(context, each))
 
 
 def _affine_bound(context: Context, expr: syntax.Expr) -> Expr:

@@ -126,7 +126,7 @@ def find_witness(
         element,
         _place(source, source_point),
         _place(sink, sink_point),
-        tuple(sorted(sizes.items())),
+        tuple(sorted((n, v) for n, v in sizes.items() if n not in program.unknown)),
     )
 
 

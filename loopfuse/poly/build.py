@@ -421,8 +421,8 @@ class _Builder:
         # What is declared under a predicate is private to it, so computing it always is harmless
         # (and nobody else sees it); only its accesses are then more than the program makes.
         predicate = scope.predicate if kind == "store" else runs
-        if predicate is None and any(is_checked(each) for each in target.index):
-            predicate = Const(True, DType.BOOL, span=target.span)
+        if any(is_checked(each) for each in target.index):
+            predicate = predicate or Const(True, DType.BOOL, span=target.span)
             reduction = ""  # nobody can tell which updates are of one element
         if predicate is not None:
             predicate = self._lower(predicate, scope.domain, scope, name, reads)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loopfuse.base.artifact import Artifact
-from loopfuse.base.diagnostics import Diagnostic, Source, UserError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, fuel_from_environment, parse_check, parse_target
 from loopfuse.runtime import arrays, cache
@@ -283,10 +283,24 @@ class Kernel:
         if loaded is None:
             with self._lock:
                 if key not in self._loaded:
+                    self._check_names(matched)
                     options = self.options(target, bits, strided=strided)
                     self._loaded[key] = self._load(options, matched.device.index, constants)
                 loaded = self._loaded[key]
         return loaded
+
+    def _check_names(self, matched: Match) -> None:
+        """The strides of views are arguments, whose names must be free."""
+        for name in matched.strides:
+            if name in matched.values or name in matched.views:
+                raise LimitError(
+                    Diagnostic(
+                        "name-of-a-stride",
+                        f"`{self.name}` has a parameter or size `{name}`, which is also what the "
+                        "stride of a view is called",
+                        fix=f"rename it, or pass a packed copy of `{name.partition('__')[0]}`",
+                    )
+                )
 
     def _load(self, options: Options, index: int, constants: dict[str, int]) -> Loaded:
         bits = options.index_bits

@@ -13,7 +13,7 @@ import pytest
 from manifests import array, manifest
 
 import loopfuse
-from loopfuse.base.diagnostics import LoopfuseError, UserError
+from loopfuse.base.diagnostics import LimitError, LoopfuseError, UserError
 from loopfuse.runtime import arrays
 from loopfuse.runtime.arguments import read_signature
 from loopfuse.runtime.index_bits import index_bits_for
@@ -324,6 +324,17 @@ def test_elements_that_are_not_at_multiples_of_their_size() -> None:
     even = np.zeros(6, [("x", "<f4"), ("n", "<i4")])
     even["x"] = np.arange(6)
     np.testing.assert_array_equal(kernel(even["x"]), np.arange(6))
+
+
+def test_the_name_of_a_stride_must_be_free() -> None:
+    kernel = loopfuse.loads(
+        "kernel k(x: f32[N], out y: f32[N], x__stride0: i64):\n    for i in 0..N:\n"
+        "        y[i] = x[i] + f32(x__stride0)\n"
+    )
+    np.testing.assert_array_equal(kernel(numbers(8), 3), numbers(8) + np.float32(3))
+    with pytest.raises(LimitError, match="parameter or size `x__stride0`") as caught:
+        kernel(numbers(16)[::2], 3)
+    assert caught.value.diagnostics[0].code == "name-of-a-stride"
 
 
 def test_a_masked_array_would_lose_its_mask() -> None:

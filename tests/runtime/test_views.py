@@ -471,3 +471,27 @@ def test_share_memory_does_not_read_memory() -> None:
     assert seen is not None
     assert not share_memory(replace(seen, pointer=8), replace(seen, pointer=12))
     assert share_memory(replace(seen, pointer=8), replace(seen, pointer=16))
+
+
+GATHER = """
+kernel gather(x: f32[N, K], idx: i32[M], out y: f32[M, K], inout count: i64[N]):
+    for i in 0..M, k in 0..K:
+        y[i, k] = x[idx[i], k]
+    for i in 0..M:
+        count[idx[i]] += 1
+"""
+
+
+def test_subscripts_that_depend_on_data_reach_through_views() -> None:
+    kernel = loopfuse.loads(GATHER)
+    x, idx = numbers(24, 10)[::-2, 1::3], np.array([3, 0, 11, 3, 7, 9, 5, 5], np.int32)[::2]
+    y, count = np.zeros((3, 4), np.float32).T, np.zeros((12, 2), np.int64)
+    for number in range(3):
+        kernel(x, idx, y, count[:, 1])
+        np.testing.assert_array_equal(y, x[idx])
+        np.testing.assert_array_equal(count[:, 1], (number + 1) * np.bincount(idx, minlength=12))
+        assert not count[:, 0].any()
+    bad = np.array([2, 12], np.int32)
+    with pytest.raises(LoopfuseError, match="subscript-out-of-range") as caught:
+        kernel(x, bad[::-1], y[:2], count[:, 1])
+    assert "element 12 of" in str(caught.value)

@@ -22,12 +22,16 @@ def _torch() -> Library:
         kind = getattr(torch, name, None)
         if kind is None:
             pytest.skip(f"this PyTorch has no {name}")
+        if not array.size:  # which `view` does not take
+            return torch.empty(array.shape, dtype=kind, device="cuda")
         plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
         return torch.from_numpy(plain).cuda().view(kind).reshape(array.shape)
 
     def download(tensor: Any) -> np.ndarray:
         name = str(tensor.dtype).removeprefix("torch.")
         kind = BF16 if name == "bfloat16" else np.dtype(name)
+        if not tensor.numel():
+            return np.empty(tuple(tensor.shape), kind)
         plain = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
         return plain.view(kind).reshape(tuple(tensor.shape))
 

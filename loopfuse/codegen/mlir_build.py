@@ -57,7 +57,7 @@ from xdsl.irdl import (
 from xdsl.utils.str_enum import StrEnum
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.rounding import narrow_bits
+from loopfuse.base.rounding import narrow_bits
 
 INDEX = IndexType()
 I1, I8, I16, I32, I64 = (IntegerType(bits) for bits in (1, 8, 16, 32, 64))

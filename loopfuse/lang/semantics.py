@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.rounding import round_to_narrow
+from loopfuse.base.rounding import round_to_narrow
 
 Scalar = Any
 """np.float16 | bfloat16 | np.float32 | np.float64 | int | bool: one element's value."""

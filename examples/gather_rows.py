@@ -10,7 +10,7 @@ from loopfuse import f32, i32
 
 @loopfuse.kernel
 def gather_rows(table: f32["V", "D"], token: i32["M"]):
-    V, D = table.shape
+    D = table.shape[1]
     M = len(token)
     rows = np.empty((M, D), np.float32)
     for m in range(M):

@@ -14,6 +14,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Cast, Const, Expr
 from loopfuse.lang.semantics import integer_limits, represent
 
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A checked expression: its core, and whether its type is weak (then i64 or f64)."""

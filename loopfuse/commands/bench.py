@@ -19,6 +19,7 @@ from loopfuse.commands.common import (
     say,
     split_values,
 )
+from loopfuse.commands.progress import with_progress
 from loopfuse.explain import bytes_text
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
@@ -91,10 +92,14 @@ def _bench(
     was = report.traffic_before.value
     if was is None:
         was = int(evaluate(report.traffic_before.text, sizes))
+    measured = (
+        ("fused", lambda: kernel(**ready), moved, report.launches_after),
+        ("unfused", lambda: unfused(**ready), was, report.launches_before),
+        ("copy", _copy(moved, on_gpu), moved, ""),
+    )
     rows = [
-        ("fused", clock(lambda: kernel(**ready)), moved, report.launches_after),
-        ("unfused", clock(lambda: unfused(**ready)), was, report.launches_before),
-        ("copy", clock(_copy(moved, on_gpu)), moved, ""),
+        (name, clock(call), count, launches)
+        for name, call, count, launches in with_progress(measured, f"timing {kernel.name}")
     ]
     say(f"{kernel.name}  {report.target}   {_sizes_text(sizes)}")
     say(f"  {'':<9}{'median':>11}{'moved':>12}{'rate':>13}   launches")

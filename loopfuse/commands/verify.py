@@ -25,6 +25,7 @@ from loopfuse.commands.common import (
     run_kernel,
     say,
 )
+from loopfuse.commands.progress import with_progress
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 
@@ -87,7 +88,7 @@ def verify_kernel(
     report = default.explain(target=where.name).report
     cases = choose_sizes(kernel, dict(sizes or {}), where.name, seed)
     mismatches: list[Mismatch] = []
-    for number, case in enumerate(cases):
+    for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
         arguments = random_arguments(kernel, case, seed + number)
         first = _run(strict, arguments, where.is_gpu)
         forms = [

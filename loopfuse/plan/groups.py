@@ -434,7 +434,9 @@ def _find_coordinates(
                 return Refusal("", d, moving_part(d.relation, source, sink, p, unit, forward))
     if related:
         return found
-    return _match_operands(placed, unit, allowed) or _match_bounds(placed, unit, allowed)
+    by_operand = _match_operands(placed, unit, allowed)
+    by_bounds = _match_bounds(placed, unit, allowed)
+    return by_bounds if len(by_bounds) > len(by_operand) else by_operand
 
 
 def moving_part(

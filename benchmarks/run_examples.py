@@ -14,8 +14,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import engines  # noqa: E402
 import numpy as np  # noqa: E402
 import references  # noqa: E402
-import torch  # noqa: E402
 from case_files import make_arguments, read_examples  # noqa: E402
+from gpu_libraries import LIBRARIES  # noqa: E402
 
 import loopfuse  # noqa: E402
 
@@ -23,6 +23,7 @@ import loopfuse  # noqa: E402
 def main() -> None:
     """Run the examples named, or all."""
     wanted = set(sys.argv[1:])
+    upload, _ = LIBRARIES["torch"]()
     count = 0
     for case in read_examples():
         if wanted and case.name not in wanted:
@@ -32,7 +33,7 @@ def main() -> None:
                 arguments = make_arguments(kernel, sizes, case.scalars, case.data)
                 arguments = references.prepare(kernel.name, arguments)
                 held = {
-                    name: torch.from_numpy(v.copy()).cuda() if isinstance(v, np.ndarray) else v
+                    name: upload(v) if isinstance(v, np.ndarray) else v
                     for name, v in arguments.items()
                 }
                 for fuel in (None, 0):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS), str(TESTS / "frontend")]
+sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(TESTS / "frontend"))
 
 from gpu_libraries import LIBRARIES, Library
 from test_pyfunc_examples import (

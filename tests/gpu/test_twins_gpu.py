@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-TESTS = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TESTS))
-sys.path.insert(0, str(TESTS / "frontend"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "frontend"))
 
 from gpu_libraries import LIBRARIES, Library
 from test_pyfunc_examples import (

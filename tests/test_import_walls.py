@@ -58,7 +58,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cuda": ("runtime.cuda",),
     "numba": ("runtime.cpu", "kernels"),
     "click": ("cli",),
-    "rich": ("cli",),
+    "rich": ("cli", "commands.progress"),
     "skimage": ("runtime.samples",),
     "PIL": ("runtime.samples",),
     "torch": ("distribution.torch_op",),

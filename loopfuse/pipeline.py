@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from loopfuse.base.artifact import Artifact
-from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
+from loopfuse.base.diagnostics import LoopfuseError, Source, UserError
 from loopfuse.base.options import Options, Target
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.assemble import assemble
@@ -400,21 +400,3 @@ def _show_dependences(dependences: Dependences) -> str:
         f"{d.kind} {d.array}: {d.relation}{'  (reduction)' if d.reduction else ''}"
         for d in dependences.all
     )
-
-
-def unknown_kernel(program: Program, name: str) -> UserError:
-    """The error for a kernel name that is not in the file."""
-    names = ", ".join(kernel.name for kernel in program.kernels)
-    return UserError(
-        Diagnostic(
-            "unknown-kernel",
-            f"there is no kernel `{name}` in {program.source.name}",
-            fix=f"it has {names}",
-            source=program.source,
-        )
-    )
-
-
-def target_kind(target: Target) -> str:
-    """`gpu` or `cpu`."""
-    return "gpu" if target.is_gpu else "cpu"

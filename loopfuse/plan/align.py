@@ -45,6 +45,12 @@ class Coordinate:
             return combine("sub", self.offset, dim)
         return combine("add", dim, self.offset)
 
+    def position(self) -> dict[str, int]:
+        """The group dimension as coefficients of the iterator and the parameters."""
+        # i = s*g + o  =>  g = s*(i - o)
+        place = {self.iterator: self.sign, "": -self.sign * self.constant}
+        return place | {name: -self.sign * factor for name, factor in self.parameters}
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -105,21 +111,9 @@ def _solve(known: Coordinate, equality: Equality, iterator: str) -> Coordinate:
     )
 
 
-def identity_coordinates(unit: Unit, dims: Sequence[str]) -> tuple[Coordinate, ...]:
-    """The unit's first len(dims) parallel loops on `dims`, unshifted."""
-    return tuple(Coordinate(dim, iterator, 1) for dim, iterator in zip(dims, unit.parallel))
-
-
 def place_map(statement: Statement, placed: Placed, dims: Sequence[str]) -> Any:
     """{ S[iterators] -> [dims] } for a statement of a placed unit."""
-    values: list[dict[str, int]] = []
-    for dim in dims:
-        c = placed.coordinate(dim)
-        # i = s*g + o  =>  g = s*(i - o)
-        value = {c.iterator: c.sign, "": -c.sign * c.constant}
-        for name, factor in c.parameters:
-            value[name] = -c.sign * factor
-        values.append(value)
+    values = [placed.coordinate(dim).position() for dim in dims]
     return affine_map(statement.domain, values)
 
 

@@ -32,7 +32,7 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.recompute import Resolver, Value, tidy, within
 from loopfuse.plan.storage import Store
-from loopfuse.poly.isl import Reader, linear
+from loopfuse.poly.isl import Reader
 from loopfuse.poly.isl_relations import condition_expr, simplify_within
 from loopfuse.poly.model import PolyProgram, Statement
 
@@ -360,9 +360,3 @@ def merge_guards(nodes: Sequence[TreeNode]) -> list[TreeNode]:
         else:
             out.append(node)
     return out
-
-
-def is_linear_in(expr: Expr, name: str) -> bool:
-    """`expr` is linear and its coefficient of `name` is 1."""
-    terms = linear(expr)
-    return terms is not None and terms.get(name) == 1

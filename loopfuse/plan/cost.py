@@ -136,11 +136,7 @@ class CostModel:
         reads = writes = False
         factor = 1.0
         info = self.program.arrays[array]
-        fed = {
-            (d.sink, d.array)
-            for d in (group.scope.dependences if group.scope else ())
-            if d.kind == "flow" and d.source in group.recomputed
-        }
+        fed = group.fed
         members = {id for p in group.members for id in p.unit.ids}
         users = [s for u in group.units for s in u.statements]
         for s in users:

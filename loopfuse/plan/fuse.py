@@ -108,7 +108,7 @@ class Planner:
                     return split
         if unit.relaxed and unit.carried:
             return [unit]
-        if len(cell) == 1 and (host := self.host_loop(nest, scope, unit)):
+        if len(cell) == 1 and (host := self.host_loop(nest, scope)):
             return [host]
         return [unit]
 
@@ -137,10 +137,9 @@ class Planner:
                 out.append(entry)
         return out
 
-    def host_loop(self, nest: Nest, scope: Scope, unit: Unit) -> HostGroup | None:
+    def host_loop(self, nest: Nest, scope: Scope) -> HostGroup | None:
         """The loop run by the host around the launches of its body, if that is faster than one
         thread running all of it."""
-        del unit
         inner = scope.enter(nest.loop, self.statements)
         mark = len(self.decisions)
         body = self.sequence(nest.children, inner)

@@ -53,6 +53,15 @@ class Group:
         """The ids of all statements."""
         return frozenset(id for unit in self.units for id in unit.ids)
 
+    @property
+    def fed(self) -> frozenset[tuple[str, str]]:
+        """(statement id, array) of the reads that recomputed values feed."""
+        return frozenset(
+            (d.sink, d.array)
+            for d in (self.scope.dependences if self.scope else ())
+            if d.kind == "flow" and d.source in self.recomputed
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class HostGroup:

@@ -107,13 +107,11 @@ def iterator_extents(
             one = integer(1)
             out[name] = (combine("add", loop.upper, one), combine("add", loop.lower, one))
         else:
-            position = statement.iterators.index(name)
-            domains = [s.domain for s in program.statements if name in s.iterators]
             alone = [
-                hull_along([d], s.iterators.index(name))
-                for d, s in zip(domains, (s for s in program.statements if name in s.iterators))
+                hull_along([s.domain], s.iterators.index(name))
+                for s in program.statements
+                if name in s.iterators
             ]
-            del position
             low = value_expr(alone[0][0], program.symbols)
             high = value_expr(alone[0][1], program.symbols)
             for least, greatest in alone[1:]:

@@ -14,7 +14,7 @@ from loopfuse.plan.align import Placed
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
 from loopfuse.poly.isl import IN, OUT
 from loopfuse.poly.isl_relations import affine_map, is_equal_along
-from loopfuse.poly.model import Access, Array, Dependences, PolyProgram, Statement
+from loopfuse.poly.model import Access, Array, Dependence, Dependences, PolyProgram, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,7 @@ def _place(
     users: list[tuple[Group, Statement]] = []
     for group, _ in groups:
         member_ids = {each for p in group.members for each in p.unit.ids}
-        fed = {
-            (d.sink, d.array)
-            for d in (group.scope.dependences if group.scope else ())
-            if d.kind == "flow" and d.source in group.recomputed
-        }
+        fed = group.fed
         for statement in program.statements:
             running = statement.id in member_ids
             if not running and statement.id not in group.ids:
@@ -99,7 +95,7 @@ def _place(
     leading = tuple(
         iterator
         for iterator in array.private_to
-        if not _is_sequential(iterator, [s for _, s in users], users, groups)
+        if not _is_sequential(iterator, users, groups)
     )
     return Store("global", leading, zeroed)
 
@@ -150,10 +146,8 @@ def _prefix(users: Sequence[Statement], group: Group) -> tuple[str, ...]:
 
 
 def _fits_register(
-    array: Array, users: Sequence[Statement], group: Group, flows: Sequence[object]
+    array: Array, users: Sequence[Statement], group: Group, flows: Sequence[Dependence]
 ) -> bool:
-    from loopfuse.poly.model import Dependence
-
     prefix = _prefix(users, group)
     placed = {each: p for p in group.members for each in p.unit.ids}
     elements = None
@@ -170,7 +164,6 @@ def _fits_register(
     if elements is None or not elements.is_single_valued():
         return False
     for d in flows:
-        assert isinstance(d, Dependence)
         by_id = {s.id: s for s in users}
         if d.source not in by_id or d.sink not in by_id:
             return False
@@ -187,12 +180,7 @@ def _where(statement: Statement, placed: Placed, group: Group, prefix: tuple[str
     """{ S[...] -> [host, dims, prefix] }."""
     host = [loop.iterator for loop in group.scope.host] if group.scope else []
     values: list[dict[str, int]] = [{iterator: 1} for iterator in host]
-    for dim in group.dims:
-        c = placed.coordinate(dim)
-        value = {c.iterator: c.sign, "": -c.sign * c.constant}
-        for name, factor in c.parameters:
-            value[name] = -c.sign * factor
-        values.append(value)
+    values += [placed.coordinate(dim).position() for dim in group.dims]
     values += [{iterator: 1} for iterator in prefix]
     relation = affine_map(statement.domain, values)
     assert relation.dim(IN) == len(statement.loops)
@@ -201,13 +189,11 @@ def _where(statement: Statement, placed: Placed, group: Group, prefix: tuple[str
 
 def _is_sequential(
     iterator: str,
-    users: Sequence[Statement],
     where: Sequence[tuple[Group, Statement]],
     groups: Sequence[tuple[Group, tuple[str, ...]]],
 ) -> bool:
     """All users stand in one and the same serial or host loop over `iterator`, so one copy of
     the storage serves all its iterations in turn."""
-    del users
     hosts = {id(group): host for group, host in groups}
     if all(iterator in hosts[id(group)] for group, _ in where):
         return True

@@ -6,6 +6,7 @@ promise, and refusals with the promised diagnostic.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import engines
@@ -133,10 +134,13 @@ def has_empty_reduction(kernel: str, arguments: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("case", PROGRAMS, ids=named)
 def test_plans_are_as_promised(case: Case) -> None:
-    """The number of kernels, the strategy and the homes that the header states."""
+    """The number of kernels, the strategy and the homes that the header states; and a report of
+    each plan, whatever the program holds."""
     for kernel in engines.read(case.source).kernels:
         gpu = engines.plan(case.source, kernel.name, engines.GPU, None, True)
         cpu = engines.plan(case.source, kernel.name, CPU, None, True)
+        for planned in (gpu, cpu):
+            assert json.loads(json.dumps(planned.report.to_dict()))["kernel"] == kernel.name
         if case.kernels is not None:
             assert len(gpu.tree.launches) == case.kernels, decisions(gpu)
         if case.cpu_kernels is not None:

@@ -78,12 +78,7 @@ def moved(
             out += moved(program, dependences, item.body, stores, (*times, item.loop))
             continue
         running = {id for placed in item.members for id in placed.unit.ids}
-        recomputed = item.recomputed
-        fed = {
-            (d.sink, d.array)
-            for d in (item.scope.dependences if item.scope else ())
-            if d.kind == "flow" and d.source in recomputed
-        }
+        fed = item.fed
         for name, array in program.arrays.items():
             if array.kind == "scalar" or (not array.is_argument and stores[name].home != "global"):
                 continue
@@ -199,16 +194,21 @@ def _loop_info(
     parts: tuple[LoopInfo, ...] = (),
 ) -> LoopInfo:
     lines = [loop.line for s in statements for loop in s.loops if loop.label == label]
-    written = [base_name(s.write.array) for s in statements]
+    written = list(dict.fromkeys(s.write.array for s in statements))
     shown = [n for n in written if program.arrays[n].kind != "scalar"] or written
-    read = [base_name(n) for s in statements for a in s.reads for n, _ in a.parts]
+    read = [
+        n
+        for s in statements
+        for access in s.reads
+        for n, _ in access.parts
+        if program.arrays[n].kind != "scalar"
+    ]
+    writes = tuple(dict.fromkeys(map(base_name, shown)))
     return LoopInfo(
         label,
         min(lines, default=statements[0].line),
-        tuple(dict.fromkeys(shown)),
-        tuple(
-            n for n in dict.fromkeys(read) if program.arrays[n].kind != "scalar" and n not in shown
-        ),
+        writes,
+        tuple(n for n in dict.fromkeys(map(base_name, read)) if n not in writes),
         tuple(dict.fromkeys(s.label for s in statements)),
         parts,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -260,11 +261,8 @@ def _decision(decision: Decision, width: int) -> list[str]:
 
 
 def _decisions(report: Report) -> list[str]:
-    width = max((len(" + ".join(d.between)) for d in report.decisions), default=7)
-    lines: list[str] = []
-    for decision in report.decisions:
-        lines += _decision(decision, width)
-    return lines
+    text = render_decisions(report.decisions)
+    return text.split("\n") if text else []
 
 
 def _homes(report: Report) -> list[str]:
@@ -318,7 +316,41 @@ def render_summary(report: Report) -> str:
 def render_text(report: Report) -> str:
     """The whole report, as section 6 of the design drafts it; no trailing newline."""
     tail = _homes(report) + _details(report)
-    if not report.source_name.startswith("<"):
-        tail.append(f"  Next      loopfuse bench {report.source_name}")
+    if following := next_step(report):
+        tail.append(f"  Next      {following}")
     parts = [_header(report), _loops(report), _traffic(report), _decisions(report), tail]
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def next_step(report: Report) -> str:
+    """What to type next: `loopfuse bench FILE` for a program, for a Python kernel (whose file the
+    command line never runs) a method of it; empty for text that has no file."""
+    if report.source_name.startswith("<"):
+        return ""
+    if report.source_name.endswith((".py", ".ipynb")):
+        return f"{report.kernel}.verify()"
+    return f"loopfuse bench {report.source_name}"
+
+
+# ------------------------------------------------------------------------------- parts of it
+
+
+def render_loops(report: Report) -> str:
+    """The table of loops alone, with the kernels that run them."""
+    return "\n".join(_loops(report))
+
+
+def render_traffic(report: Report) -> str:
+    """Bytes and launches before and after."""
+    return "\n".join(_traffic(report))
+
+
+def render_decisions(decisions: Sequence[Decision]) -> str:
+    """These decisions, each with its reason, witness and remedy."""
+    width = max((len(" + ".join(one.between)) for one in decisions), default=7)
+    return "\n".join(line for one in decisions for line in _decision(one, width))
+
+
+def render_homes(report: Report) -> str:
+    """Where each temporary lives."""
+    return "\n".join(_homes(report))

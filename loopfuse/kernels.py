@@ -76,6 +76,11 @@ class Kernel:
         return self.signature.kernel
 
     @property
+    def target(self) -> str | None:
+        """The target it was made for, such as `sm_90`; None: where its arrays are."""
+        return self._target.name if self._target else None
+
+    @property
     def identity(self) -> str:
         """What compiled code depends on besides options: the text (the Python door knows more)."""
         return self.source.text

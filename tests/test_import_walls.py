@@ -47,7 +47,10 @@ TOP: dict[str, tuple[str, ...]] = {
     "pykernel_words": ("base",),
     "cli": ("", "base", "commands", "watch"),
 }
-ANYTHING = ("pipeline", "commands", "testing")
+ANYTHING = (
+    "pipeline", "commands", "testing", "testing_dependences", "testing_facts", "testing_formulas",
+    "testing_forms", "testing_names", "testing_subject",
+)  # fmt: skip
 
 # third party -> the rooms it lives in (a room or a module; a module's name may be a prefix).
 HOMES: dict[str, tuple[str, ...]] = {
@@ -63,7 +66,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "PIL": ("runtime.samples",),
     "torch": ("distribution.torch_op",),
     "ml_dtypes": ("runtime", "lang", "base"),
-    "numpy": ("runtime", "lang", "plan", "codegen", "commands", "frontend.pyfunc"),
+    "numpy": ("runtime", "lang", "plan", "codegen", "commands", "frontend.pyfunc", "testing"),
 }
 LAZY = ("lark", "islpy", "xdsl", "llvmlite", "cuda", "numba", "click", "rich", "skimage", "PIL", "torch")
 # These may load their third party with the file: the file itself is loaded only when needed.

@@ -1,0 +1,210 @@
+"""The ways to run a program, sharing what does not depend on the target.
+
+Trees and code are made by the pipeline itself. Its analyses are pure functions of the kernel, so
+their results are kept for the next target (`remembering`); verdicts of the checker are recorded.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from engines import our_math
+from fuzz.arguments import arguments_of, copied
+from fuzz.machines import machine
+from fuzz.program import Program
+
+from loopfuse import kernels, pipeline
+from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.base.options import Options, Target
+from loopfuse.lang import nodes
+from loopfuse.lang.interp import Offence
+from loopfuse.lang.interp import interpret as run_program
+from loopfuse.plan.tree_interp import run_tree
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What the arrays hold after a run, and which subscripts were found outside."""
+
+    arrays: Arrays
+    offences: frozenset[tuple[Any, ...]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The checker's answer about one tree."""
+
+    answer: str
+    findings: tuple[str, ...]
+    tree: Any
+    fuel: int | None
+    target: str
+
+
+@dataclass
+class Session:
+    """One program while it is compared: what was read, planned, and said by the checker."""
+
+    program: Program
+    source: Source
+    kernel: nodes.Kernel
+    checked: nodes.Program
+    arguments: dict[str, Any]
+    verdicts: list[Verdict] = field(default_factory=list)
+    plans: dict[Options, pipeline.Planned] = field(default_factory=dict)
+    planning: tuple[Options, ...] = ()
+
+    @property
+    def integers(self) -> dict[str, int]:
+        """Sizes and integer parameters."""
+        scalars = [p.name for p in self.kernel.scalars if p.dtype.is_integer]
+        return {**self.program.sizes, **{name: int(self.arguments[name]) for name in scalars}}
+
+    @property
+    def strided(self) -> tuple[str, ...]:
+        """Array parameters that are passed as views."""
+        call = copied(self.program, self.arguments)
+        arrays = [p.name for p in self.kernel.arrays]
+        return tuple(n for n in arrays if not call[n].flags.c_contiguous and call[n].size > 1)
+
+    def arrays_of(self, held: Mapping[str, Any]) -> Arrays:
+        """The arrays among arguments, packed."""
+        return {p.name: np.ascontiguousarray(held[p.name]) for p in self.kernel.arrays}
+
+
+def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with its results kept by the identity of its arguments."""
+    kept: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def call(*args: Any) -> Any:
+        key = tuple(map(id, args))
+        if key not in kept:
+            kept[key] = (args, function(*args))  # the arguments live on, so identities stay theirs
+        return kept[key][1]
+
+    return call
+
+
+@contextmanager
+def session(program: Program) -> Generator[Session]:
+    """Read `program` and make its arguments; inside, analyses are remembered, verdicts recorded
+    and warnings silent. Raises what reading raises."""
+    source = Source("random.lf", program.text)
+    real = {name: getattr(pipeline, name) for name in _PURE if hasattr(pipeline, name)}
+    verify, plan_kernel = pipeline.verify, pipeline.plan_kernel
+    with warnings.catch_warnings(), machine(program.machine):
+        warnings.simplefilter("ignore")
+        checked = pipeline.read_program(source, program.fp)
+        kernel = checked.kernels[0]
+        it = Session(program, source, kernel, checked, arguments_of(program, kernel))
+
+        def note_verdict(model: Any, deps: Any, tree: Any, *rest: Any) -> Any:
+            verdict = verify(model, deps, tree, *rest)
+            options = it.planning[-1] if it.planning else Options()
+            it.verdicts.append(
+                Verdict(
+                    verdict.answer, verdict.findings, tree, options.fuel, options.target.name
+                )
+            )
+            return verdict
+
+        def plan_once(wanted: nodes.Program, name: str, options: Options, run: Any = None) -> Any:
+            # Index width and checks are not the planner's business.
+            key = Options(
+                target=options.target, fp=options.fp, reassociate=options.reassociate,
+                sizes=options.sizes, fuel=options.fuel, strided=options.strided,
+            )  # fmt: skip
+            if key not in it.plans:
+                it.planning = (options,)
+                it.plans[key] = plan_kernel(it.checked, name, key, run)
+            return it.plans[key]
+
+        try:
+            for name, function in real.items():
+                setattr(pipeline, name, _remembered(function))
+            pipeline.verify, pipeline.plan_kernel = note_verdict, plan_once
+            yield it
+        finally:
+            for name, function in real.items():
+                setattr(pipeline, name, function)
+            pipeline.verify, pipeline.plan_kernel = verify, plan_kernel
+
+
+_PURE = ("_model", "find_dependences", "_simplify")
+
+
+# ------------------------------------------------------------------------------------- engines
+
+
+def _places(found: list[Offence]) -> frozenset[tuple[Any, ...]]:
+    return frozenset((o.array, o.dimension, o.index, o.writes, str(o.span)) for o in found)
+
+
+def interpret(it: Session) -> Ran:
+    """The slow interpreter: the meaning of the program."""
+    found: list[Offence] = []
+    written = run_program(
+        it.kernel, it.arguments, it.program.sizes, math=our_math(), offences=found
+    )
+    return Ran(it.arrays_of({**it.arguments, **written}), _places(found))
+
+
+def plan(
+    it: Session, target: str, fuel: int | None, reassociate: bool = False, strided: bool = False
+) -> pipeline.Planned:
+    """The plan for a target; `strided`: for the views of the call."""
+    options = Options(
+        target=Target(target), fp=it.program.fp, fuel=fuel, reassociate=reassociate,
+        strided=it.strided if strided else (),
+    )  # fmt: skip
+    return pipeline.plan_kernel(it.checked, it.kernel.name, options)
+
+
+def run_planned(it: Session, tree: Any, order: str = "forward", aligned: bool = True) -> Ran:
+    """The LoopTree interpreter."""
+    held = copied(it.program, it.arguments)
+    held = {k: np.array(v) if isinstance(v, np.ndarray) else v for k, v in held.items()}
+    found: list[Offence] = []
+    run_tree(tree, held, it.integers, our_math(), order=order, aligned=aligned, offences=found)
+    return Ran(it.arrays_of(held), _places(found))
+
+
+def compile_call(it: Session, fuel: int | None, reassociate: bool = False) -> kernels.Kernel:
+    """The kernel as a user has it."""
+    options = {"fuel": fuel, "reassociate": reassociate, "fp": it.program.fp}
+    kernel = kernels.load_all(it.source, **options)[it.kernel.name]
+    kernel._programs[()] = it.checked  # read already
+    return kernel
+
+
+def run_compiled(it: Session, fuel: int | None, reassociate: bool = False) -> Ran:
+    """Compiled code on the CPU, called as a user would call it."""
+    return call_kernel(it, compile_call(it, fuel, reassociate), copied(it.program, it.arguments))
+
+
+def call_kernel(it: Session, kernel: Any, held: dict[str, Any]) -> Ran:
+    """One call on NumPy arrays; an offender that it raises is part of what is given back."""
+    raised: frozenset[tuple[Any, ...]] = frozenset()
+    try:
+        kernel(**held, **sizes_to_pass(it))
+    except UserError as error:
+        first = error.diagnostics[0]
+        if first.code != "subscript-out-of-range":
+            raise
+        raised = frozenset({(str(first.span),)})
+    return Ran(it.arrays_of(held), raised)
+
+
+def sizes_to_pass(it: Session) -> dict[str, int]:
+    """Sizes that stand alone in no extent: the caller must name them."""
+    extents = [extent for param in it.kernel.arrays for extent in param.extents]
+    alone = {extent.name for extent in extents if isinstance(extent, nodes.Symbol)}
+    given = {param.name for param in it.kernel.scalars}
+    return {n: v for n, v in it.program.sizes.items() if n not in alone and n not in given}

@@ -54,6 +54,12 @@ class Filter:
         return self._words("dependence")
 
     @property
+    def singular(self) -> str:
+        """The same with its article."""
+        text = str(self)
+        return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"
+
+    @property
     def plural(self) -> str:
         """The same of several."""
         return self._words("dependences")

@@ -14,9 +14,8 @@ from loopfuse.explain import (
     render_homes,
     render_loops,
     render_traffic,
-    witness_text,
 )
-from loopfuse.plan.records import Decision, KernelInfo
+from loopfuse.plan.records import Decision, KernelInfo, Witness
 from loopfuse.plan.report import base_name, moved
 from loopfuse.testing_subject import Subject
 
@@ -144,9 +143,17 @@ def carried_by(
             if bad.is_empty():
                 continue
             witness = find_witness(program, one, Refusal("", one, bad))
-            words = witness_text(witness) if witness else "no small instance was found"
-            found.append(Carried(one, source, sink, words))
+            found.append(Carried(one, source, sink, _instance(witness, one.kind)))
     return tuple(found)
+
+
+def _instance(witness: Witness | None, kind: str) -> str:
+    from loopfuse.plan.explanations import witness_in_words
+
+    if witness is None:
+        return "no small instance was found"
+    sizes = " ".join(f"{name}={value}" for name, value in witness.sizes)
+    return witness_in_words(witness, kind) + (f" (seen at {sizes})" if sizes else "")
 
 
 def carried_text(subject: Subject, carried: Sequence[Carried], iterator: str) -> tuple[str, str]:
@@ -173,8 +180,13 @@ def carried_text(subject: Subject, carried: Sequence[Carried], iterator: str) ->
 
 def table_of(kernel: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows of the `deps` JSON as `loopfuse deps` prints them, without its heading."""
-    text = dependences_text({"kernel": kernel, "dependences": list(rows)})
-    return text.partition("\n\n")[2] or f"  {kernel} has no such dependences"
+    from loopfuse.poly.deps_report import print_dependences
+
+    described = {"kernel": kernel, "dependences": list(rows)}
+    text = dependences_text(described)
+    if max(map(len, text.splitlines())) > WIDTH:  # distance and direction in one column
+        text = print_dependences(described).rstrip("\n")
+    return text.partition("\n\n")[2] or f"  {kernel} has no dependences"
 
 
 # ------------------------------------------------------------------------------------ traffic
@@ -233,24 +245,27 @@ def homes_of(subject: Subject, array: str) -> tuple[str, ...]:
     )
 
 
-def home_reasons(subject: Subject, array: str) -> tuple[str, str]:
+def home_reasons(subject: Subject, array: str) -> tuple[str, ...]:
     """Where temporaries live, and why `array` lives there: the decisions that keep the loops that
-    write it from those that read it, or the dependences that carry its values onwards."""
+    touch it apart, else those that fused them; for one that is in memory all the same, the
+    dependences that take its values to other iterations."""
     report, program = subject.report, subject.planned.program
     using: set[str] = set()
     for s in program.statements:
         names = [name for access in (*s.reads, s.write) for name, _ in access.parts]
         if array in map(base_name, names):
             using |= {s.label} if not s.loops else {loop.label for loop in s.loops}
-    apart = [
-        one
-        for one in report.decisions
-        if not one.fused
-        and all(any(_is_part(end, u) or _is_part(u, end) for u in using) for end in one.between)
-    ]
-    if apart:
-        return render_homes(report), render_decisions(apart)
-    if len({k.name for k in launched_groups(subject) if array in dict(k.homes)}) > 1:
-        return render_homes(report), render_loops(report)
-    rows = [row for row in subject.dependences()["dependences"] if row["array"] == array]
-    return render_homes(report), table_of(subject.name, rows)
+
+    def touches(end: str) -> bool:
+        return any(_is_part(end, one) or _is_part(one, end) for one in using)
+
+    between = [one for one in report.decisions if all(map(touches, one.between))]
+    apart = [one for one in between if not one.fused]
+    parts = [render_homes(report), render_decisions(apart or between)]
+    if not apart and "global" in homes_of(subject, array):
+        rows = [row for row in subject.dependences()["dependences"] if row["array"] == array]
+        parts.append(
+            paragraph("Its values are used at other iterations than those that make them:")
+        )
+        parts.append(table_of(subject.name, rows))
+    return tuple(parts)

@@ -22,6 +22,8 @@ from loopfuse.commands.common import run_kernel
 from loopfuse.commands.reference import math_functions
 from loopfuse.explain import WIDTH
 from loopfuse.kernels import Kernel
+from loopfuse.lang.nodes import Const
+from loopfuse.plan.looptree import Launch, Loop, TreeNode
 from loopfuse.runtime import arrays
 from loopfuse.testing_subject import Subject, refuse
 
@@ -46,11 +48,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to run: its name, what runs it, and whether only to rounding of reordered sums."""
+    """One way to run: its name, what runs it, whether it equals the others only to the rounding of
+    reordered sums, and whether it takes seconds."""
 
     name: str
     run: Callable[[Arrays], Arrays]
     loosely: bool = False
+    slow: bool = False
 
 
 # ------------------------------------------------------------------------------------- running
@@ -154,6 +158,22 @@ def _planned(subject: Subject, fuel: int | None, reassociate: bool) -> Callable[
     return run
 
 
+def _is_wide(launches: Sequence[Launch]) -> bool:
+    """Some launch has a great many threads whatever the sizes, as two-stage reductions have: the
+    LoopTree interpreter then takes seconds."""
+
+    def threads(body: Sequence[TreeNode]) -> int:
+        most = 1
+        for node in body:
+            if isinstance(node, Loop):
+                wide = isinstance(node.upper, Const) and node.mapping.is_parallel
+                count = int(node.upper.value) if isinstance(node.upper, Const) and wide else 1
+                most = max(most, count * threads(node.body))
+        return most
+
+    return any(threads(launch.body) > 5000 for launch in launches)
+
+
 _FORMS: WeakKeyDictionary[Kernel, dict[str, tuple[Form, ...]]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
@@ -186,7 +206,8 @@ def _make_forms(subject: Subject) -> tuple[Form, ...]:
                 Form(
                     f"reassociated, the {target} plan interpreted",
                     _planned(subject, None, True),
-                    True,
+                    loosely=True,
+                    slow=_is_wide(subject.planned.tree.launches),
                 )
             )
     return tuple(forms)

@@ -92,7 +92,7 @@ def find_loop(subject: Subject, name: str | int) -> str:
     raise refuse(
         "unknown-loop",
         f"`{subject.name}` has no loop `{text}`",
-        'name a loop by its id ("L1"), its line (8), what it writes ("rows") or its iterator ("y")',
+        'use an id ("L1"), a line (8), what it writes ("rows") or its iterator',
         listed or ["nothing in it loops"],
     )
 

@@ -70,6 +70,17 @@ class Subject:
         ]
         return (*self.kernel.signature.sizes, *integers)
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the sizes of every call satisfy: the preconditions, and no negative extent."""
+        extents = {
+            extent: None
+            for one in self.kernel.signature.parameters
+            for extent in one.extents or ()
+            if not (extent.isidentifier() or extent.isdecimal())
+        }
+        return (*self.report.preconditions, *(f"{extent} >= 0" for extent in extents))
+
     @cached_property
     def planned(self) -> Planned:
         """The plan; LoopfuseError for a program that is wrong."""

@@ -288,7 +288,7 @@ class _LaunchWriter:
         extents = [self.writer.index(e) for b in globals_ for e in b.extents]  # names the symbols
         del extents
         self.lines = []
-        self.emit(0, "def prepare(storage, values):")
+        self.emit(0, "def prepare(storage, values, order):")
         self.emit_symbols()
         for buffer in globals_:
             self.emit(1, f"{self.name(buffer)} = storage[{buffer.name!r}]")
@@ -355,7 +355,10 @@ class _LaunchWriter:
         write = self.writer
         match node:
             case Loop():
-                self.emit(depth, f"for {write.variable(node.var)} in {self.range(node)}:")
+                steps = self.range(node)
+                if node.mapping is Mapping.VECTOR:  # at once on a device: in any order here
+                    steps = f"order(list({steps}))"
+                self.emit(depth, f"for {write.variable(node.var)} in {steps}:")
                 self.emit_nodes(node.body, depth + 1)
             case Guard():
                 self.emit(depth, f"if {write.value(node.condition)}:")
@@ -466,7 +469,7 @@ def _scalar_reader(symbol: Symbol) -> Any:
 def _run_plain(
     prepare: Any, storage: dict[str, list[Any]], values: dict[str, Any], order: Order
 ) -> None:
-    chain, thread = prepare(storage, values)
+    chain, thread = prepare(storage, values, order)
     for at in order(list(chain())):
         thread(*at)
 
@@ -480,7 +483,7 @@ def _run_waiting(
     values: dict[str, Any],
     order: Order,
 ) -> None:
-    chain, thread = prepare(storage, values)
+    chain, thread = prepare(storage, values, order)
     mappings = [loop.mapping for loop in chain_loops]
     # The chain goes from grid to lane, so each group of threads shares a prefix of the variables.
     outside = [Mapping.GRID, Mapping.THREAD]

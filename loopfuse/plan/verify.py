@@ -11,6 +11,7 @@ From the tree alone it derives where and when each Compute runs (`verify_events`
    program says, and no other element was written;
 4. no two threads touch one cell, one of them writing, unless a barrier stands between them; so
    the order taken in 2 and 3 does not matter;
+   and no two iterations of a VECTOR loop meet (`verify_vectors`);
 5. accesses to storage stay inside it;
 6. a reduction whose order changed still counts every update exactly once (`verify_reductions`).
 
@@ -46,6 +47,7 @@ from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
 from loopfuse.plan.verify_values import Different, match_value
+from loopfuse.plan.verify_vectors import find_carried
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.isl_relations import sample_pair
@@ -55,11 +57,18 @@ from loopfuse.poly.model import Dependences, PolyProgram, Statement
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`answer` is proved, wrong or unknown; `findings` say what is wrong or not known, with a
-    statement and an example; `questions` is how many relations were compared."""
+    statement and an example; `questions` is how many relations were compared. `checks` names the
+    check that each finding comes from: form, instance, value, bounds, race, vector, flag, read,
+    result or reduction."""
 
     answer: str
     findings: tuple[str, ...] = ()
     questions: int = 0
+    checks: tuple[str, ...] = ()
+
+
+Finding = tuple[str, str]
+"""Which check found it, and what."""
 
 
 def verify(
@@ -68,25 +77,28 @@ def verify(
     """Prove that `tree` computes what `program` does, for every call that its context allows;
     `reassociate`: the updates of a reduction may be combined in another order."""
     if not deps.complete:
-        return Verdict("unknown", (deps.why,))
+        return Verdict("unknown", (deps.why,), 0, ("dependences",))
     try:
         check_tree(tree)
     except InternalError as error:
-        return Verdict("wrong", (error.diagnostics[0].message,))
-    wrong: list[str] = []
-    unknown: list[str] = []
+        return Verdict("wrong", (error.diagnostics[0].message,), 0, ("form",))
+    wrong: list[Finding] = []
+    unknown: list[Finding] = []
     questions = 0
     for version, possible in _versions(program, tree):
         checker = _Checker(possible, deps, version, reassociate, wrong, unknown)
         try:
             checker.run()
         except Undecided as error:
-            unknown.append(str(error))
+            unknown.append((checker.check, str(error)))
         except isl.Unknown as error:
-            unknown.append(f"isl gave up: {error}")
+            unknown.append((checker.check, f"isl gave up: {error}"))
         questions += checker.questions
     answer = "wrong" if wrong else "unknown" if unknown else "proved"
-    return Verdict(answer, tuple(dict.fromkeys(wrong + unknown)), questions)
+    findings = tuple(dict.fromkeys(wrong + unknown))
+    return Verdict(
+        answer, tuple(text for _, text in findings), questions, tuple(check for check, _ in findings)
+    )
 
 
 def _versions(program: PolyProgram, tree: LoopTree) -> list[tuple[LoopTree, PolyProgram]]:
@@ -117,18 +129,20 @@ class _Checker:
         deps: Dependences,
         tree: LoopTree,
         reassociate: bool,
-        wrong: list[str],
-        unknown: list[str],
+        wrong: list[Finding],
+        unknown: list[Finding],
     ) -> None:
         self.program, self.deps, self.tree = program, deps, tree
         self.wrong, self.unknown = wrong, unknown
         self.questions = 0
+        self.check = "form"  # which check is running
         self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
         self.bounded: set[Loop] = set()
 
     def run(self) -> None:
+        self.check = "instance"
         self.events = Events(self.program, self.tree)
         self.accesses = Accesses(self.events)
         self.values = Values(self.accesses)
@@ -144,11 +158,18 @@ class _Checker:
                     raise Undecided(f"nothing says which iterations of {loop.var} happen")
         for buffer in self.tree.buffers:
             if buffer.name in self.accesses.writes:
+                self.check = "bounds"
                 ask(lambda name=buffer.name: self._bounds(name))
+                self.check = "race"
                 self.questions += 1
                 race = ask(lambda name=buffer.name: find_race(self.accesses, name))
                 if race is not None:
                     self._fail(f"two threads touch one element of {buffer.name}", race)
+        self.check = "vector"
+        carried = ask(lambda: find_carried(self.accesses))
+        if carried is not None:
+            self._fail(*carried)
+        self.check = "read"
         ordered = {
             name
             for name in self.accesses.writes
@@ -160,10 +181,12 @@ class _Checker:
         for name in self.accesses.reads:
             if name not in ordered:
                 ask(lambda name=name: self._reads(name, reductions))
+        self.check = "result"
         done = {self.events.buffers[name].array for name in ordered}
         for array in self.program.arrays.values():
             if array.is_argument and array.name not in done:
                 ask(lambda name=array.name: self._results(name, reductions))
+        self.check = "reduction"
         for array, unproved in reductions.items():
             end = self.ends.get(array)
             problem = ask(
@@ -173,7 +196,10 @@ class _Checker:
             )
             self.questions += 1
             if problem is not None:
-                self.wrong.append(problem)
+                self._reject(problem)
+
+    def _reject(self, message: str) -> None:
+        self.wrong.append((self.check, message))
 
     def _fail(self, message: str, example: Any) -> None:
         """Note that the relation `example` should have been empty."""
@@ -184,7 +210,7 @@ class _Checker:
             names = ", ".join(f"{name}={value}" for name, value in sizes.items())
             where = f": {_tuple(example, isl.IN, source)} -> {_tuple(example, isl.OUT, sink)}"
             where += f" at {names}" if names else ""
-        self.wrong.append(message + where)
+        self._reject(message + where)
 
     # ------------------------------------------------- 1: instances and what they calculate
 
@@ -209,9 +235,10 @@ class _Checker:
                 pass
 
     def _compute(self, leaf: Leaf, node: Compute) -> None:
+        self.check = "instance"
         statement = self.program.statement(node.statement)
         if len(node.iteration) != len(statement.iterators):
-            self.wrong.append(f"{statement.id} has {len(statement.iterators)} iterators")
+            self._reject(f"{statement.id} has {len(statement.iterators)} iterators")
             return
         instance = leaf.relation(node.iteration, statement.id)
         self.accesses.instances[leaf.name] = instance
@@ -220,10 +247,11 @@ class _Checker:
             outside = instance.subtract_range(statement.domain)
             self._fail(f"{statement.id} runs outside its loops", outside)
             return
+        self.check = "value"
         try:
             pairs = match_value(statement, leaf, node)
         except Different as error:
-            self.wrong.append(f"{statement.id} calculates something else: {error}")
+            self._reject(f"{statement.id} calculates something else: {error}")
             return
         if statement.predicate is not None:
             pairs.append((len(statement.reads) - 1, node.target))
@@ -380,7 +408,7 @@ class _Checker:
         ]
         expected = [each for each in expected if not each.is_empty()]
         if not names and expected:
-            self.wrong.append(f"no buffer of the tree is the argument {array}")
+            self._reject(f"no buffer of the tree is the argument {array}")
         if not names or not (written or expected):
             return
         kept = union([each.domain().identity() for each in expected], None)

@@ -65,6 +65,14 @@ class Undecided(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Vector:
+    """A VECTOR loop: its variable, and when it runs (its place in the text)."""
+
+    var: str
+    time: Time
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A node, the loops around it and its instances (named `name` in relations)."""
 
@@ -82,6 +90,7 @@ class Leaf:
     crosses_lanes: bool
     run_time: tuple[Loop, ...]  # the loops around it whose bounds are loaded when they start
     made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
+    vectors: tuple[Vector, ...] = ()  # the VECTOR loops around it
 
     def level_vars(self, levels: Sequence[int]) -> list[str]:
         """The variables of the parallel loops of these levels."""
@@ -146,6 +155,7 @@ class _Scope:
     run_time: tuple[Loop, ...] = ()
     waiting: tuple[str, ...] = ()  # variables of threads, not yet part of `time`
     in_ticket: bool = False
+    vectors: tuple[Vector, ...] = ()
 
 
 @dataclass(slots=True)
@@ -277,6 +287,8 @@ class Events:
             case Loop():
                 inside = self._enter(scope, node)
                 inside.time = (*scope.time, (node.var, 1))
+                if node.mapping is Mapping.VECTOR:
+                    inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
                 self._nodes(node.body, inside)
             case Guard():
                 holds = scope.reader.condition(self._bound(node.condition), scope.domain)
@@ -322,6 +334,7 @@ class Events:
                 self._crosses_lanes(node, scope.chain),
                 scope.run_time,
                 self.made,
+                scope.vectors,
             )
         )
 

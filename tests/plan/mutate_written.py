@@ -1,0 +1,112 @@
+"""Rows of the mutation table on trees made by hand: every kind of home and of waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.plan import tree_examples as trees
+from tests.plan.mutate_table import Row, written
+from tests.plan.tree_examples import GOOD, Example
+
+BASES = [written(name) for name in GOOD]
+
+
+def _row(
+    name: str, base: str, change: str, make: Callable[[], Example], harmless: str = ""
+) -> Row:
+    return Row(name, base, change, lambda _: make().tree, harmless)
+
+
+ROWS = [
+    _row("last iteration missing", "pointwise", "the loop ends at N - 1",
+         lambda: trees.pointwise(upper="N - 1")),
+    _row("first iteration missing", "pointwise", "the loop starts at 1",
+         lambda: trees.pointwise(lower="1")),
+    _row("one iteration too many", "pointwise", "the loop ends at N + 1",
+         lambda: trees.pointwise(upper="N + 1")),
+    _row("statements swapped", "pointwise", "b is stored before t is computed",
+         lambda: trees.pointwise(swap=True)),
+    _row("register nobody wrote", "pointwise", "b reads another register",
+         lambda: trees.pointwise(value_of="q")),
+    _row("guard narrowed", "pointwise", "the store happens where i < N - 1 only",
+         lambda: trees.pointwise(guard="i < N - 1")),
+    _row("instance off by one", "pointwise", "the store claims to be iteration i + 1",
+         lambda: trees.pointwise(second="i + 1"),
+         "it is wrong in what it claims only: the iteration does not occur in the value"),
+    _row("result stored off by one", "pointwise", "into b[i + 1]",
+         lambda: trees.pointwise(target="b[i + 1]")),
+    _row("all results in one place", "pointwise", "into b[0]",
+         lambda: trees.pointwise(target="b[0]")),
+    _row("shift off by one", "blur", "t[x] instead of t[x - 1]", lambda: trees.blur(shift=1)),
+    _row("stale recomputation", "blur", "t[x] recomputed where t[x + 1] is read",
+         lambda: trees.blur(stale=True)),
+    _row("producer after its consumer", "blur", "t[x + 1] is computed after it is read",
+         lambda: trees.blur(order=True)),
+    _row("guard widened", "blur", "x < N - 1 instead of x < N - 2",
+         lambda: trees.blur(guard="x < N - 1")),
+    _row("guard narrowed to exclude a point", "blur", "x < N - 3 instead of x < N - 2",
+         lambda: trees.blur(guard="x < N - 3")),
+    _row("loop bound off by one", "blur_bounds", "to N - 3 instead of N - 2",
+         lambda: trees.blur(guard="", upper="N-3")),
+    _row("lower bound off by one", "blur", "from 1 instead of 2", lambda: trees.blur(lower="1")),
+    _row("ring a row too small", "sliding", "2 rows instead of 3", lambda: trees.sliding(rows=2)),
+    _row("consumer too early", "sliding", "no delay instead of one row",
+         lambda: trees.sliding(delay=0)),
+    _row("consumer too late", "sliding", "two rows behind instead of one",
+         lambda: trees.sliding(delay=2)),
+    _row("last row missing", "sliding", "rows 0..H - 1", lambda: trees.sliding(upper="H - 1")),
+    _row("window a row too small", "window", "1 row instead of 2", lambda: trees.window(rows=1)),
+    _row("uninitialised window row", "window", "row y - 2 of the window is read",
+         lambda: trees.window(shift=2)),
+    _row("window not unrolled enough", "window", "3 rows, unrolled by 2",
+         lambda: trees.window(rows=3)),
+    _row("first term missing", "matmul", "k starts at 1", lambda: trees.matmul(start="1")),
+    _row("last term missing", "matmul", "k ends at K - 1", lambda: trees.matmul(upper="K - 1")),
+    _row("accumulator not set", "matmul", "no neutral element", lambda: trees.matmul(init=False)),
+    _row("wrong neutral element", "total", "1.0 instead of 0.0", lambda: trees.total(start=1.0)),
+    _row("accumulator of each thread not set", "total", "no neutral element",
+         lambda: trees.total(init=False)),
+    _row("partial results double counted", "total", "folded twice",
+         lambda: trees.total(twice=True)),
+    _row("a partial result dropped", "total", "the fold starts at 1",
+         lambda: trees.total(fold_from="1")),
+    _row("fold past the partial results", "total", "to 4 instead of 3",
+         lambda: trees.total(fold_to="4")),
+    _row("threads not combined", "total", "no combine", lambda: trees.total(combine=False)),
+    _row("combined by another operation", "total", "max instead of sum",
+         lambda: trees.total(op="max")),
+    _row("undefined copies stored too", "total", "every thread stores its accumulator",
+         lambda: trees.total(first_only=False)),
+    _row("elements counted twice", "total", "a stride of 8 instead of 12",
+         lambda: trees.total(update="8*n + 4*g + k")),
+    _row("every second element missing", "total", "a stride of 24 instead of 12",
+         lambda: trees.total(update="24*n + 4*g + k")),
+    _row("threads overlap", "total", "8 threads a block on strips of 4",
+         lambda: trees.total(threads=8)),
+    _row("ticket counts too few blocks", "total_ticket", "2 instead of 3",
+         lambda: trees.total(ticket=True, counted="2")),
+    _row("result stored off by one", "jacobi", "b[i + 1]", lambda: trees.jacobi(shift="1")),
+    _row("host loop a step short", "jacobi", "T - 1 steps", lambda: trees.jacobi(steps="T - 1")),
+    _row("reads the array it writes", "jacobi", "a from a instead of from b",
+         lambda: trees.jacobi(inplace=True)),
+    _row("two launches made one", "jacobi", "both halves in one launch",
+         lambda: trees.jacobi(one_launch=True)),
+    _row("launches swapped", "jacobi", "the second half first", lambda: trees.jacobi(swap=True)),
+    _row("barrier removed", "tile", "between filling the tile and reading it",
+         lambda: trees.tile(barrier=False)),
+    _row("block too narrow", "tile", "7 threads for 8 elements", lambda: trees.tile(width=7)),
+    _row("half a halo", "tile", "the last two elements are not filled",
+         lambda: trees.tile(halo=0)),
+    _row("halo unguarded", "tile", "all threads fill behind the tile",
+         lambda: trees.tile(guard=False)),
+    _row("shared buffer reused too early", "tile_loop", "no barrier before the next row",
+         lambda: trees.tile_loop("first")),
+    _row("barrier before the reads removed", "tile_loop", "only the one at the end is left",
+         lambda: trees.tile_loop("second")),
+    _row("barrier in divergent code", "tile_loop", "only 7 of 8 threads come to it",
+         lambda: trees.tile_loop("divergent")),
+    _row("shuffle from the wrong lane", "lanes", "x + 2 instead of x + 1",
+         lambda: trees.lanes(reach=2)),
+    _row("strip too narrow", "lanes", "1 column a lane instead of 2",
+         lambda: trees.lanes(columns=1)),
+]  # fmt: skip

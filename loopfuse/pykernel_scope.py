@@ -101,7 +101,9 @@ def _watch(
 def _can_change(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(_can_change(part) for part in value)
-    return isinstance(value, list) or (hasattr(value, "tobytes") and getattr(value, "ndim", 0) > 0)
+    if isinstance(value, (list, type)):  # np.float32 itself is no array, though it has `tobytes`
+        return isinstance(value, list)
+    return hasattr(value, "tobytes") and getattr(value, "ndim", 0) > 0
 
 
 def _state(value: Any) -> Any:
@@ -110,9 +112,11 @@ def _state(value: Any) -> Any:
         return (type(value).__name__, *(_state(part) for part in value))
     if isinstance(value, _PLAIN):
         return (type(value).__name__, repr(value))
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+    if hasattr(value, "tobytes") and hasattr(value, "dtype") and not isinstance(value, type):
         return (str(value.dtype), getattr(value, "shape", ()), value.tobytes())
-    return (type(value).__name__, getattr(value, "__qualname__", ""))
+    # NumPy's functions had no qualified name before 2.2; every one of them has a name.
+    name = getattr(value, "__qualname__", "") or getattr(value, "__name__", "")
+    return (type(value).__name__, name)
 
 
 def _cell_reader(cell: Any) -> Callable[[], Any]:

@@ -1,0 +1,180 @@
+"""Every program as a plain Python function: CPython computes the bits of `fp="strict",
+reassociate=False`, and the Python door reads the function as the program it was printed from.
+
+Cases and examples, and 60 random programs in a default run: `LOOPFUSE_RANDOM_PYTHON=5000` runs more
+(under `-m slow`), `LOOPFUSE_RANDOM_SEED=7` others. What CPython may do otherwise, python_names.py
+lists.
+"""
+
+from __future__ import annotations
+
+import os
+
+import engines
+import numpy as np
+import pytest
+import references
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from python_names import door_names
+from python_run import define, normal, python_form, run_door, run_plain, run_text, through_door
+from python_text import Inexpressible
+from random_programs import RandomProgram, programs
+
+import loopfuse
+from loopfuse.base.diagnostics import Source
+
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
+COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PYTHON", "1000"))
+SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
+
+DIFFERENT = {
+    "const_parameter": "a const parameter is a constant of the enclosing scope",
+    "const_table_unrolled": "a sum over a table is a loop",
+    "data_gather_modes": "`.zero` is a condition",
+    "depthwise_conv": "`.zero` is a condition",
+    "edge_chain_all_modes": "`.zero` is a condition",
+    "edge_integer_and_bool": "`.zero` is a condition",
+    "edge_zero": "`.zero` is a condition",
+    "f16_softmax": "a greatest f16 is held as one, not as an f32",
+    "kmeans_assign": "argmin is a comparison in a loop",
+    "let_and_var": "a variable that only sums is a sum",
+    "narrow_reductions": "`any` is a variable",
+    "parallel_for": "a variable that only sums is a sum",
+    "reduce_arg": "argmin is a comparison in a loop",
+    "reduce_each_kind": "`any` is a variable",
+    "reduce_in_condition": "`any` is a variable",
+    "reduce_nested": "`all` is a variable",
+    "selective_scan": "a variable that only sums is a sum",
+    "statement_outside_loops": "a variable that only sums is a sum",
+    "strided_conv": "`.zero` is a condition",
+}
+"""Programs of which the door makes another core program, with the same bits."""
+
+
+def named(case: Case) -> str:
+    """How pytest shows a case."""
+    return ("examples/" if case.is_example else "") + case.name
+
+
+@pytest.mark.filterwarnings("ignore")  # promotions; NumPy's of overflow
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_python_form(case: Case) -> None:
+    """CPython = interpreter; the door reads the same program, or one of the same bits."""
+    same = True
+    for kernel in engines.read(case.source, "strict").kernels:
+        form = python_form(case.source, kernel.name, case.scalars)
+        found = through_door(form)
+        is_same = normal(kernel) == normal(found.program().kernels[0])
+        same &= is_same
+        for sizes in (case.sizes or ({},))[:1]:
+            arguments = make_arguments(kernel, sizes, case.scalars, case.data)
+            arguments = references.prepare(kernel.name, arguments)
+            expected = engines.interpret(kernel, arguments, sizes)
+            who = f"{kernel.name} {sizes}"
+            assert_same(kernel, expected, run_plain(form, kernel, arguments), f"{who}: CPython")
+            if not is_same:
+                got = run_door(found, form, kernel, arguments)
+                assert_same(kernel, expected, got, f"{who}: the Python door, compiled")
+    assert same == (case.name not in DIFFERENT), DIFFERENT.get(case.name, "another program")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", PROGRAMS, ids=named)
+def test_strict_code_is_cpython(case: Case) -> None:
+    """CPython = the .lf text compiled in strict order, at every size."""
+    for kernel in engines.read(case.source, "strict").kernels:
+        form = python_form(case.source, kernel.name, case.scalars)
+        for sizes in case.sizes or ({},):
+            for data in (case.data, "special"):
+                arguments = make_arguments(kernel, sizes, case.scalars, data)
+                arguments = references.prepare(kernel.name, arguments)
+                expected = run_plain(form, kernel, arguments)
+                got = run_text(case.source, kernel, arguments, sizes)
+                assert_same(kernel, expected, got, f"{kernel.name} {sizes} {data}")
+
+
+def compare(program: RandomProgram, data_seed: int) -> None:
+    """CPython = interpreter = compiled, of the text and of what the door reads."""
+    source = Source("random.lf", program.text)
+    kernel = engines.read(source, "strict").kernels[0]
+    data = ("random", "special")[data_seed % 2]
+    arguments = make_arguments(kernel, program.sizes, program.scalars, data, data_seed)
+    try:
+        form = python_form(source, kernel.name, program.scalars)
+    except Inexpressible:
+        return
+    plain = run_plain(form, kernel, arguments)
+    interpreted = engines.interpret(kernel, arguments, program.sizes)
+    assert_same(kernel, plain, interpreted, f"interpreter\n{form.text}")
+    got = run_text(source, kernel, arguments, program.sizes)
+    assert_same(kernel, plain, got, f"compiled\n{form.text}")
+    found = through_door(form)
+    if normal(kernel) != normal(found.program().kernels[0]):
+        got = run_door(found, form, kernel, arguments)
+        assert_same(kernel, plain, got, f"the Python door, compiled\n{form.text}")
+
+
+def run_random(count: int, number: int) -> None:
+    """`count` random programs."""
+
+    @seed(1000 * SEED + number)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(), st.integers(0, 3))
+    def run(program: RandomProgram, data_seed: int) -> None:
+        compare(program, data_seed)
+
+    run()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(4))
+def test_random_programs_in_python(number: int) -> None:
+    """60 of them, in chunks that workers share."""
+    run_random(15, number)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(100, 108))
+def test_many_random_programs_in_python(number: int) -> None:
+    """LOOPFUSE_RANDOM_PYTHON of them."""
+    run_random(max(1, COUNT // 8), number)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_wrong_answer_would_be_seen() -> None:
+    """A program printed with one sign wrong fails each comparison."""
+    source = Source(
+        "random.lf",
+        "kernel k(a: f32[N], out b: f32[N]):\n    for i in 0..N:\n        b[i] = a[i] - 1.0\n",
+    )
+    wrong = Source("random.lf", source.text.replace("- 1.0", "+ 1.0"))
+    kernel = engines.read(source, "strict").kernels[0]
+    arguments = make_arguments(kernel, {"N": 4}, {})
+    form = python_form(wrong, "k")
+    with pytest.raises(AssertionError, match="CPython"):
+        expected = engines.interpret(kernel, arguments, {"N": 4})
+        assert_same(kernel, expected, run_plain(form, kernel, arguments), "CPython")
+    assert normal(kernel) != normal(through_door(form).program().kernels[0])
+
+
+def test_types_imported_by_name() -> None:
+    """`from numpy import float32`, then `float32(x)`: once a TypeError about `tobytes`."""
+    text = (
+        "def halve(x: f64['N'], y: f64['N']):\n"
+        "    for i in range(x.shape[0]):\n"
+        "        y[i] = to_int32(x[i])\n"
+    )
+    function = define(text, "halve", door_names())
+    x, y = np.array([1.5, -2.5]), np.zeros(2)
+    loopfuse.kernel(function)(x, y)
+    assert y.tolist() == [1.0, -2.0]

@@ -487,7 +487,7 @@ def assert_equivalent(
     for number, (arguments, at) in enumerate(zip(cases, shown)):
         place = paragraph(f"on random data at {at or 'the only size'} (seed={seed})")
         place = "" if given or named else place
-        # Those that take seconds are run once.
+        # Those that take seconds (many threads, whatever the sizes) run once.
         wrong = forms.compare_forms([w for w in ways if not (w.slow and number)], arguments)
         if wrong:
             raise fail(f"the forms of `{subject.name}` differ", wrong, place)

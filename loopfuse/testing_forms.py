@@ -158,6 +158,12 @@ def _planned(subject: Subject, fuel: int | None, reassociate: bool) -> Callable[
     return run
 
 
+def _gpu_form(name: str, subject: Subject, reassociate: bool) -> Form:
+    options = replace(subject.options, reassociate=reassociate)
+    slow = _is_wide(subject.plan(options).tree.launches)
+    return Form(name, _planned(subject, None, reassociate), reassociate, slow)
+
+
 def _is_wide(launches: Sequence[Launch]) -> bool:
     """Some launch has a great many threads whatever the sizes, as two-stage reductions have: the
     LoopTree interpreter then takes seconds."""
@@ -196,20 +202,13 @@ def _make_forms(subject: Subject) -> tuple[Form, ...]:
         Form("unfused, compiled for the CPU", _compiled(strict.with_options(fuel=0))),
     ]
     if subject.target.is_gpu:
-        forms.append(Form(f"fused, the {target} plan interpreted", _planned(subject, None, False)))
+        forms.append(_gpu_form(f"fused, the {target} plan interpreted", subject, False))
     if subject.options.reassociate:
         cpu = subject.kernel.with_options(target="cpu")
         if cpu.explain(target="cpu").report.reassociated:
             forms.append(Form("fused and reassociated, compiled for the CPU", _compiled(cpu), True))
         if subject.target.is_gpu and subject.report.reassociated:
-            forms.append(
-                Form(
-                    f"reassociated, the {target} plan interpreted",
-                    _planned(subject, None, True),
-                    loosely=True,
-                    slow=_is_wide(subject.planned.tree.launches),
-                )
-            )
+            forms.append(_gpu_form(f"reassociated, the {target} plan interpreted", subject, True))
     return tuple(forms)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopfuse.base.diagnostics import Diagnostic, Source, UserError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
+from loopfuse.base.files import read_bounded
 from loopfuse.runtime import cache
 from loopfuse.watch import current_run, is_watched
 
@@ -18,20 +18,29 @@ if TYPE_CHECKING:
     from loopfuse.lang.nodes import Program
 
 
-def read_source(path: str | os.PathLike[str]) -> Source:
-    """The text of a file, as UTF-8.
+# A program as large as this is a mistake (a file of data, say), and would take hours to read.
+LARGEST_SOURCE = 16 << 20
 
-    UserError[cannot-read] or [not-utf8], naming the file; a byte-order mark is dropped.
+
+def read_source(path: str | os.PathLike[str]) -> Source:
+    """The text of a file (or of a pipe whose writer does not dawdle), as UTF-8.
+
+    UserError[cannot-read] or [not-utf8], naming the file, or LimitError[file-too-large]; a
+    byte-order mark is dropped.
     """
     name = os.fspath(path)
     try:
-        data = Path(name).read_bytes()
+        data = read_bounded(name, LARGEST_SOURCE)
     except OSError as error:
         raise UserError(
             Diagnostic("cannot-read", f"cannot read `{name}`: {error.strerror or error}")
         ) from error
     except ValueError as error:  # a NUL in the name
         raise UserError(Diagnostic("cannot-read", f"cannot read `{name!r}`: {error}")) from error
+    if data is None:
+        raise LimitError(
+            Diagnostic("file-too-large", f"`{name}` has more than {LARGEST_SOURCE >> 20} MiB")
+        )
     try:
         return Source(name, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.base.files import write_together
 from loopfuse.commands.index_data import fit_indices
 from loopfuse.kernels import Kernel, Kernels, load_all
 from loopfuse.runtime.arguments import Value, refuse
 from loopfuse.runtime.arrays import allocate_outputs, match
-from loopfuse.runtime.cache import write_atomically
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.runtime.samples import random_array, read_value
 from loopfuse.runtime.views import numpy_dtype
@@ -197,12 +197,23 @@ def is_terminal() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def write_file(path: Path, data: bytes | str) -> None:
-    """Write a file whole or not at all; UserError[cannot-write] naming it."""
+def write_files(files: Mapping[Path, bytes | str], keep: str = "") -> None:
+    """Write files, each whole or not at all, and none before all are known to fit on the disk.
+
+    UserError[cannot-write] naming the one that failed, or that is the file `keep` itself.
+    """
+    for path in files:
+        if keep and path.exists() and path.samefile(keep):
+            raise refuse(
+                "cannot-write",
+                f"cannot write `{path}`: it is the program being compiled",
+                "write elsewhere: `-o out`",
+            )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data.encode() if isinstance(data, str) else data)
+        write_together(
+            {path: d.encode() if isinstance(d, str) else d for path, d in files.items()}
+        )
     except OSError as error:
         raise refuse(
-            "cannot-write", f"cannot write `{path}`: {error.strerror or error}"
+            "cannot-write", f"cannot write `{error.filename}`: {error.strerror or error}"
         ) from error

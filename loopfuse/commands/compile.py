@@ -15,7 +15,7 @@ from loopfuse.commands.common import (
     open_kernels,
     refuse,
     say,
-    write_file,
+    write_files,
 )
 from loopfuse.distribution.c_launcher import c_files
 from loopfuse.kernels import Kernel, default_target
@@ -29,7 +29,7 @@ TYPICAL_SIZE = 4096
 def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str | None) -> None:
     """Compile the chosen kernels of `file` and write what `emit` names under `output`.
 
-    Everything is compiled before the first file is written.
+    Everything is compiled before the first file is written, and nothing replaces `file` itself.
     """
     target = parse_target(common.target) if common.target else default_target(for_running=False)
     wanted = emit
@@ -57,12 +57,16 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     stem = Path(file).stem
     several = len(made) > 1
     folder = Path(output) if output else Path()
+    everything: dict[Path, str | bytes] = {}
+    lines: list[str] = []
     for kernel, artifact in made:
         name = f"{stem}.{kernel.name}" if several else stem
         files = _files(name, artifact, wanted, target)
-        for path, data in files.items():
-            write_file(folder / path, data)
-        say(_summary(kernel, artifact, [str(folder / path) for path in files]))
+        everything.update({folder / path: data for path, data in files.items()})
+        lines.append(_summary(kernel, artifact, [str(folder / path) for path in files]))
+    write_files(everything, keep=file)
+    for line in lines:
+        say(line)
 
 
 def _specialised(artifact: Artifact, kernel: Kernel, known: Mapping[str, int]) -> Artifact:

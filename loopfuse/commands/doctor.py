@@ -104,7 +104,10 @@ def show_cache() -> None:
     found = cache.stats()
     state = "" if found.enabled else " (turned off)"
     entries = f"{found.entries} entr{'y' if found.entries == 1 else 'ies'}"
-    say(f"Cache {found.directory}: {entries}, {bytes_text(found.size_bytes)}{state}")
+    size = f"{bytes_text(found.size_bytes)} of at most {bytes_text(found.limit)}"
+    say(f"Cache {found.directory}: {entries}, {size}{state}")
+    if found.problem:
+        say(f"  not used: {found.problem}")
 
 
 def clear_cache() -> None:

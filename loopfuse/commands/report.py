@@ -14,7 +14,7 @@ from loopfuse.commands.common import (
     open_kernels,
     refuse,
     say,
-    write_file,
+    write_files,
 )
 from loopfuse.explain import render_text
 from loopfuse.explain_html import render_page
@@ -132,7 +132,7 @@ def format_file(file: str, check: bool, to_stdout: bool) -> bool:
         if not same:
             say(f"{file}: would be reformatted")
     elif not same:
-        write_file(Path(file), text)
+        write_files({Path(file).resolve(): text})  # where it is a link: what it leads to
         say(f"{file}: reformatted")
     return same
 

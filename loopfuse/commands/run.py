@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from loopfuse.base.options import parse_target
-from loopfuse.commands.common import Common, open_kernel, refuse, run_kernel, say, split_values
+from loopfuse.commands.common import (
+    Common,
+    open_kernel,
+    refuse,
+    run_kernel,
+    say,
+    split_values,
+    write_files,
+)
 from loopfuse.explain import render_summary
 from loopfuse.kernels import default_target
-from loopfuse.runtime.samples import describe_array, save_array
+from loopfuse.runtime.samples import check_saving, describe_array, encode_array
 
 
 def run_file(
@@ -21,7 +31,8 @@ def run_file(
         from loopfuse.runtime.cuda import need_gpu
 
         need_gpu()
-    arrays = [p.name for p in kernel.signature.parameters if p.is_array]
+    extents = {p.name: p.extents for p in kernel.signature.parameters if p.extents is not None}
+    arrays = list(extents)
     wanted: list[tuple[str, str]] = []
     for item in saves:
         name, equals, path = item.partition("=")
@@ -33,6 +44,9 @@ def run_file(
                 f"`{kernel.name}` has no array `{name}` to save",
                 f"its arrays are {', '.join(arrays)}",
             )
+        check_saving(path, name, len(extents[name]))
+        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in wanted):
+            raise refuse("bad-value", f"`{path}` is named by two `--save`")
         wanted.append((name, path))
     arguments = split_values(kernel, values, dict(common.sizes), seed)
     done = run_kernel(kernel, arguments, target.is_gpu)
@@ -46,7 +60,7 @@ def run_file(
     written = [p.name for p in kernel.signature.parameters if p.mode != "in"]
     for name in written:
         say(f"  {name:<9} {describe_array(done.arrays[name])}")
+    write_files({Path(path): encode_array(path, name, done.arrays[name]) for name, path in wanted})
     for name, path in wanted:
-        save_array(path, name, done.arrays[name])
         say(f"  {'Saved':<9} {name} as {path}")
 

@@ -1,8 +1,9 @@
 """The disk cache: compiled artifacts by a hash of everything that decided them.
 
 One file an entry: a JSON line (fields, and name and length of each blob), then the blobs. The
-first 64 characters are the hash of the rest, so that a torn or damaged file is a miss. Writes go
-to a temporary file and are renamed into place: readers see an entry whole or not at all.
+first 64 characters are the hash of the key and the rest, so that a torn, damaged or misplaced
+file is a miss. Writes go to a draft that is renamed into place: readers see an entry whole or not
+at all. Machine code from here is run, so a directory or file that others may write is not used.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,31 +21,35 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from loopfuse.base.cache_directory import cache_directory, directory_problem, private_directory
+from loopfuse.base.files import read_private, write_atomically
+
 SUFFIX = ".loopfuse"
 TABLES = "grammar-*.tables"
 DEFAULT_LIMIT = 512 << 20
+# No entry is larger; what claims to be is damaged.
+LARGEST_ENTRY = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
     """What lies in the cache directory; `enabled` is False under `LOOPFUSE_CACHE=0`.
 
-    `entries` counts compiled programs; `size_bytes` counts the parser's tables as well.
+    `entries` counts compiled programs; `size_bytes` counts the parser's tables as well. `limit`
+    is the most bytes it may hold, `problem` says why it is not used all the same (or is empty).
     """
 
     directory: Path
     enabled: bool
     entries: int
     size_bytes: int
+    limit: int
+    problem: str
 
 
 def directory() -> Path:
     """`LOOPFUSE_CACHE_DIR`, else `loopfuse` under `XDG_CACHE_HOME` or `~/.cache`."""
-    named = os.environ.get("LOOPFUSE_CACHE_DIR", "")
-    if named:
-        return Path(named)
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home else Path(os.path.expanduser("~/.cache"))) / "loopfuse"
+    return cache_directory() or Path("~/.cache/loopfuse")
 
 
 def is_enabled() -> bool:
@@ -88,59 +93,99 @@ def _path(key: str) -> Path:
 
 def get(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
     """The entry's fields and blobs, or None. A damaged entry is removed."""
-    if not is_enabled():
+    if not is_enabled() or private_directory(make=False) is None:
         return None
     path = _path(key)
     try:
-        data = path.read_bytes()
-    except OSError:
+        entry = _decode(key, read_private(path, LARGEST_ENTRY))
+    except FileNotFoundError:
         return None
+    except (OSError, MemoryError):
+        entry = None
+    if entry is None:
+        _remove(path)
+        return None
+    with suppress(OSError):
+        os.utime(path)  # last use, for `prune`
+    return entry
+
+
+def _hash(key: str, body: bytes) -> bytes:
+    """What an entry begins with. The key is in it: an entry in another's place is none."""
+    return hashlib.sha256(key.encode() + b"\0" + body).hexdigest().encode()
+
+
+def _decode(key: str, data: bytes) -> tuple[dict[str, Any], dict[str, bytes]] | None:
+    """The entry in a file's bytes; None where they are not what `put` wrote for this key."""
     body = data[64:]
-    if hashlib.sha256(body).hexdigest().encode() != data[:64]:
-        with suppress(OSError):
-            path.unlink()
+    if _hash(key, body) != data[:64]:
         return None
     line, _, rest = body.partition(b"\n")
     header = json.loads(line)
     blobs: dict[str, bytes] = {}
     for name, length in header["blobs"]:
         blobs[name], rest = rest[:length], rest[length:]
-    with suppress(OSError):
-        os.utime(path)  # last use, for `prune`
     return header["fields"], blobs
 
 
 def put(key: str, fields: Mapping[str, Any], blobs: Mapping[str, bytes] | None = None) -> None:
     """Store an entry. A cache that cannot be written is no error: the next run compiles again."""
-    if not is_enabled():
+    if not is_enabled() or private_directory(make=True) is None:
         return
     blobs = blobs or {}
     header = {"fields": dict(fields), "blobs": [[name, len(b)] for name, b in blobs.items()]}
     body = json.dumps(header, separators=(",", ":")).encode() + b"\n" + b"".join(blobs.values())
     path = _path(key)
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, hashlib.sha256(body).hexdigest().encode() + body)
-        prune()
+        _make_room(path)
+        # A file that a device loses later is a miss, so nothing waits for it here.
+        write_atomically(path, _hash(key, body) + body, mode=0o600, sync=False)
+        _prune_sometimes(64 + len(body))
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` to `path` whole or not at all: a temporary file beside it, then a rename.
+def _make_room(path: Path) -> None:
+    """The folder of an entry, and nothing in the entry's place that a file cannot replace."""
+    folder = path.parent
+    if not folder.is_dir() or folder.is_symlink():
+        with suppress(FileNotFoundError):
+            folder.unlink()
+        with suppress(FileExistsError):  # another process made it
+            folder.mkdir(mode=0o700)
+    if path.is_dir():
+        _remove(path)
 
-    The file gets the permissions an ordinary new file would have. OSError as of the file system.
-    """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+
+def _remove(path: Path) -> None:
+    """Remove an entry, or whatever stands in its place."""
+    with suppress(OSError):
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+# ------------------------------------------------------------------------------ what is kept
+
+
+def limit_bytes() -> int:
+    """`LOOPFUSE_CACHE_LIMIT`, else 512 MiB."""
+    text = os.environ.get("LOOPFUSE_CACHE_LIMIT", "")
+    return int(text) if text.isdecimal() else DEFAULT_LIMIT
+
+
+# Bytes that this process wrote since it last looked at the whole cache; None before it did.
+_written: int | None = None
+
+
+def _prune_sometimes(count: int) -> None:
+    """`prune` with a process's first entry, and again after each 64th part of the limit: reading
+    the directory for every entry would cost more than many a compile."""
+    global _written
+    limit = limit_bytes()
+    _written = None if _written is None else _written + count
+    if _written is None or _written > limit // 64:
+        _written = 0
+        prune(limit)
 
 
 def _files() -> list[tuple[float, int, Path]]:
@@ -148,12 +193,11 @@ def _files() -> list[tuple[float, int, Path]]:
     beside the entries), the oldest use first."""
     found: list[tuple[float, int, Path]] = []
     root = directory()
-    if root.is_dir():
-        for pattern in (f"*/*{SUFFIX}", TABLES):
-            for path in root.glob(pattern):
-                with suppress(OSError):
-                    status = path.stat()
-                    found.append((status.st_mtime, status.st_size, path))
+    for pattern in (f"*/*{SUFFIX}", TABLES):
+        for path in root.glob(pattern):
+            with suppress(OSError):
+                status = path.lstat()
+                found.append((status.st_mtime, status.st_size, path))
     return sorted(found)
 
 
@@ -162,12 +206,13 @@ def _count(files: list[tuple[float, int, Path]]) -> int:
 
 
 def _abandoned() -> list[Path]:
-    """Temporary files that a killed process left; what is younger than an hour may be in use."""
+    """Drafts that a killed process left; what is younger than an hour may be in use."""
     found: list[Path] = []
-    for path in directory().glob("*/.*"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > 3600:
-                found.append(path)
+    for pattern in ("*/.*", ".*.draft"):
+        for path in directory().glob(pattern):
+            with suppress(OSError):
+                if time.time() - path.lstat().st_mtime > 3600:
+                    found.append(path)
     return found
 
 
@@ -175,25 +220,27 @@ def prune(limit: int | None = None) -> None:
     """Remove the entries unused for longest until at most `limit` bytes remain
     (`LOOPFUSE_CACHE_LIMIT`, else 512 MiB), and what killed processes left."""
     if limit is None:
-        text = os.environ.get("LOOPFUSE_CACHE_LIMIT", "")
-        limit = int(text) if text.isdecimal() else DEFAULT_LIMIT
+        limit = limit_bytes()
     for path in _abandoned():
-        with suppress(OSError):
-            path.unlink()
+        _remove(path)
     files = _files()
     total = sum(size for _, size, _ in files)
     for _, size, path in files:
         if total <= limit:
             break
-        with suppress(OSError):
-            path.unlink()
-            total -= size
+        _remove(path)
+        total -= size
 
 
 def stats() -> CacheStats:
     """What the cache holds."""
     files = _files()
-    return CacheStats(directory(), is_enabled(), _count(files), sum(size for _, size, _ in files))
+    try:
+        problem = directory_problem(directory())
+    except OSError as error:
+        problem = error.strerror or str(error)
+    size = sum(size for _, size, _ in files)
+    return CacheStats(directory(), is_enabled(), _count(files), size, limit_bytes(), problem)
 
 
 def clear() -> int:
@@ -201,6 +248,5 @@ def clear() -> int:
     there were."""
     files = _files()
     for path in [*(path for _, _, path in files), *_abandoned()]:
-        with suppress(OSError):
-            path.unlink()
+        _remove(path)
     return _count(files)

@@ -6,21 +6,28 @@ a matrix is wanted. Arrays from `.npy` and `.npz` are passed as they are, and ch
 
 from __future__ import annotations
 
+import errno
 import io
+import math
+import os
+import stat
 import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from loopfuse.base.diagnostics import UserError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.files import write_together
 from loopfuse.runtime.arguments import Parameter, refuse
-from loopfuse.runtime.cache import write_atomically
 from loopfuse.runtime.views import numpy_dtype
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 # ITU-R BT.709 luma, the weights scikit-image uses.
 _GREY = np.array([0.2125, 0.7154, 0.0721])
+# A packed array may unpack to this many bytes, or to so many times its packed size.
+MOST_UNPACKED, MOST_RATIO = 1 << 30, 100
 _WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 
@@ -98,13 +105,46 @@ def random_array(shape: tuple[int, ...], dtype: DType, name: str, seed: int) -> 
 # --------------------------------------------------------------------------------------- files
 
 
+def _check_regular(path: str) -> None:
+    """A pipe or a device may never end; UserError[cannot-read] for whatever is no regular file."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise refuse("cannot-read", f"cannot read `{path}`: it is not a regular file")
+    except OSError as error:
+        raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
+    except ValueError as error:  # a NUL in the name
+        raise refuse("cannot-read", f"cannot read `{path!r}`: {error}") from error
+
+
 def _load_numpy(path: str) -> Any:
+    _check_regular(path)
     try:
         return np.load(path, allow_pickle=False)
     except OSError as error:
         raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
+    except MemoryError as error:
+        raise refuse("out-of-memory", f"`{path}` does not fit in memory") from error
+    except Exception as error:  # numpy and zipfile raise a dozen kinds for broken files
         raise refuse("cannot-read", f"`{path}` is not a NumPy file: {error}") from error
+
+
+def _check_member(archive: Any, path: str, key: str) -> None:
+    """A few kilobytes of an archive may claim terabytes; UserError[cannot-read]."""
+    found = next(one for one in archive.zip.infolist() if one.filename in (key, f"{key}.npy"))
+    if found.file_size > max(MOST_UNPACKED, found.compress_size * MOST_RATIO):
+        raise refuse(
+            "cannot-read",
+            f"`{path}:{key}` claims {found.file_size} bytes packed into {found.compress_size}",
+            "unpack it yourself, if you trust it",
+        )
+    with archive.zip.open(found) as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(member)
+    if math.prod(shape) * dtype.itemsize > found.file_size:
+        raise refuse("cannot-read", f"`{path}:{key}` is cut off: its shape is {shape}")
 
 
 def _read_npz(path: str, key: str) -> Any:
@@ -117,8 +157,13 @@ def _read_npz(path: str, key: str) -> Any:
                 "bad-value", f"`{path}` holds no `{key}`", f"it holds {', '.join(archive.files)}"
             )
         try:
+            _check_member(archive, path, key)
             return archive[key]
-        except (ValueError, OSError, zlib.error) as error:
+        except UserError:
+            raise
+        except MemoryError as error:
+            raise refuse("out-of-memory", f"`{path}:{key}` does not fit in memory") from error
+        except Exception as error:  # as above
             raise refuse("cannot-read", f"`{path}:{key}` does not read: {error}") from error
 
 
@@ -134,13 +179,18 @@ def _pillow() -> Any:
 
 def _read_image(path: str) -> Any:
     image = _pillow()
+    _check_regular(path)
     try:
-        with image.open(path) as opened:
+        # Only these: Pillow would start Ghostscript for a PostScript file, whatever its name.
+        with image.open(path, formats=("PNG", "JPEG", "TIFF", "BMP")) as opened:
             if opened.mode in ("P", "CMYK", "YCbCr", "LAB", "HSV", "PA", "La"):
                 opened = opened.convert("RGB")
             return np.asarray(opened)
-    except OSError as error:  # Pillow's unreadable images are OSErrors too
-        raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise refuse("out-of-memory", f"`{path}` does not fit in memory") from error
+    except Exception as error:  # Pillow raises many kinds for broken files, bombs among them
+        text = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise refuse("cannot-read", f"cannot read `{path}`: {text}") from error
 
 
 def _sample(name: str) -> Any:
@@ -190,29 +240,54 @@ def _from_image(picture: Any, parameter: Parameter) -> Any:
 # -------------------------------------------------------------------------------------- saving
 
 
+def check_saving(path: str, name: str, rank: int) -> None:
+    """Refuse, before anything runs, a place where array `name` of this rank cannot be saved.
+
+    UserError[bad-value] or [cannot-write].
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npy", ".npz", *IMAGE_SUFFIXES):
+        raise refuse(
+            "bad-value", f"cannot save `{name}` as `{path}`", "end the name in .npy, .npz or .png"
+        )
+    if suffix in IMAGE_SUFFIXES:
+        _pillow()
+        if rank not in (2, 3):
+            raise refuse(
+                "bad-value", f"`{name}` of {rank} dimensions is no picture", "save it as .npy"
+            )
+    if os.path.isdir(path):
+        raise refuse("cannot-write", f"cannot write `{path}`: {os.strerror(errno.EISDIR)}")
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise refuse("cannot-write", f"cannot write `{path}`: its folder does not exist")
+
+
 def save_array(path: str, name: str, array: Any) -> None:
-    """Write `array` to `path` by its suffix: `.npy`, `.npz` (under its name) or an image, whole
-    or not at all. Float images are clipped to 0..1 and written as u8."""
+    """Write `array` to `path` as `encode_array` has it, whole or not at all."""
+    check_saving(path, name, array.ndim)
+    data = encode_array(path, name, array)
+    try:
+        write_together({Path(path): data})
+    except OSError as error:
+        raise refuse(
+            "cannot-write", f"cannot write `{path}`: {error.strerror or error}"
+        ) from error
+
+
+def encode_array(path: str, name: str, array: Any) -> bytes:
+    """`array` as `path`'s suffix says: `.npy`, `.npz` (under its name) or an image. Float images
+    are clipped to 0..1 and written as u8."""
     suffix = Path(path).suffix.lower()
     out = io.BytesIO()
     if suffix == ".npy":
         np.save(out, _plain(array))
     elif suffix == ".npz":
         np.savez(out, **{name: _plain(array)})
-    elif suffix in IMAGE_SUFFIXES:
+    else:
         picture = _to_image(name, array)
         formats = {".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
         _pillow().fromarray(picture).save(out, formats.get(suffix, suffix[1:].upper()))
-    else:
-        raise refuse(
-            "bad-value", f"cannot save `{name}` as `{path}`", "end the name in .npy, .npz or .png"
-        )
-    try:
-        write_atomically(Path(path), out.getvalue())
-    except OSError as error:
-        raise refuse(
-            "cannot-write", f"cannot write `{path}`: {error.strerror or error}"
-        ) from error
+    return out.getvalue()
 
 
 def _plain(array: Any) -> Any:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.base.options import Options, Target, fuel_from_environment, parse_check, parse_target
+from loopfuse.base.options import (
+    Options,
+    Target,
+    fuel_from_environment,
+    operations_from_environment,
+    parse_check,
+    parse_target,
+)
 from loopfuse.runtime import arrays, cache
 from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
 from loopfuse.runtime.arrays import Match
@@ -143,6 +150,7 @@ class Kernel:
             fuel=self._fuel,
             check=self._check,
             strided=strided,
+            operations=operations_from_environment(),
         )
 
     def _compile(

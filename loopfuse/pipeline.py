@@ -27,7 +27,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from loopfuse.base.artifact import Artifact
-from loopfuse.base.diagnostics import LoopfuseError, Source, UserError
+from loopfuse.base.diagnostics import (
+    Diagnostic,
+    LimitError,
+    LoopfuseError,
+    Source,
+    Span,
+    UserError,
+)
 from loopfuse.base.options import Options, Target
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.assemble import assemble
@@ -45,6 +52,8 @@ from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.fuse import FusionPlan, Planner
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.parallel import check_parallel_loops
+from loopfuse.plan.plain import PlainPlan, plan_plain
+from loopfuse.plan.plain_report import GAVE_UP, plain_decisions, plain_report
 from loopfuse.plan.records import Report
 from loopfuse.plan.rename import rename_webs
 from loopfuse.plan.report import build_report
@@ -54,6 +63,7 @@ from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
 from loopfuse.plan.tree_walk import trust_subscripts
 from loopfuse.plan.verify import Verdict, verify
+from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
@@ -115,6 +125,8 @@ class Planned:
     source: Source
     options: Options
     seconds: Mapping[str, float]
+    plain: PlainPlan | None = None
+    """The plain plan, where the analysis gave up: then there is no model and no fusion plan."""
 
     @property
     def tree(self) -> LoopTree:
@@ -124,6 +136,15 @@ class Planned:
     @property
     def report(self) -> Report:
         """What was decided, for people (computed anew: it plans the unfused program too)."""
+        checked = _checked_text(self.verdict, self.seconds)
+        if self.plain is not None:
+            return plain_report(
+                self.kernel,
+                self.plain,
+                source_name=self.source.name,
+                options=self.options,
+                checked=checked,
+            )
         return build_report(
             self.program,
             self.dependences,
@@ -132,9 +153,16 @@ class Planned:
             source_name=self.source.name,
             options=self.options,
             unfused=_unfused(self),
-            checked=_checked_text(self.verdict, self.seconds),
+            checked=checked,
             ulp_bounds=ULP_BOUNDS,
         )
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        """The place of each statement by its id."""
+        if self.plain is not None:
+            return self.plain.spans
+        return {one.id: one.span for one in self.program.statements}
 
 
 # -------------------------------------------------------------------- text to core program
@@ -172,23 +200,64 @@ def plan_kernel(
     run = run or Run()
     kernel = program.kernel(name)
     try:
-        model = run.stage("model", lambda: _model(kernel), _show_model)
-        dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
-        model, dependences = run.stage("simplify", lambda: _simplify(model, dependences))
-        return _plan_model(kernel, model, dependences, options, program.source, run)
+        with isl.spending(options.operations):
+            return _plan_exactly(kernel, program.source, options, run)
+    except LoopfuseError as error:
+        raise _placed(error, program.source) from None
+    except isl.FAILURES as error:
+        if not isl.gave_up(error):
+            raise
+    try:
+        return _plan_plainly(kernel, program.source, options, run)
     except LoopfuseError as error:
         raise _placed(error, program.source) from None
 
 
-def check_kernel(program: Program, name: str) -> None:
+def _plan_exactly(kernel: Kernel, source: Source, options: Options, run: Run) -> Planned:
+    """The planner's own route: exact analysis, fusion, proof."""
+    model = run.stage("model", lambda: _model(kernel), _show_model)
+    dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
+    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences))
+    return _plan_model(kernel, model, dependences, options, source, run)
+
+
+def _plan_plainly(kernel: Kernel, source: Source, options: Options, run: Run) -> Planned:
+    """The route that asks isl nothing (`plan.plain`), for when it has given up."""
+    warnings.warn(
+        f"the analysis of `{kernel.name}` took too long and was given up (operation limit); it "
+        "is compiled as it is written, for one thread",
+        stacklevel=4,
+    )
+    device = "gpu" if options.target.is_gpu else "cpu"
+    plain = run.stage(
+        "schedule",
+        lambda: plan_plain(kernel, device, options.strided),
+        lambda plan: print_tree(plan.tree),
+    )
+    program = PolyProgram(kernel, {}, (), (), None, plain.preconditions)
+    dependences = Dependences((), (), (), {}, False, GAVE_UP)
+    plan = FusionPlan((), plain_decisions(plain.loops))
+    verdict = Verdict("unknown", (GAVE_UP,))
+    scheduled = Scheduled(plain.tree, {})
+    return Planned(
+        kernel, program, dependences, plan, scheduled, verdict, source, options, run.seconds, plain
+    )
+
+
+def check_kernel(program: Program, name: str, operations: int = 0) -> None:
     """Whatever is wrong with kernel `name` that needs exact analysis to see: subscripts, reads of
     unwritten values, `parallel for`. Raises like `plan_kernel`, makes nothing."""
     try:
-        model = _model(program.kernel(name))
-        model, dependences = _simplify(model, find_dependences(model))
-        check_parallel_loops(model, dependences, reassociate=True)
+        with isl.spending(operations):
+            model = _model(program.kernel(name))
+            model, dependences = _simplify(model, find_dependences(model))
+            check_parallel_loops(model, dependences, reassociate=True)
     except LoopfuseError as error:
         raise _placed(error, program.source) from None
+    except isl.FAILURES as error:
+        if not isl.gave_up(error):
+            raise
+        warnings.warn(f"the analysis of `{name}` took too long and was given up", stacklevel=2)
 
 
 def _model(kernel: Kernel) -> PolyProgram:
@@ -293,9 +362,9 @@ def compile_kernel(
     run = run or Run()
     planned = plan_kernel(program, name, options, run)
     kernel, tree, target = planned.kernel, planned.tree, options.target
-    if options.check == "off":
+    if options.check == "off" and planned.plain is None:  # there nothing else guards memory
         tree = trust_subscripts(tree)
-    spans = {one.id: one.span for one in planned.program.statements} if target.is_gpu else {}
+    spans = planned.spans if target.is_gpu else {}
     places = locations(program.source.name, spans)
     module = run.stage(
         "lower", lambda: emit_module(tree, kernel, target, options.index_bits, places), print_module
@@ -345,16 +414,35 @@ def explain_kernel(program: Program, name: str, options: Options) -> Report:
 
 
 def describe_dependences(
-    program: Program, name: str, sizes: dict[str, int] | None = None, instances: bool = False
+    program: Program,
+    name: str,
+    sizes: dict[str, int] | None = None,
+    instances: bool = False,
+    operations: int = 0,
 ) -> dict[str, Any]:
     """Every dependence of kernel `name`, as the JSON of `loopfuse deps`."""
     from loopfuse.poly.deps_report import describe_dependences as describe
 
     try:
-        model = build_model(program.kernel(name))
-        return describe(model, find_dependences(model), sizes, instances)
+        with isl.spending(operations):
+            model = build_model(program.kernel(name))
+            return describe(model, find_dependences(model), sizes, instances)
     except LoopfuseError as error:
         raise _placed(error, program.source) from None
+    except isl.FAILURES as error:
+        if not isl.gave_up(error):
+            raise
+        kernel = program.kernel(name)
+        raise LimitError(
+            Diagnostic(
+                "analysis-limit",
+                f"the dependences of `{name}` are too complex to be computed",
+                kernel.span,
+                fix="make subscripts and bounds simpler, or give `LOOPFUSE_ISL_OPERATIONS` a "
+                "larger number than 3000000",
+                source=program.source,
+            )
+        ) from None
 
 
 def scalar_math() -> Mapping[Any, Any]:

@@ -79,6 +79,23 @@ def fuel_from_environment() -> int | None:
     return int(text)
 
 
+def operations_from_environment() -> int:
+    """`LOOPFUSE_ISL_OPERATIONS`: how many operations isl may take for one question, a whole
+    compile a few times as many (0: the default)."""
+    text = os.environ.get("LOOPFUSE_ISL_OPERATIONS", "")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:20]) < 1 << 60):
+        raise UserError(
+            Diagnostic(
+                "bad-operations",
+                f"LOOPFUSE_ISL_OPERATIONS is `{text[:40]}`",
+                fix="set it to a whole number of at least 1, such as 3000000",
+            )
+        )
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Everything that, with the program, decides the code: part of every cache key.
@@ -88,7 +105,8 @@ class Options:
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
     number of fusions (0: none). `strided` names the array parameters that are views: their
-    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ... `check`:
+    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ... `operations`
+    is what the analysis may spend on one question (0: the default; `poly.isl_budget`). `check`:
     when a data-dependent subscript outside its array is raised: `sync` at once, `lazy` on the GPU by the next call, `off` never (nothing is tested).
     """
 
@@ -100,6 +118,7 @@ class Options:
     fuel: int | None = field(default=None)
     check: str = "lazy"
     strided: tuple[str, ...] = ()
+    operations: int = 0
 
     @property
     def size_map(self) -> dict[str, int]:

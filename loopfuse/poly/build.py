@@ -191,7 +191,7 @@ class _Builder:
         else:
             domain = domain.intersect(here.le_set(lower)).intersect(here.gt_set(upper))
         if abs(loop.step) > 1:
-            phase = here.sub(lower).mod_val(abs(loop.step))
+            phase = here.sub(lower).mod_val(reader.number(abs(loop.step)))
             domain = domain.intersect(phase.eq_set(reader.constant(0)))
         return replace(scope, loops=(*scope.loops, loop), domain=domain, reader=reader)
 

@@ -25,6 +25,12 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
+from loopfuse.poly.isl_budget import FAILURES as FAILURES
+from loopfuse.poly.isl_budget import OPERATIONS as OPERATIONS
+from loopfuse.poly.isl_budget import Unknown as Unknown
+from loopfuse.poly.isl_budget import current_budget
+from loopfuse.poly.isl_budget import gave_up as gave_up
+from loopfuse.poly.isl_budget import spending as spending
 from loopfuse.poly.isl_flow import Source as Source
 from loopfuse.poly.isl_flow import last_sources as last_sources
 from loopfuse.poly.isl_flow import pieces_of as pieces_of
@@ -40,39 +46,47 @@ OUT: Any = islpy.dim_type.out
 
 T = TypeVar("T")
 
-OPERATIONS = 3_000_000
-"""isl operations one question may take (about a second)."""
-
 DIVISION_PIECES = 4
 """How many periods on each side of zero `% size` is unrolled into before giving up."""
-
-
-class Unknown(Exception):
-    """isl reached its operation limit: the question has no answer."""
 
 
 class Context:
     """An isl context of one compile, whose operation counter is reset for each question.
 
     Exceeding the limit poisons an isl context until it is reset, so every question goes through
-    `ask`, which resets first and turns whatever isl then raises into `Unknown`.
+    `ask`, which resets first and turns whatever isl then raises into `Unknown`. Inside a
+    `spending` block all questions also draw on one budget, and so does what isl is asked between
+    them.
     """
 
     def __init__(self, operations: int = OPERATIONS) -> None:
         self.raw = islpy.Context()
         self.operations = operations
+        budget = current_budget()
+        if budget is not None:
+            self.raw.set_max_operations(max(1, budget.left))
 
     def ask(self, question: Callable[[], T]) -> T:
         """The answer to `question`, or Unknown when it takes more than the limit."""
+        budget = current_budget()
+        limit = self.operations
+        if budget is not None:
+            budget.charge(self.raw)
+            if budget.left <= 0:
+                raise Unknown("this compile has asked too much (operation limit)")
+            limit = min(limit, budget.question, budget.left)
         self.raw.reset_operations()
-        self.raw.set_max_operations(self.operations)
+        self.raw.set_max_operations(limit)
         try:
             return question()
         except islpy.Error as error:
             raise Unknown(str(error)) from error
         finally:
-            self.raw.reset_operations()
-            self.raw.set_max_operations(0)
+            if budget is not None:
+                budget.charge(self.raw)
+            else:
+                self.raw.reset_operations()
+                self.raw.set_max_operations(0)
 
 
 def context_of(thing: Any, operations: int = OPERATIONS) -> Context:
@@ -217,17 +231,23 @@ class Reader:
             if not coefficient:
                 continue
             if not name:
-                aff = aff.set_constant_val(coefficient)
+                aff = aff.set_constant_val(self.number(coefficient))
                 continue
             place = self.places.get(name)
             if place is None:
                 return None
-            aff = aff.set_coefficient_val(place[0], place[1], coefficient)
+            aff = aff.set_coefficient_val(place[0], place[1], self.number(coefficient))
         return islpy.PwAff.from_aff(aff)
 
     def constant(self, value: int) -> Any:
         """The pw_aff `value`."""
-        return islpy.PwAff.from_aff(self.zero.set_constant_val(value))
+        return islpy.PwAff.from_aff(self.zero.set_constant_val(self.number(value)))
+
+    def number(self, value: int) -> Any:
+        """`value` as isl takes it: islpy's own conversion of Python integers ends at 2**31."""
+        if -(2**31) <= value < 2**31:
+            return value
+        return islpy.Val.read_from_str(self.space.get_ctx(), str(value))
 
     def piecewise(self, expr: Expr, where: Any | None = None) -> Any | None:
         """`expr` as a pw_aff on this space, or None.
@@ -281,9 +301,9 @@ class Reader:
             if value < 0:
                 dividend = dividend.neg()  # x // -d = -x // d; x % -d = -(-x % d)
             if op == "mod":
-                rest = dividend.mod_val(abs(value))
+                rest = dividend.mod_val(self.number(abs(value)))
                 return rest.neg() if value < 0 else rest
-            return dividend.scale_down_val(abs(value)).floor()
+            return dividend.scale_down_val(self.number(abs(value))).floor()
         period = self.piecewise(right, where)
         if period is None or where is None:
             return None

@@ -1,0 +1,103 @@
+"""How much isl may work: a limit for each question, and one for a whole compile.
+
+isl counts its own basic operations, so both limits are the same on every machine and under every
+load: what is given up never depends on time. Past a limit isl raises; `Unknown` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import islpy
+
+OPERATIONS = 3_000_000
+"""isl operations one question may take (about a second)."""
+
+QUESTIONS = 8
+"""How many such questions a whole compile may take together (about ten seconds)."""
+
+
+class Unknown(Exception):
+    """isl reached its operation limit: the question has no answer."""
+
+
+FAILURES: tuple[type[Exception], ...] = (Unknown, islpy.Error)
+"""What a stage may raise when isl gives up; `gave_up` tells it from a bug."""
+
+
+def gave_up(error: BaseException) -> bool:
+    """Whether `error` says that isl reached a limit (and not that it was used wrongly)."""
+    return isinstance(error, Unknown) or "operations exceeded" in str(error)
+
+
+_STEPS = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
+
+
+@dataclass
+class Budget:
+    """What one compile may spend: `question` operations on each question, `left` on all that are
+    still to come."""
+
+    question: int
+    left: int
+    probes: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def charge(self, raw: Any) -> None:
+        """Take what the isl context has counted off what is left, and count from 0 again.
+
+        isl does not tell its count, but a question of known, small cost asked under a limit says
+        whether the limit is reached: so the count is found to a power of ten, and taken as the
+        geometric mean of its bounds.
+        """
+        key = hash(raw)
+        if key not in self.probes:
+            raw.set_max_operations(0)
+            text = "{ [i, j] : 2i + 3j >= 5 and i + j <= 7 and i >= 0 and j >= 0 }"
+            self.probes[key] = islpy.Set.read_from_str(raw, text)
+        for step in _STEPS:
+            if not _reached(self.probes[key], raw, step):
+                self.left -= int(step / 10**0.5)
+                break
+        else:
+            self.left = 0
+        raw.reset_operations()
+        raw.set_max_operations(max(1, self.left))
+
+
+def _reached(probe: Any, raw: Any, operations: int) -> bool:
+    """Whether the context has counted so many operations."""
+    raw.set_max_operations(operations)
+    try:
+        probe.lexmin()
+    except islpy.Error:
+        return True
+    return False
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def current_budget() -> Budget | None:
+    """What the compile that runs may spend; None outside `spending`."""
+    return _current.get()
+
+
+@contextmanager
+def spending(operations: int = 0) -> Generator[Budget, None, None]:
+    """A compile: every isl context made inside draws on one budget. `operations` is the limit of
+    a question (0: the default); the whole may take `QUESTIONS` times as many.
+
+    Inside, whatever asks isl may raise one of `FAILURES`, also outside `Context.ask`.
+    """
+    question = operations or OPERATIONS
+    token = _current.set(Budget(question, question * QUESTIONS))
+    try:
+        found = _current.get()
+        assert found is not None
+        yield found
+    finally:
+        _current.reset(token)

@@ -10,7 +10,7 @@ text; `lang` is the typed program, its checker and its slow interpreter; `poly` 
 dependences; `plan` decides what is fused, and checks it; `codegen` emits MLIR, LLVM IR, PTX and
 objects; `runtime` binds arrays and launches; `sources` reads files, `kernels` is what this module
 exports, `pykernel` its decorator for Python functions; `cli` parses the command line, whose bodies are in `commands`; `explain` renders reports;
-`watch` holds the debugging switches.
+`watch` holds the debugging switches; `testing` (import it by name) has assertions for your own tests.
 """
 
 from __future__ import annotations

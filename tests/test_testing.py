@@ -346,6 +346,15 @@ def test_homes_that_are_none() -> None:
     assert refused(assert_home, BLUR, "rows", "reg")[0] == "unknown-home"
 
 
+def test_every_code_is_explained() -> None:
+    said: set[str] = set()
+    for file in (ROOT / "loopfuse").glob("testing*.py"):
+        said |= set(re.findall(r'refuse\(\s*"([a-z-]+)"', file.read_text()))
+    page = (ROOT / "docs/errors.md").read_text()
+    assert len(said) > 12
+    assert [code for code in said if f"### {code}\n" not in page] == []
+
+
 # ---------------------------------------------------------------------------- kinds of kernels
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import children, map_expr, substitute, with_children
+from loopfuse.lang.walk import children, map_expr, substitute, symbols, with_children
 from loopfuse.plan.align import Placed
-from loopfuse.plan.expressions import TRUE, compare
+from loopfuse.plan.expressions import TRUE, compare, conjoin
 from loopfuse.plan.forest import Item, Nest
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import (
@@ -122,12 +122,30 @@ class BodyBuilder:
             value = combine("sub", lower, step)
             bounds = (integer(0), trip_count(lower, upper, loop.step), 1)
         inside = known + loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
+        # Bounds that are data are read only where the program sets them: elsewhere the register
+        # holds anything, and the loop would run for as long.
+        defined = self.defined(loop.lower, loop.upper, known=known)
+        if defined != TRUE:
+            inside.append(defined)
         saved = dict(self.values)
         body = merge_guards(
             self.items(nest.children, {**iteration, loop.iterator: value}, inside)
         )
         self.values = saved
-        return [Loop(var, *bounds, Where.SERIAL, tuple(body))] if body else []
+        if not body or defined == Const(False, TRUE.dtype):
+            return []
+        out = Loop(var, *bounds, Where.SERIAL, tuple(body))
+        if defined == TRUE:
+            return [out]
+        return [Guard(self.scalars(substitute(defined, iteration), iteration), (out,))]
+
+    def defined(self, *bounds: Expr, known: Sequence[Expr]) -> Expr:
+        """The part of the condition that `known` does not imply under which the scalars in
+        `bounds` (data-dependent ones) have been set."""
+        names = {name for bound in bounds for name in symbols(bound)} & set(self.program.unknown)
+        setters = [s for s in self.program.statements if s.target.array in names]
+        conditions = [guard_of(s, known, self.program) for s in setters]
+        return conjoin(*dict.fromkeys(c for c in conditions if c != TRUE))
 
     # ----------------------------------------------------------------------- statements
 

@@ -7,6 +7,7 @@ of ours.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -89,6 +90,13 @@ def _common(function: F) -> F:
     return function
 
 
+_CHECK = click.option(
+    "--check", type=click.Choice(["lazy", "sync", "off"]), default="lazy",
+    help="When a subscript from data that leaves its array is an error: on the GPU at the next "
+    "call, at once, or never (not tested).",
+)  # fmt: skip
+
+
 def _gather(flags: dict[str, Any]) -> Common:
     """The shared flags as a record, and the pipeline's switches set."""
     common = Common(
@@ -100,6 +108,7 @@ def _gather(flags: dict[str, Any]) -> Common:
         dump=flags["dump"],
         stop_after=flags["stop_after"],
         time=flags["time"],
+        check=flags.get("check", "lazy"),
     )
     if common.target is not None:
         from loopfuse.base.options import parse_target
@@ -147,6 +156,7 @@ def cli() -> None:
 @click.option("--emit", type=_Emit(), default=(), metavar="ptx,cubin,llvm,mlir,object,c,report",
               help="What to write.  [default: ptx; object for cpu]")
 @click.option("-o", "output", metavar="DIR", help="Where to write.  [default: here]")
+@_CHECK
 @_common
 def compile_(file: str, emit: tuple[str, ...], output: str | None, **flags: Any) -> None:
     """Compile FILE to code and a manifest that says how to launch it."""
@@ -164,6 +174,7 @@ def compile_(file: str, emit: tuple[str, ...], output: str | None, **flags: Any)
 @click.option("--save", "saves", multiple=True, metavar="NAME=PATH",
               help="Save an array as .npy, .npz or an image.")
 @click.option("--seed", default=0, help="For random: values.")
+@_CHECK
 @_common
 def run(
     file: str, values: tuple[str, ...], saves: tuple[str, ...], seed: int, **flags: Any
@@ -298,7 +309,8 @@ def _run(arguments: list[str] | None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
+        _paint("interrupted")
         return 130
     except click.ClickException as error:
         error.show()
@@ -306,8 +318,6 @@ def _run(arguments: list[str] | None) -> int:
     except _ClosedPipe:
         _close_output()
         return 0
-    except KeyboardInterrupt:
-        return 130
     except Exception as error:
         from loopfuse.watch import is_stop
 
@@ -349,4 +359,6 @@ def _fail(error: Exception) -> int:
 def main(arguments: list[str] | None = None) -> None:
     """The `loopfuse` command."""
     warnings.showwarning = _show_warning
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a file's name need not be text, a terminal UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
     raise SystemExit(_run(arguments))

@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import cast
 
 from lark import Lark, UnexpectedInput
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.frontend.grammar_file import find_grammar
 from loopfuse.frontend.lf_depth import check_depth
 from loopfuse.frontend.lf_errors import explain_error
 from loopfuse.frontend.lf_layout import Layout
-from loopfuse.frontend.lf_tables import tables_file
+from loopfuse.frontend.lf_tables import keep_tables, read_tables, tables_file
 from loopfuse.frontend.lf_transform import BuildSyntax
 from loopfuse.lang.syntax import Const, Func, Kernel, Module
 
@@ -49,8 +51,20 @@ def parse(source: Source) -> Module:
 def parser() -> Lark:
     """The one parser object. It keeps no state between or during parses."""
     grammar = find_grammar().read_text(encoding="utf-8")
-    # A tables file that cannot be read or written is no error: Lark builds the tables again.
-    return Lark(grammar, cache=tables_file(grammar) or False, **lark_options())
+    file = tables_file(grammar)
+    tables = read_tables(file) if file is not None else None
+    options = lark_options()
+    if tables is not None:
+        # As the parsers that `lark.tools.standalone` writes load theirs.
+        return Lark._load_from_dict(
+            *tables, postlex=options["postlex"], transformer=options["transformer"]
+        )
+    made = Lark(grammar, **options)
+    if file is not None:
+        data, memo = made.memo_serialize([TerminalDef, Rule])
+        named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")}
+        keep_tables(file, ({**data, "options": named}, memo))
+    return made
 
 
 @functools.cache

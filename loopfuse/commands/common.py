@@ -34,12 +34,17 @@ class Common:
     dump: tuple[str, ...] = ()
     stop_after: str | None = None
     time: bool = False
+    check: str = "lazy"
 
 
 def open_kernels(file: str, common: Common) -> list[Kernel]:
     """The kernels of `file` that `--kernel` names, or all of them."""
     kernels: Kernels = load_all(
-        read_source(file), fp=common.fp, reassociate=common.reassociate, target=common.target
+        read_source(file),
+        fp=common.fp,
+        reassociate=common.reassociate,
+        target=common.target,
+        check=common.check,
     )
     if common.kernel is None:
         return list(kernels.values())

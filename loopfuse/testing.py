@@ -270,6 +270,7 @@ def assert_dependence(
     `kind`: flow, anti or output. `distance`: iterations of the loops around both ends, outermost
     first, None where it varies. `direction`: one of `< = > *` each, as `("=", "<")` or `"=<"`.
     `source`, `sink`: a statement (`"S2"`) or a line. `carried_by`: an iterator; None: no loop.
+    `reduction`: both ends update one reduction; `exact` False: it may be, depending on data.
 
     AssertionError with the dependences of that array. UserError[unknown-array],
     [unknown-statement], [unknown-iterator] or [bad-filter] for what no dependence can have.

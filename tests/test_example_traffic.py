@@ -1,0 +1,57 @@
+"""What the fused examples move and where their temporaries live, said with loopfuse.testing.
+
+`tests/examples.toml` pins kernels and homes as data; here are the claims a reader would make of an
+example: one kernel, each array read or written once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loopfuse
+from loopfuse.testing import assert_fuses, assert_home, assert_not_fused, assert_traffic
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def example(name: str) -> Any:
+    return loopfuse.load(EXAMPLES / f"{name}.lf")
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes_moved"),
+    [
+        ("alibi", "8*H*T*T + 4*H"),
+        ("batchnorm_relu_add", "12*N*C*H*W + 16*C"),
+        ("bias_gelu_residual", "12*R*C + 4*C"),
+        ("branches", "12*N"),
+        ("chain", "8*N"),
+        ("depthwise_conv", "8*N*C*H*W + 40*C"),
+        ("stats", "4*N + 20"),
+        ("unsharp", "8*H*W"),
+    ],
+)
+def test_one_kernel_moves_each_array_once(name: str, bytes_moved: str) -> None:
+    kernel = example(name)
+    assert_fuses(kernel)
+    assert assert_traffic(kernel, at_most=bytes_moved) == "proved"
+    with pytest.raises(AssertionError, match="bytes for sm_80, more than"):
+        assert_traffic(kernel, at_most=f"{bytes_moved} - 1")
+
+
+def test_temporaries_that_never_reach_memory() -> None:
+    for name, temporaries in (("blur", "rows"), ("unsharp", "rows blur"), ("alibi", "biased")):
+        for temporary in temporaries.split():
+            assert_home(example(name), temporary, "register")
+
+
+def test_what_cannot_fuse_says_why() -> None:
+    for name in ("jacobi", "heat3d"):
+        kernel = example(name)
+        assert_not_fused(
+            kernel, "L1.1", "L1.2", because="let L1.2 write a new array instead of `a`"
+        )
+    assert_not_fused(example("gauss_seidel"), "x", "residual", because="L1 has no parallel loop")

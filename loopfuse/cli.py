@@ -216,12 +216,16 @@ def deps(file: str, form: str, instances: bool, **flags: Any) -> None:
 @cli.command(epilog="Example: loopfuse verify examples/softmax.lf")
 @FILE
 @click.option("--seed", default=0, help="For the random data.")
+@click.option("--bisect", is_flag=True, help="Where they differ, name the fusion that does it.")
 @_common
-def verify(file: str, seed: int, **flags: Any) -> None:
+def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
     """Check the schedule, then compare fused, unfused and interpreted runs."""
-    from loopfuse.commands.verify import verify_file
+    if bisect:
+        from loopfuse.commands.bisect import bisect_file as work
+    else:
+        from loopfuse.commands.verify import verify_file as work
 
-    if not verify_file(file, _gather(flags), seed):
+    if not work(file, _gather(flags), seed):
         raise InternalError(
             Diagnostic("forms-differ", f"`{file}` does not compute the same in every form")
         )

@@ -56,7 +56,7 @@ from loopfuse.plan.plain import PlainPlan, plan_plain
 from loopfuse.plan.plain_report import GAVE_UP, plain_decisions, plain_report
 from loopfuse.plan.records import Report
 from loopfuse.plan.rename import rename_webs
-from loopfuse.plan.report import build_report
+from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
 from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
@@ -145,17 +145,24 @@ class Planned:
                 options=self.options,
                 checked=checked,
             )
-        return build_report(
-            self.program,
-            self.dependences,
-            self.plan,
-            self.scheduled,
-            source_name=self.source.name,
-            options=self.options,
-            unfused=_unfused(self),
-            checked=checked,
-            ulp_bounds=ULP_BOUNDS,
-        )
+        try:
+            with isl.spending(self.options.operations) as budget:
+                budget.adopt(self.program.context)
+                return build_report(
+                    self.program,
+                    self.dependences,
+                    self.plan,
+                    self.scheduled,
+                    source_name=self.source.name,
+                    options=self.options,
+                    unfused=_unfused(self),
+                    checked=checked,
+                    ulp_bounds=ULP_BOUNDS,
+                )
+        except isl.FAILURES as error:
+            if not isl.gave_up(error):
+                raise
+        return _rough_report(self, checked)
 
     @property
     def spans(self) -> dict[str, Span]:
@@ -336,6 +343,26 @@ def _warn_unproved(kernel: Kernel, verdict: Verdict) -> None:
             "kernels are used."
         )
     warnings.warn(text, stacklevel=4)
+
+
+def _rough_report(planned: Planned, checked: str) -> Report:
+    """The report where counting the bytes exactly took too long: whole arrays are counted."""
+    options, device = planned.options, "gpu" if planned.options.target.is_gpu else "cpu"
+    rough = plain_report(
+        planned.kernel,
+        plan_plain(planned.kernel, device, options.strided),
+        source_name=planned.source.name,
+        options=options,
+        checked=checked,
+    )
+    return replace(
+        rough,
+        loops=loop_infos(planned.program, planned.plan),
+        launches_after=count_launches(planned.plan.items),
+        kernels=kernel_infos(planned.program, planned.plan, planned.scheduled),
+        decisions=planned.plan.decisions,
+        preconditions=tuple(p.text for p in planned.program.preconditions),
+    )
 
 
 def _unfused(planned: Planned) -> tuple[FusionPlan, dict[str, Store]]:

@@ -76,8 +76,13 @@ class Planner:
         items: list[PlanItem] = []
         for cell in cells(build_forest(self.program.statements)):
             unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
+            if items and not self.dependences.complete:
+                before = items[-1]
+                assert isinstance(before, Group)
+                reason = f"the analysis gave up (operation limit): {self.dependences.why}"
+                self.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
             items.append(Group("serial", (), (_bare(unit),), scope=scope))
-        return FusionPlan(tuple(items), ())
+        return FusionPlan(tuple(items), tuple(self.decisions))
 
     # ------------------------------------------------------------------------- sequences
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from loopfuse.base.options import Options
 from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
@@ -20,7 +21,7 @@ def plain_decisions(loops: Sequence[LoopInfo]) -> tuple[Decision, ...]:
     """Each loop beside the one before it: not fused, as nothing is known of them."""
     return tuple(
         Decision((first.id, second.id), False, None, GAVE_UP, None, "make the subscripts simpler")
-        for first, second in zip(loops, loops[1:], strict=False)
+        for first, second in pairwise(loops)
     )
 
 

@@ -46,6 +46,13 @@ class Budget:
     left: int
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
 
+    def adopt(self, thing: Any) -> None:
+        """Let the isl context of `thing` (a set or map), which an earlier budget has limited,
+        draw on this one."""
+        raw = thing.get_ctx()
+        raw.reset_operations()
+        raw.set_max_operations(max(1, self.left))
+
     def charge(self, raw: Any) -> None:
         """Take what the isl context has counted off what is left, and count from 0 again.
 

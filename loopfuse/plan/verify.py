@@ -9,7 +9,8 @@ From the tree alone it derives where and when each Compute runs (`verify_events`
    reads an initial value too;
 3. when all is done, every element the caller sees was written last by the instance that the
    program says, and no other element was written;
-4. no two threads touch one cell, one of them writing, unless a barrier stands between them; so
+4. no two threads touch one cell, one of them writing, unless a barrier or flags stand between
+   them (`verify_races`, `verify_flags`); so
    the order taken in 2 and 3 does not matter;
    and no two iterations of a VECTOR loop meet (`verify_vectors`);
 5. accesses to storage stay inside it;
@@ -42,6 +43,7 @@ from loopfuse.plan.tree_walk import (
 )
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
+from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
@@ -85,20 +87,31 @@ def verify(
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0
-    for version, possible in _versions(program, tree):
+    try:
+        versions = _versions(program, tree)
+    except isl.FAILURES as error:
+        return Verdict("unknown", (_gave_up(error),), 0, ("form",))
+    for version, possible in versions:
         checker = _Checker(possible, deps, version, reassociate, wrong, unknown)
         try:
             checker.run()
         except Undecided as error:
             unknown.append((checker.check, str(error)))
-        except isl.Unknown as error:
-            unknown.append((checker.check, f"isl gave up: {error}"))
+        except isl.FAILURES as error:
+            unknown.append((checker.check, _gave_up(error)))
         questions += checker.questions
     answer = "wrong" if wrong else "unknown" if unknown else "proved"
     findings = tuple(dict.fromkeys(wrong + unknown))
     return Verdict(
         answer, tuple(text for _, text in findings), questions, tuple(check for check, _ in findings)
     )
+
+
+def _gave_up(error: Exception) -> str:
+    """What to say where isl reached a limit; what is no limit but a bug is raised again."""
+    if not isl.gave_up(error):
+        raise error
+    return f"isl gave up: {error}"
 
 
 def _versions(program: PolyProgram, tree: LoopTree) -> list[tuple[LoopTree, PolyProgram]]:
@@ -143,7 +156,8 @@ class _Checker:
 
     def run(self) -> None:
         self.check = "instance"
-        self.events = Events(self.program, self.tree)
+        context = isl.context_of(self.program.context)
+        self.events = context.ask(lambda: Events(self.program, self.tree))
         self.accesses = Accesses(self.events)
         self.values = Values(self.accesses)
         ask = self.events.context.ask
@@ -156,6 +170,11 @@ class _Checker:
             for loop in leaf.run_time:
                 if loop not in self.bounded and not leaf.points.is_empty():
                     raise Undecided(f"nothing says which iterations of {loop.var} happen")
+        self.check = "flag"
+        self.questions += 1
+        misused = ask(lambda: misused_flag(self.accesses))
+        if misused is not None:
+            self._fail(*misused)
         for buffer in self.tree.buffers:
             if buffer.name in self.accesses.writes:
                 self.check = "bounds"

@@ -233,7 +233,11 @@ class Events:
             self.launches.append(node)
             for loop in chain:
                 inside = self._enter(inside, loop)
-            blocks = [loop.var for loop in chain if LEVELS[loop.mapping] < BLOCK]
+            flags = any(isinstance(each, Raise | Await) for each in walk_nodes(body))
+            if flags and any(loop.mapping is Mapping.CLUSTER for loop in chain):
+                raise Undecided("flags between the blocks of clusters")
+            # The blocks of a cluster take turns too: they meet at its barriers.
+            blocks = [loop.var for loop in chain if LEVELS[loop.mapping] < CLUSTER]
             inside.waiting = tuple(loop.var for loop in chain if loop.var not in blocks)
             # 0: what every block runs; 1: what the block with the last ticket runs after it.
             start = (*scope.time, position)
@@ -260,12 +264,27 @@ class Events:
         for inner in walk_nodes(node.body):
             if any(iterators(e) & blocks for e in node_expressions(inner)):
                 raise Undecided("what the last block does depends on which block it is")
+        self._counter(node, scope)
         count, expected = scope.reader.piecewise(node.count), scope.reader.piecewise(trips)
         if count is None or expected is None:
             raise Undecided("the number of blocks is not affine")
         if not scope.domain.is_subset(count.eq_set(expected)):
             raise Undecided("the ticket does not count all blocks")
         self._nodes(node.body, replace(scope, in_ticket=True))
+
+    def _counter(self, node: Ticket, scope: _Scope) -> None:
+        """All blocks of a launch count in one place, which is there."""
+        own = {loop.var for loop in scope.chain}
+        extents = self.buffers[node.counter.array].extents
+        for index, extent in zip(node.counter.index, extents, strict=True):
+            if iterators(index) & own:
+                raise Undecided("blocks take their tickets from several counters")
+            place, end = scope.reader.piecewise(index), scope.reader.piecewise(extent)
+            if place is None or end is None:
+                raise Undecided("the place of a ticket's counter is not affine")
+            inside = place.ge_set(scope.reader.constant(0)).intersect(place.lt_set(end))
+            if not scope.domain.is_subset(inside):
+                raise Undecided("a ticket's counter may be outside its buffer")
 
     def _nodes(self, nodes: tuple[TreeNode, ...], scope: _Scope) -> None:
         if scope.waiting and not any(self._synchronises(node) for node in walk_nodes(nodes)):
@@ -302,10 +321,8 @@ class Events:
                     scope, domain=scope.domain.subtract(holds), time=(*scope.time, 1)
                 )
                 self._nodes(node.otherwise, otherwise)
-            case Compute() | Copy() | Fold() | Combine() | Barrier():
+            case Compute() | Copy() | Fold() | Combine() | Barrier() | Raise() | Await():
                 self._leaf(node, self._take_turns(scope))
-            case Raise() | Await():
-                raise Undecided("flags between blocks")
             case Ticket():
                 raise Undecided("a ticket that is not the last thing its blocks do")
 
@@ -339,7 +356,8 @@ class Events:
         )
 
     def _synchronises(self, node: TreeNode) -> bool:
-        return isinstance(node, Barrier | Combine) or self._reads_lanes(node)
+        waits = isinstance(node, Barrier | Combine | Raise | Await)
+        return waits or self._reads_lanes(node)
 
     def _lane_reads(self, node: TreeNode) -> Iterator[tuple[Load, int]]:
         if self.has_lanes and isinstance(node, Compute | Copy | Fold):

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.looptree import Barrier
+from loopfuse.plan.looptree import Await, Barrier, Raise
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
+from loopfuse.plan.verify_flags import unordered_blocks
 from loopfuse.poly import isl
 
 _SCOPES = {
@@ -40,7 +41,7 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             other
             for other in accesses.events.leaves
             if (other.launch, other.in_ticket) == phase
-            and (isinstance(other.node, Barrier) or other.crosses_lanes)
+            and (isinstance(other.node, Barrier | Raise | Await) or other.crosses_lanes)
         ]
         inside = [level for level in (GRID, CLUSTER, BLOCK, LANE) if level > shared]
         # Without barriers there is no order at any level: one question for all.
@@ -49,7 +50,10 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             threads = leaf.level_vars(levels)
             if not threads or (phase[1] and levels == [GRID]):
                 continue
-            found = _conflict(accesses, here, levels, syncs)
+            if levels == [GRID] and any(isinstance(o.node, Raise | Await) for o in syncs):
+                found = unordered_blocks(accesses, here)
+            else:
+                found = _conflict(accesses, here, levels, syncs)
             if found is not None:
                 return found
     return None
@@ -66,6 +70,7 @@ def _conflict(
         leaf
         for leaf in syncs
         if (isinstance(leaf.node, Barrier) and leaf.node.scope in scopes)
+        or (isinstance(leaf.node, Raise | Await) and "block" in scopes)
         or (leaf.crosses_lanes and "warp" in scopes)
     ]
     by_epoch: dict[str, list[tuple[bool, Any]]] = {}

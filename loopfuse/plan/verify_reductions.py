@@ -350,7 +350,7 @@ class _Reduction:
         """What arrives at the reader is what the program asks for, no less and no more."""
         required = self._required(reader)
         arrived = self._arrivals(reader)
-        for name in {*required, *arrived}:
+        for name in dict.fromkeys([*required, *arrived]):
             want, have = required.get(name), arrived.get(name)
             if want is None and have is not None and not have.is_empty():
                 raise _Wrong(f"{reader.what} finds what is no part of {self.update.id}")

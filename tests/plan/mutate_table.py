@@ -9,6 +9,7 @@ into `BASES` and `ROWS` of `test_mutation_table`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -245,5 +246,5 @@ def _by(outcome: Outcome) -> str:
 
 def _short(finding: str) -> str:
     """Without the example, which depends on isl's choice."""
-    text = finding.split(": n")[0].replace("|", "\\|").replace("`", "'")
+    text = re.split(r": [@nSt]\w*\[", finding)[0].replace("|", "\\|").replace("`", "'")
     return text.split("; ")[0]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Const, Load
+from loopfuse.plan.looptree import Copy
 from tests.plan import tree_examples as trees
+from tests.plan.mutate_edit import all_of, double, drop, home, put, rewrite
 from tests.plan.mutate_table import Row, written
 from tests.plan.tree_examples import GOOD, Example
 
@@ -109,4 +114,56 @@ ROWS = [
          lambda: trees.lanes(reach=2)),
     _row("strip too narrow", "lanes", "1 column a lane instead of 2",
          lambda: trees.lanes(columns=1)),
+    _row("a flag awaited before it is raised", "chained", "block g waits for block g + 1",
+         lambda: trees.chained(waited="g + 1", size="N + 2")),
+    _row("a flag that nothing raises", "chained", "no block raises its flag",
+         lambda: trees.chained(raises="")),
+    _row("a flag raised too early", "chained", "before the block has written its sums",
+         lambda: trees.chained(raises="before")),
+    _row("no wait for the flag", "chained", "the await is gone", lambda: trees.chained(awaits=False)),
+    _row("a value that is never reached", "chained", "the flag is awaited to be 2, raised to 1",
+         lambda: trees.chained(value="2")),
+    _row("an await that waits for nothing", "chained", "until the flag is at least 0",
+         lambda: trees.chained(value="0")),
+    _row("another block's flag", "chained", "all wait for block 0", lambda: trees.chained(waited="0")),
+    _row("one flag for all blocks", "chained", "flag[0]", lambda: trees.chained(flag="0", waited="0")),
+    _row("flags too few", "chained", "N flags for N + 1 blocks", lambda: trees.chained(size="N")),
+    _row("a row that is not waited for", "chained", "sums of block g - 2 are added",
+         lambda: trees.chained(reads="g - 2")),
+    _row("cluster barrier removed", "cluster", "between writing and reading the shared halves",
+         lambda: trees.cluster(barrier=False)),
+    _row("barrier of too small a scope", "cluster", "of the block instead of the cluster",
+         lambda: trees.cluster(scope="block"),
+         "the interpreter lets all blocks of a cluster come to their barriers first"),
+    _row("wrong cluster rank", "cluster", "a block reads its own half",
+         lambda: trees.cluster(rank="c")),
+    _row("cluster rank outside", "cluster", "rank c + 1 of 2", lambda: trees.cluster(rank="c + 1")),
+    _row("a chunk's halo too short", "chunks", "no row above the chunk",
+         lambda: trees.chunks(halo=0)),
+    _row("a chunk too short", "chunks", "3 rows instead of 4", lambda: trees.chunks(height="3")),
+    _row("line buffer a row too small", "chunks", "2 rows instead of 3",
+         lambda: trees.chunks(rows=2)),
+    _row("a chunk's rows too early", "chunks", "b[y] before t[y + 1]",
+         lambda: trees.chunks(delay=0)),
+    Row("counter of its own for each block", "total_ticket", "count[g] instead of count[0]",
+        all_of(rewrite("ticket", "count[0]", "count[g]"), home("count", extents="3"))),
+    Row("counter outside its buffer", "total_ticket", "count[1] of 1",
+        rewrite("ticket", "count[0]", "count[1]")),
+    Row("ticket counter used as storage", "total_ticket", "the counter is set before",
+        put("copy acc", lambda node: (
+            Copy(Load("count", (Const(0, DType.I64),), DType.I32), Const(1, DType.I32)), node))),
+    Row("ticket counter not zeroed", "total_ticket", "it starts with anything",
+        home("count", zeroed=False)),
+    Row("ticket removed", "total_ticket", "every block does what the last should",
+        put("ticket", lambda node: node.body),
+        "whichever block comes last stores last, and finds all partial results"),
+    Row("shuffle in the wrong direction", "lanes", "x - 1 instead of x + 1",
+        rewrite("b[g, 2 * l + c]", "s[(2 * l + c + 1) % 64]", "s[(2 * l + c + 63) % 64]")),
+    Row("warp shuffle width", "lanes", "wraps at 32 columns instead of 64",
+        rewrite("b[g, 2 * l + c]", "s[(2 * l + c + 1) % 64]", "s[(2 * l + c + 1) % 32]")),
+    Row("barrier moved", "tile_loop", "both barriers before the reads",
+        all_of(drop("barrier", 1), double("barrier"))),
+    Row("barrier of a warp only", "tile", "instead of the block",
+        put("barrier", lambda node: (replace(node, scope="warp"),)),
+        "the 8 threads of the block are one warp"),
 ]  # fmt: skip

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fuzz.choices import RandomChoices
+from fuzz.generate import generate
 
-from loopfuse.base.diagnostics import Source
+from loopfuse.base.diagnostics import LoopfuseError, Source
+from loopfuse.base.options import CPU, Options, Target
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
+from loopfuse.pipeline import plan_kernel, read_program
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.fuse import Planner
 from loopfuse.plan.looptree import LoopTree
@@ -22,7 +30,9 @@ from loopfuse.plan.verify import verify
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
+from tests.plan import mutate_planned, mutate_written
 from tests.plan.mutate import mutate
+from tests.plan.mutate_table import ORDERS, Base, Made, arguments, equal, run
 
 TEXTS = {
     "stencils": (
@@ -122,7 +132,7 @@ def test_what_is_proved_computes_the_right_thing(name: str, device: str) -> None
         program, deps, tree = planned(text, device, fuel)
         assert verify(program, deps, tree).answer == "proved"
         assert not wrong_at(program.kernel, tree, sizes, "shuffled")
-        for seed in range(20):
+        for seed in range(12):
             mutant = mutate(tree, seed)
             if mutant is None:
                 continue
@@ -144,3 +154,104 @@ def test_examples_are_proved() -> None:
         text = (root / f"{name}.lf").read_text(encoding="utf-8")
         for device in ("cpu", "gpu"):
             assert verify(*planned(text, device, None)).answer == "proved", (name, device)
+
+
+# ------------------------------------------------------------------------------------ many mutants
+
+
+@dataclass
+class Tally:
+    """How many mutants were tried, and how many of them the checker proved."""
+
+    tried: int = 0
+    proved: int = 0
+    trees: int = 0
+
+
+def try_mutants(
+    made: Made, sizes: dict[str, int], seeds: Iterable[int], tally: Tally, note: str
+) -> None:
+    """Every mutant of a tree that is proved computes what the tree computes, in any order.
+
+    Where the tree keeps the order of all reductions, mutants must too, so that bits can be
+    compared; elsewhere whole numbers make sums exact.
+    """
+    exact = verify(made.program, made.dependences, made.tree, False).answer == "proved"
+    given = arguments(made, sizes)
+    if not exact:
+        given = {k: np.round(4 * v) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v
+                 for k, v in given.items()}  # fmt: skip
+    right = run(made.tree, given, sizes, "forward", True)
+    tally.trees += 1
+    for seed in seeds:
+        mutant = mutate(made.tree, seed)
+        if mutant is None:
+            continue
+        changed, what = mutant
+        verdict = verify(made.program, made.dependences, changed, not exact)
+        tally.tried += 1
+        if verdict.answer != "proved":
+            assert verdict.findings
+            continue
+        tally.proved += 1
+        for order in ORDERS:
+            for aligned in (True, False):
+                found = run(changed, given, sizes, order, aligned)
+                for name, value in right.items():
+                    assert equal(value, found[name]), (note, seed, what, name, order, aligned)
+
+
+TREES = [*mutate_written.BASES, *mutate_planned.BASES]
+
+
+@pytest.mark.parametrize("base", TREES, ids=lambda base: base.name)
+def test_mutants_of_the_table(base: Base) -> None:
+    tally = Tally()
+    try_mutants(base.make(), base.sizes[0], range(12), tally, base.name)
+    assert tally.tried > 3
+
+
+def try_random_program(number: int, mutants: int, tally: Tally) -> None:
+    """Mutants of the trees of one random program, fused and not, for both devices."""
+    program = generate(RandomChoices(number))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        core = read_program(Source("random.lf", program.text))
+    for target in (CPU, Target("sm_90")):
+        for fuel in (None, 0):
+            options = Options(target=target, fuel=fuel, reassociate=False)
+            try:
+                plan = plan_kernel(core, core.kernels[-1].name, options)
+            except LoopfuseError:
+                return
+            made = Made(plan.program, plan.dependences, plan.tree)
+            sizes = {**program.sizes, **program.scalars}
+            note = f"random program {number} {target.name} fuel={fuel}"
+            seeds = range(number * mutants, (number + 1) * mutants)
+            try_mutants(made, sizes, seeds, tally, note)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mutants_of_random_programs() -> None:
+    tally = Tally()
+    for number in range(6):
+        try_random_program(number, 3, tally)
+    assert tally.tried > 20
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_20_000_mutants() -> None:
+    """`LOOPFUSE_MUTANTS=n` of them; prints how many."""
+    wanted, tally, number = int(os.environ.get("LOOPFUSE_MUTANTS", "20000")), Tally(), 0
+    while tally.tried < wanted // 2:
+        for base in TREES:
+            try_mutants(
+                base.make(), base.sizes[0], range(100 + 20 * number, 120 + 20 * number), tally, base.name
+            )
+        number += 1
+    number = 100
+    while tally.tried < wanted:
+        try_random_program(number, 20, tally)
+        number += 1
+    print(f"\n{tally.tried} mutants of {tally.trees} trees, {tally.proved} proved, all right")

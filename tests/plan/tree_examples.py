@@ -13,10 +13,14 @@ import numpy as np
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Kernel
 from loopfuse.plan.looptree import (
+    Await,
     Barrier,
+    DistributedShared,
     Global,
     Lanes,
+    LineBuffer,
     LoopTree,
+    Raise,
     Register,
     Shared,
     Ticket,
@@ -428,6 +432,99 @@ def lanes(columns: int = 2, reach: int = 1) -> Example:
     return Example(program, made, {"N": 2}, expected)
 
 
+def chained(
+    waited: str = "g - 1", value: str = "1", raised: str = "1", awaits: bool = True,
+    raises: str = "after", reads: str = "g - 1", flag: str = "g", size: str = "N + 1",
+) -> Example:
+    """Running sums, a block each row: block g waits for the flag of block g - 1, whose sums it
+    adds to; four threads a block."""
+    kit = Kit()
+    kit.declare("a b")
+    kernel = kit.kernel(
+        "chained", "in a[N + 1, 4]; out b[N + 1, 4]",
+        kit.for_("j in 0..4", kit.store("S1", "b[0, j] = a[0, j]")),
+        kit.for_("i in 1..N + 1", kit.for_("k in 0..4", kit.store("S2", "b[i, k] = b[i-1, k] + a[i, k]"))),
+    )  # fmt: skip
+    program = _model(kernel)
+    flags = kit.buffer("flag", size, Global(), array="", zeroed=True, dtype=DType.I32)
+    raise_ = Raise(kit.load(f"flag[{flag}]"), kit.ex(raised))
+    add: TreeNode = kit.compute(
+        program, "S2", "g, t", "b[g, t]", {"b": lambda i, j: f"b[{reads}, {j}]"})  # fmt: skip
+    wait = Await(kit.load(f"flag[{waited}]"), kit.ex(value))
+    body: list[TreeNode] = [
+        kit.guard("g == 0", kit.compute(program, "S1", "t", "b[0, t]")),
+        kit.guard("g >= 1", *([wait] if awaits else []), add),
+    ]
+    if raises:
+        body.insert(2 if raises == "after" else 0, raise_)
+    made = tree("chained", "gpu", [*kit.arguments(kernel), flags], launch("chained_0", kit.loop(
+        "grid", "g in 0..N + 1", kit.loop("block", "t in 0..4", *body))))  # fmt: skip
+
+    def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {"b": np.cumsum(given["a"], axis=0)}
+
+    return Example(program, made, {"N": 5}, expected)
+
+
+def cluster(barrier: bool = True, rank: str = "1 - c", scope: str = "cluster", parts: str = "2") -> Example:
+    """Two blocks of a cluster, each with half a row in shared memory, read each other's."""
+    kit = Kit()
+    temp = kit.temp("t", "N, 8")
+    kit.declare("a b")
+    kernel = kit.kernel(
+        "cluster", "in a[N, 8]; out b[N, 8]", temp,
+        kit.for_("i in 0..N", kit.for_("j in 0..8", kit.store("S1", "t[i, j] = a[i, j] * 2.0"))),
+        kit.for_("k in 0..N", kit.for_("l in 0..8", kit.store("S2", "b[k, l] = t[k, 7 - l] + 1.0"))),
+    )  # fmt: skip
+    program = _model(kernel)
+    buffers = [*kit.arguments(kernel),
+               kit.buffer("d", f"{parts}, 4", DistributedShared(), array="t")]  # fmt: skip
+    body: list[TreeNode] = [kit.compute(program, "S1", "g, 4*c + x", "d[c, x]")]
+    if barrier:
+        body.append(Barrier(scope))
+    body.append(kit.compute(
+        program, "S2", "g, 4*c + x", "b[g, 4*c + x]", {"t": f"d[{rank}, 3 - x]"}))  # fmt: skip
+    made = tree("cluster", "gpu", buffers, launch("cluster_0", kit.loop(
+        "grid", "g in 0..N", kit.loop("cluster", "c in 0..2", kit.loop("block", "x in 0..4", *body)))))
+
+    def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {"b": given["a"][:, ::-1] * 2 + 1}
+
+    return Example(program, made, {"N": 3}, expected)
+
+
+def chunks(rows: int = 3, halo: int = 1, delay: int = 1, height: str = "4") -> Example:
+    """Each worker takes 4 rows, computes the rows of t that they need once, one more above and
+    below (the halo), and keeps three of them in a line buffer."""
+    kit = Kit()
+    temp = kit.temp("t", "4*N + 2, 8")
+    kit.declare("a b")
+    kernel = kit.kernel(
+        "chunks", "in a[4*N + 2, 8]; out b[4*N + 2, 8]", temp,
+        kit.for_("i in 0..4*N + 2", kit.for_("j in 0..8", kit.store("S1", "t[i, j] = a[i, j] * 2.0"))),
+        kit.for_("k in 1..4*N + 1", kit.for_("l in 0..8", kit.store(
+            "S2", "b[k, l] = t[k-1, l] + t[k, l] + t[k+1, l]"))),
+    )  # fmt: skip
+    program = _model(kernel)
+    buffers = [*kit.arguments(kernel), kit.buffer("line", f"{rows}, 8", LineBuffer(rows), array="t")]
+    first = f"4*w + {1 - halo}"
+    nest = kit.loop("thread", "w in 0..N", kit.loop(
+        "serial", f"y in {first}..4*w + {height} + 2",
+        kit.loop("serial", "x in 0..8", kit.compute(program, "S1", "y, x", "line[y, x]")),
+        kit.guard("y >= 4*w + 2", kit.loop("serial", "x in 0..8", kit.compute(
+            program, "S2", f"y - {delay}, x", f"b[y - {delay}, x]",
+            {"t": lambda i, j: f"line[{i}, {j}]"}))),
+    ))  # fmt: skip
+    made = tree("chunks", "cpu", buffers, launch("chunks_0", nest))
+
+    def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        t, b = given["a"] * 2, given["b"].copy()
+        b[1:-1] = t[:-2] + t[1:-1] + t[2:]
+        return {"b": b}
+
+    return Example(program, made, {"N": 2}, expected)
+
+
 GOOD: dict[str, Callable[[], Example]] = {
     "pointwise": pointwise,
     "blur": blur,
@@ -442,6 +539,9 @@ GOOD: dict[str, Callable[[], Example]] = {
     "tile_copied": lambda: tile(copied=True),
     "tile_loop": tile_loop,
     "lanes": lanes,
+    "chained": chained,
+    "cluster": cluster,
+    "chunks": chunks,
 }
 """Right trees, by name."""
 

@@ -248,11 +248,14 @@ class _Printer:
 
     def let(self, stmt: syntax.Let) -> None:
         kind = Kind(stmt.dtype) if stmt.dtype else self.kinds.of(stmt.value)
-        if isinstance(stmt.value, syntax.Reduction) and kind == self.kinds.of(stmt.value):
-            if stmt.value.op not in ("argmin", "argmax") and not stmt.mutable:
-                spoken = self.declare(stmt.name, kind, f"local {kind}")
-                self.accumulate(stmt.value, spoken)
-                return
+        match stmt.value:
+            case syntax.Reduction(op=op) if op not in ("argmin", "argmax") and not stmt.mutable:
+                if kind == self.kinds.of(stmt.value):
+                    spoken = self.declare(stmt.name, kind, f"local {kind}")
+                    self.accumulate(stmt.value, spoken)
+                    return
+            case _:
+                pass
         text = self.typed(stmt.value, kind)
         spoken = self.declare(stmt.name, kind, f"local {kind}")
         self.put(f"{spoken} = {text}")

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 import references
 from case_files import Case, assert_same, make_arguments, read_cases, read_examples
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from fuzz.arguments import arguments_of
+from fuzz.choices import RandomChoices
+from fuzz.generate import generate
+from fuzz.program import Program
 from python_names import door_names
 from python_run import define, normal, python_form, run_door, run_plain, run_text, through_door
-from python_text import Inexpressible
-from random_programs import RandomProgram, programs
 
 import loopfuse
-from loopfuse.base.diagnostics import Source
+from loopfuse.base.diagnostics import LoopfuseError, Source
 
 PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PYTHON", "1000"))
@@ -96,43 +96,32 @@ def test_strict_code_is_cpython(case: Case) -> None:
                 assert_same(kernel, expected, got, f"{kernel.name} {sizes} {data}")
 
 
-def compare(program: RandomProgram, data_seed: int) -> None:
+def compare(program: Program) -> None:
     """CPython = interpreter = compiled, of the text and of what the door reads."""
+    if program.faults:
+        return  # a bad subscript is an IndexError in CPython
     source = Source("random.lf", program.text)
-    kernel = engines.read(source, "strict").kernels[0]
-    data = ("random", "special")[data_seed % 2]
-    arguments = make_arguments(kernel, program.sizes, program.scalars, data, data_seed)
     try:
-        form = python_form(source, kernel.name, program.scalars)
-    except Inexpressible:
-        return
+        kernel = engines.read(source, "strict").kernels[0]
+    except LoopfuseError:
+        return  # what is refused is test_random_programs' business
+    arguments = arguments_of(program, kernel)
+    form = python_form(source, kernel.name, program.scalars)
     plain = run_plain(form, kernel, arguments)
     interpreted = engines.interpret(kernel, arguments, program.sizes)
-    assert_same(kernel, plain, interpreted, f"interpreter\n{form.text}")
+    assert_same(kernel, plain, interpreted, f"interpreter\n{program}\n{form.text}")
     got = run_text(source, kernel, arguments, program.sizes)
-    assert_same(kernel, plain, got, f"compiled\n{form.text}")
+    assert_same(kernel, plain, got, f"compiled\n{program}\n{form.text}")
     found = through_door(form)
     if normal(kernel) != normal(found.program().kernels[0]):
         got = run_door(found, form, kernel, arguments)
-        assert_same(kernel, plain, got, f"the Python door, compiled\n{form.text}")
+        assert_same(kernel, plain, got, f"the Python door, compiled\n{program}\n{form.text}")
 
 
 def run_random(count: int, number: int) -> None:
     """`count` random programs."""
-
-    @seed(1000 * SEED + number)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(programs(), st.integers(0, 3))
-    def run(program: RandomProgram, data_seed: int) -> None:
-        compare(program, data_seed)
-
-    run()
+    for k in range(count):
+        compare(generate(RandomChoices(f"python {SEED} {number} {k}")))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -77,12 +77,14 @@ class _Mutator:
                 return replace(node, array=self.pick.choice(others)) if others else node
             if self.kind == "compare" and isinstance(node, Compare) and self.hit(node.op):
                 return replace(node, op=self.pick.choice(("lt", "le", "gt", "ge", "eq", "ne")))
-            if self.kind == "real" and isinstance(node, Const) and node.dtype.is_float:
-                if self.hit(f"{node.value}"):
-                    return replace(node, value=self.pick.choice((0.0, 1.0, float(node.value) + 1)))
-            if self.kind == "clamp" and isinstance(node, Binary) and node.op in ("min", "max"):
-                if node.dtype is DType.I64 and self.hit(node.op):
-                    return self.pick.choice((node.left, node.right))
+            if self.kind == "real" and isinstance(node, Const) and node.dtype.is_float and (
+                self.hit(f"{node.value}")
+            ):
+                return replace(node, value=self.pick.choice((0.0, 1.0, float(node.value) + 1)))
+            if self.kind == "clamp" and isinstance(node, Binary) and node.op in ("min", "max") and (
+                node.dtype is DType.I64 and self.hit(node.op)
+            ):
+                return self.pick.choice((node.left, node.right))
             if self.kind == "unchecked" and is_checked(node) and self.hit():
                 return node.arguments[0]
             return node
@@ -108,18 +110,18 @@ class _Mutator:
                 out[-1] = replace(out[-1], step=node.step + 1)
             if self.kind == "operation" and isinstance(node, Fold | Combine) and self.hit(node.op):
                 out[-1] = replace(out[-1], op=self.pick.choice(("sum", "prod", "min", "max")))
-            if self.kind == "predicate" and isinstance(node, Compute) and node.predicate is not None:
-                if self.hit(node.statement):
-                    out[-1] = replace(out[-1], predicate=self.pick.choice((None, TRUE)))
+            if self.kind == "predicate" and isinstance(node, Compute) and node.predicate is not None and (
+                self.hit(node.statement)
+            ):
+                out[-1] = replace(out[-1], predicate=self.pick.choice((None, TRUE)))
             if self.kind == "scope" and isinstance(node, Barrier) and self.hit(node.scope):
                 out[-1] = Barrier(self.pick.choice(("warp", "block", "cluster")))
             if self.kind == "else" and isinstance(node, Guard) and self.hit("guard"):
                 out[-1] = Guard(node.condition, node.otherwise, node.then)
             if self.kind == "sink" and isinstance(node, Loop) and node.body and self.hit(node.var):
                 out[-1:] = [replace(node, body=node.body[:-1]), node.body[-1]]
-            if self.kind == "fission" and isinstance(node, Loop) and len(node.body) > 1:
-                if self.hit(node.var):
-                    out[-1:] = [replace(node, body=node.body[:1]), replace(node, body=node.body[1:])]
+            if self.kind == "fission" and isinstance(node, Loop) and len(node.body) > 1 and self.hit(node.var):
+                out[-1:] = [replace(node, body=node.body[:1]), replace(node, body=node.body[1:])]
             if self.kind == "guard" and self.hit(type(node).__name__) and names:
                 var = Iter(self.pick.choice(names))
                 limit = integer(self.pick.randrange(3))

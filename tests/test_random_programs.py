@@ -1,23 +1,33 @@
 """Random whole programs: every way of running them gives the same bits.
 
-200 in a default run, in chunks so that workers share them. `LOOPFUSE_RANDOM_PROGRAMS=5000` runs more,
-`LOOPFUSE_RANDOM_SEED=7` others. A failure prints the program, ready to be saved as a case; since each
-try takes a compile, it is made small only under `LOOPFUSE_RANDOM_SHRINK=1`.
+200 in a default run, in chunks so that workers share them, 2,000 more under `-m slow`; for hours there
+is `tests/loopfuse-fuzz` (docs/fuzzing.md), which makes what it finds smaller and writes it down.
+`LOOPFUSE_RANDOM_PROGRAMS=5000` runs more, `LOOPFUSE_RANDOM_SEED=7` others. A failure prints the program,
+ready to be saved as a case; since each try takes a compile, Hypothesis makes it small only under
+`LOOPFUSE_RANDOM_SHRINK=1`.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
-import engines
+import numpy as np
 import pytest
-from case_files import assert_same, make_arguments
+from fuzz import engines
+from fuzz.arguments import VIEWS, arguments_of, as_view, copied
+from fuzz.choices import DrawnChoices, RandomChoices, Replay
+from fuzz.compare import Outcome, compare
+from fuzz.features import ALWAYS, FEATURES, NEEDS
+from fuzz.generate import generate
+from fuzz.program import Program, case_text, found_programs, read_program_file
+from fuzz.shrink import shrink
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from random_programs import RandomProgram, programs
 
-from loopfuse.base.diagnostics import Source
-from loopfuse.base.options import CPU
+from loopfuse.base.diagnostics import LoopfuseError
 
 CHUNKS = 8
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PROGRAMS", "200"))
@@ -27,43 +37,162 @@ PHASES = (
     if os.environ.get("LOOPFUSE_RANDOM_SHRINK")
     else (Phase.generate,)
 )
+KNOWN = Path(__file__).parent / "fuzz" / "known"
+"""Findings that are not mended yet: the reason stands in their first comment."""
 
 
-def compare(program: RandomProgram, data_seed: int) -> None:
-    """Interpreter = unfused = fused = LoopTree interpreter = CPU, bit for bit."""
-    source = Source("random.lf", program.text)
-    kernel = engines.read(source).kernels[0]
-    arguments = make_arguments(kernel, program.sizes, program.scalars, "random", data_seed)
-    expected = engines.interpret(kernel, arguments, program.sizes)
-    common = (source, kernel, arguments, program.sizes)
-    for target, fuel, order in (
-        (CPU, 0, "forward"),
-        (CPU, None, "reverse"),
-        (engines.GPU, 0, "reverse"),
-        (engines.GPU, None, "shuffled"),
-    ):
-        got = engines.run_plan(*common, target=target, fuel=fuel, order=order)
-        assert_same(kernel, expected, got, f"{target.name} tree, fuel={fuel}, {order}")
-    for fuel in (0, None):
-        got = engines.run_compiled(*common, fuel=fuel)
-        assert_same(kernel, expected, got, f"compiled, fuel={fuel}")
+@st.composite
+def programs(draw: Any) -> Program:
+    """A whole program with one call of it; the simplest decisions come first."""
+    return generate(DrawnChoices(draw))
 
 
-@pytest.mark.filterwarnings("ignore")  # unused arrays, promotions
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_random_programs_agree(chunk: int) -> None:
-    """One chunk of random programs."""
+def check(outcome: Outcome) -> None:
+    """Fails with what went wrong. (Failures that are known stand in `fuzz/known`.)"""
+    if outcome.failure is not None and outcome.failure.kind not in known_kinds():
+        raise AssertionError(f"{outcome.failure.kind}\n{outcome.failure.detail}")
 
-    @seed(1000 * SEED + chunk)
+
+def known_kinds() -> frozenset[str]:
+    """Kinds of the findings in `fuzz/known`: the line `# kind: ...` of each."""
+    lines = [line for path in KNOWN.glob("*.lf") for line in path.read_text().splitlines()]
+    return frozenset(line.removeprefix("# kind: ") for line in lines if line.startswith("# kind: "))
+
+
+def compare_chunk(number: int, count: int) -> None:
+    """`count` programs of Hypothesis's with seed `number`."""
+
+    @seed(number)
     @settings(
-        max_examples=max(1, COUNT // CHUNKS),
+        max_examples=count,
         deadline=None,
         database=None,
         phases=PHASES,
         suppress_health_check=list(HealthCheck),
     )
-    @given(programs(), st.integers(0, 3))
-    def run(program: RandomProgram, data_seed: int) -> None:
-        compare(program, data_seed)
+    @given(programs())
+    def run(program: Program) -> None:
+        check(compare(program))
 
     run()
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_random_programs_agree(chunk: int) -> None:
+    """One chunk of random programs."""
+    compare_chunk(1000 * SEED + chunk, max(1, COUNT // CHUNKS))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("chunk", range(20))
+def test_many_random_programs_agree(chunk: int) -> None:
+    """2,000 others, with the numbers that `loopfuse-fuzz --seed 1000` gives them."""
+    for number in range(100 * chunk, 100 * chunk + 100):
+        check(compare(generate(RandomChoices(f"{1000 + SEED}:{number}"))))
+
+
+@pytest.mark.parametrize("path", found_programs(), ids=lambda path: path.stem)
+def test_what_was_found_is_mended(path: Path) -> None:
+    """Cases that campaigns found, with the block sizes, views and data they were found with."""
+    outcome = compare(read_program_file(path))
+    assert outcome.status == "ok", outcome
+
+
+@pytest.mark.parametrize("path", sorted(KNOWN.glob("*.lf")), ids=lambda path: path.stem)
+def test_what_is_known_still_fails(path: Path) -> None:
+    """When a known finding is mended, this says so: move the file to `tests/cases`."""
+    outcome = compare(read_program_file(path))
+    assert outcome.failure is not None, "mended: move it to tests/cases"
+    assert f"# kind: {outcome.failure.kind}\n" in path.read_text()
+
+
+# --------------------------------------------------------------------------- the fuzzer itself
+
+
+def test_programs_are_accepted_and_use_everything() -> None:
+    """Of 400 programs hardly any is refused, and every feature is used by some."""
+    refused: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for number in range(400):
+        program = generate(RandomChoices(f"accepted:{number}"))
+        used.update(program.features)
+        try:
+            with engines.session(program):
+                pass
+        except LoopfuseError as error:
+            refused[error.diagnostics[0].code] += 1
+    assert sum(refused.values()) <= 12, refused
+    assert set(used) == set(FEATURES)
+    assert set(NEEDS) | set(NEEDS.values()) | set(ALWAYS) <= set(FEATURES)
+
+
+def test_a_program_survives_its_file(tmp_path: Path) -> None:
+    """Text, sizes, scalars, data and views come back from a case file."""
+    for number in range(60):
+        program = generate(RandomChoices(f"file:{number}"))
+        path = tmp_path / "program.lf"
+        path.write_text(case_text(program, "a note\nof two lines"))
+        again = read_program_file(path)
+        assert case_text(again) == case_text(program)
+
+
+def test_decisions_are_replayed() -> None:
+    """The same decisions give the same program; fewer or smaller ones one that is accepted too."""
+    for number in range(20):
+        choices = RandomChoices(f"replay:{number}")
+        program = generate(choices)
+        assert generate(Replay(choices.taken)) == program
+        with engines.session(generate(Replay(choices.taken[: len(choices.taken) // 2]))):
+            pass
+    assert len(generate(Replay([])).text.splitlines()) < 8
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_views_hold_the_same_elements(kind: str) -> None:
+    """Every kind of view, of arrays of any shape."""
+    for shape in ((), (0,), (1,), (5,), (3, 4), (0, 3), (2, 3, 4)):
+        if shape == ():
+            continue
+        array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+        if kind == "broadcast":
+            array = np.ascontiguousarray(np.broadcast_to(array[:1], shape))
+        view = as_view(array, kind)
+        assert view.shape == shape
+        assert np.array_equal(view, array)
+
+
+def test_shared_inputs_are_one_array() -> None:
+    """Two parameters named as shared are the same object in the call."""
+    text = "kernel random(a: f32[N], b: f32[N], inout c: f32[N]):\n    for i in 0..N:\n        c[i] = a[i] - b[i]\n"
+    program = Program(text, {"N": 4}, shared=(("a", "b"),))
+    with engines.session(program) as it:
+        call = copied(program, arguments_of(program, it.kernel))
+        assert call["a"] is call["b"]
+    assert compare(program).status == "ok"
+
+
+def test_a_wrong_engine_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that forgets the last element of `b` is noticed, and the program shrunk."""
+    real = engines.run_compiled
+
+    def forgets(it: engines.Session, fuel: int | None, reassociate: bool = False) -> engines.Ran:
+        ran = real(it, fuel, reassociate)
+        if fuel is None and ran.arrays["b"].size:
+            ran.arrays["b"].reshape(-1).view(np.uint8)[-1] ^= 1
+        return ran
+
+    monkeypatch.setattr(engines, "run_compiled", forgets)
+    choices = RandomChoices("wrong:1")
+    program = generate(choices)
+    outcome = compare(program)
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "differ: compiled fused"
+
+    def fails(other: Program) -> str | None:
+        failure = compare(other).failure
+        return failure.kind if failure else None
+
+    smaller = shrink(program, choices.taken, generate, fails, outcome.failure.kind, 6.0)
+    assert len(smaller.text) < len(program.text)
+    assert fails(smaller) == "differ: compiled fused"

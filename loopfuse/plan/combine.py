@@ -17,6 +17,8 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.align import place_map
 from loopfuse.plan.body import BodyBuilder, declare_global
 from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import (
@@ -44,6 +46,8 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
+from loopfuse.poly.isl import value_expr
+from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Statement
 
 BLOCKS = 1024
@@ -265,7 +269,11 @@ def _cpu(
     chunks = ceil_div(length, CHUNK * extent.step)
     outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
     counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
-    accumulators = _accumulators(updates, site, (*counts, _positive(chunks)), LANES)
+    # Storage is made once, so its extents must hold for every iteration of the host loops.
+    most = [_most(group, site, dim, count) for (dim, _), count in zip(outer, counts)]
+    longest = _most(group, site, last, length)
+    most.append(_positive(ceil_div(longest, CHUNK * extent.step)))
+    accumulators = _accumulators(updates, site, tuple(most), LANES)
     chunk = names.fresh(f"{hint_of(group, last)}b")
     point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
     step = CHUNK * extent.step
@@ -335,6 +343,24 @@ def _cpu_second(
     return Launch(
         name, "generic", labels, (Loop(one, integer(0), integer(1), 1, Where.THREAD, tuple(nodes)),)
     )
+
+
+def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
+    """`count` points of a dimension, or where that depends on host loops, as many as any of their
+    iterations has."""
+    if not iterators(count):
+        return count
+    images = [
+        s.domain.apply(place_map(s, placed, group.dims))
+        for placed in group.members
+        if placed.coordinates
+        for s in placed.unit.statements
+        if placed.coordinate(dim).iterator in s.iterators
+    ]
+    low, high = hull_along(images, group.dims.index(dim))
+    symbols = site.program.symbols
+    last = combine("add", value_expr(high, symbols), integer(1))
+    return _positive(tidy(combine("sub", last, value_expr(low, symbols))))
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

@@ -35,7 +35,13 @@ def write_atomically(
     ordinary new file's. A symbolic link is replaced, not followed. With `sync` a device that
     fails late (a quota, a network disk) fails here too; without, the reader must check.
     """
-    os.replace(_draft(path, data, mode, sync), path)
+    draft = _draft(path, data, mode, sync)
+    try:
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:

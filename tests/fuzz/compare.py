@@ -190,7 +190,8 @@ def first_difference(name: str, left: np.ndarray, right: np.ndarray) -> str:
 # ------------------------------------------------------------------------ reductions reordered
 
 
-def _has_reductions(kernel: nodes.Kernel) -> bool:
+def has_reductions(kernel: nodes.Kernel) -> bool:
+    """Whether some statement may be a reduction whose order can change."""
     return any(isinstance(s, nodes.Reduce | nodes.Store) and _reduces(s) for s in walk_stmts(kernel.body))
 
 
@@ -217,7 +218,7 @@ def _operands(value: Any) -> tuple[Any, ...]:
 def _compare_reordered(it: Session, expected: Ran) -> Failure | None:
     """With reductions free: the compiled CPU code has the bits of its tree; and where data is
     small whole numbers, those of program order."""
-    if not _has_reductions(it.kernel):
+    if not has_reductions(it.kernel):
         return None
     planned = _guarded("cpu plan, reordered", lambda: engines.plan(it, "cpu", None, True))
     if planned.tree == engines.plan(it, "cpu", None).tree:

@@ -43,6 +43,7 @@ from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx
 from loopfuse.codegen.mathfns import ULP_BOUNDS
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check_with_warnings
+from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.format import format_module
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
@@ -146,7 +147,7 @@ class Planned:
                 checked=checked,
             )
         try:
-            with isl.spending(self.options.operations) as budget:
+            with isl.spending(self.options.operations) as budget, deep_recursion():
                 budget.adopt(self.program.context)
                 return build_report(
                     self.program,
@@ -207,7 +208,7 @@ def plan_kernel(
     run = run or Run()
     kernel = program.kernel(name)
     try:
-        with isl.spending(options.operations):
+        with isl.spending(options.operations), deep_recursion():
             return _plan_exactly(kernel, program.source, options, run)
     except LoopfuseError as error:
         raise _placed(error, program.source) from None
@@ -215,7 +216,8 @@ def plan_kernel(
         if not isl.gave_up(error):
             raise
     try:
-        return _plan_plainly(kernel, program.source, options, run)
+        with deep_recursion():
+            return _plan_plainly(kernel, program.source, options, run)
     except LoopfuseError as error:
         raise _placed(error, program.source) from None
 
@@ -255,7 +257,7 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
     """Whatever is wrong with kernel `name` that needs exact analysis to see: subscripts, reads of
     unwritten values, `parallel for`. Raises like `plan_kernel`, makes nothing."""
     try:
-        with isl.spending(operations):
+        with isl.spending(operations), deep_recursion():
             model = _model(program.kernel(name))
             model, dependences = _simplify(model, find_dependences(model))
             check_parallel_loops(model, dependences, reassociate=True)
@@ -386,7 +388,13 @@ def compile_kernel(
     run: Run | None = None,
 ) -> Artifact:
     """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin."""
-    run = run or Run()
+    with deep_recursion():
+        return _compile_kernel(program, name, options, emit, run or Run())
+
+
+def _compile_kernel(
+    program: Program, name: str, options: Options, emit: Collection[str], run: Run
+) -> Artifact:
     planned = plan_kernel(program, name, options, run)
     kernel, tree, target = planned.kernel, planned.tree, options.target
     if options.check == "off" and planned.plain is None:  # there nothing else guards memory
@@ -451,7 +459,7 @@ def describe_dependences(
     from loopfuse.poly.deps_report import describe_dependences as describe
 
     try:
-        with isl.spending(operations):
+        with isl.spending(operations), deep_recursion():
             model = build_model(program.kernel(name))
             return describe(model, find_dependences(model), sizes, instances)
     except LoopfuseError as error:

@@ -59,6 +59,10 @@ class CostModel:
     def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
         self.program = program
         self.machine = GPU if device == "gpu" else CPU
+        self.users: dict[str, list[Statement]] = {name: [] for name in program.arrays}
+        for s in program.statements:
+            for name in arrays_of(s):
+                self.users[name].append(s)
         rank = max((len(a.extents) for a in program.arrays.values()), default=1)
         default = LARGE_1D if rank <= 1 else LARGE if rank == 2 else 256
         self.sizes = {name: sizes.get(name, default) for name in program.symbols}
@@ -104,7 +108,9 @@ class CostModel:
             threads = self.trips(tuple(lp for lp in first.unit.common if lp.iterator in names))
             if group.kind == "combine":
                 threads = min(threads, 1024.0 * 256)
-        moved = sum(self.traffic(group, name) for name in self.program.arrays)
+        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
+        last = order_dims(group)[-1] if group.dims else ""
+        moved = sum(self.traffic(group, name, last) for name in self.program.arrays if name in mine)
         speed = min(1.0, max(threads, 1.0) / machine.threads)
         seconds = max(moved / machine.bandwidth, operations / machine.operations) / speed
         launches = 2 if group.kind == "combine" else 1
@@ -130,22 +136,23 @@ class CostModel:
         statements = resolver.statements
         return total + sum(c * operations_of(statements[v.statement]) for v, c in values.items())
 
-    def traffic(self, group: Group, array: str) -> float:
+    def traffic(self, group: Group, array: str, last: str) -> float:
         """Bytes of `array` the group moves: each element read once and written once, nothing for
-        values that stay in registers."""
+        values that stay in registers. `last` is the dimension neighbouring threads lie along."""
         reads = writes = False
         factor = 1.0
         info = self.program.arrays[array]
         fed = group.fed
-        members = {id for p in group.members for id in p.unit.ids}
-        users = [s for u in group.units for s in u.statements]
-        for s in users:
+        members = group.running
+        for s in self.users[array]:
+            if s.id not in group.ids:
+                continue
             for access, is_write in touches(s, array):
                 if is_write and s.id in members:
                     writes = True
                 elif not is_write and (s.id, array) not in fed:
                     reads = True
-                    factor = max(factor, self.stride(group, s, access.load))
+                    factor = max(factor, self.stride(group, s, access.load, last))
         if not (reads or writes):
             return 0.0
         if not info.is_argument and self.is_local(group, array):
@@ -154,14 +161,14 @@ class CostModel:
         count = float(reads and not inside) + float(writes)
         return self.elements(array) * info.dtype.bytes * count * factor
 
-    def stride(self, group: Group, statement: Statement, load: Load) -> float:
+    def stride(self, group: Group, statement: Statement, load: Load, dim: str) -> float:
         """How much more than it uses a GPU access moves: neighbouring threads far apart."""
-        placed = next((p for p in group.members if statement.id in p.unit.ids), None)
+        placed = group.placed.get(statement.id)
         if placed is None or not load.index or not group.dims or not placed.coordinates:
             return 1.0
         if group.kind == "combine":
             return 1.0
-        last = placed.coordinate(order_dims(group)[-1]).iterator
+        last = placed.coordinate(dim).iterator
         if all(last not in iterators(e) for e in load.index):
             return 1.0
         terms = linear(load.index[-1])
@@ -170,24 +177,26 @@ class CostModel:
 
     def written_inside(self, group: Group, array: str) -> bool:
         """Some unit of the group writes the array before another reads it."""
-        writers = {
-            s.id for u in group.units for s in u.statements if s.write.array == array
-        }
-        scope = group.scope
-        return bool(writers) and any(
-            d.kind == "flow" and d.array == array and d.source in writers and d.sink in group.ids
-            for d in (scope.dependences if scope else ())
-        )
+        users = self.users[array]
+        writers = {s.id for s in users if s.id in group.ids and s.write.array == array}
+        flows = group.scope.flows.get(array, ()) if group.scope else ()
+        return any(d.source in writers and d.sink in group.ids for d in flows)
 
     def is_local(self, group: Group, array: str) -> bool:
         """All uses of a temporary are inside the group, point to point."""
-        for s in self.program.statements:
-            if s.id not in group.ids and touches(s, array):
-                return False
+        users = self.users[array]
+        if any(s.id not in group.ids for s in users):
+            return False
         inner = self.program.arrays[array].extents
-        depth = {len(s.loops) for s in self.program.statements if touches(s, array)}
+        depth = {len(s.loops) for s in users}
         host = len(group.scope.host) if group.scope else 0
         return not inner or max(depth) - host <= len(group.dims)
+
+
+def arrays_of(statement: Statement) -> tuple[str, ...]:
+    """The arrays a statement touches, each once, in the order of its accesses."""
+    accesses = (*statement.reads, statement.write)
+    return tuple(dict.fromkeys(name for access in accesses for name, _ in access.parts))
 
 
 def _is_lower(program: PolyProgram, name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
@@ -27,7 +28,7 @@ class Nest:
 Item = Nest | Statement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `ids` is kept once it is asked for
 class Unit:
     """What fusion moves as a whole.
 
@@ -46,7 +47,7 @@ class Unit:
     relaxed: tuple[str, ...]
     carried: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def ids(self) -> frozenset[str]:
         """The ids of its statements."""
         return frozenset(statement.id for statement in self.statements)
@@ -58,7 +59,7 @@ class Unit:
         return first.loop.line if isinstance(first, Nest) else first.line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `flows` is kept once it is asked for
 class Scope:
     """Where in the program planning stands: the host loops around, and the dependences between
     instances that share an iteration of those loops."""
@@ -66,6 +67,15 @@ class Scope:
     host: tuple[Loop, ...]
     dependences: tuple[Dependence, ...]
     reassociate: bool
+
+    @cached_property
+    def flows(self) -> dict[str, tuple[Dependence, ...]]:
+        """The flow dependences over each array."""
+        found: dict[str, list[Dependence]] = {}
+        for dependence in self.dependences:
+            if dependence.kind == "flow":
+                found.setdefault(dependence.array, []).append(dependence)
+        return {array: tuple(flows) for array, flows in found.items()}
 
     def values(self) -> dict[str, Expr]:
         """The host iterators in terms of the tree's host loop variables, which have their names

@@ -39,6 +39,11 @@ from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
 
+MAX_UNITS = 64
+"""The most loops of one kernel: more would take long to plan and to assemble, and save nothing
+that counts (a loop more moves at most one array less)."""
+
+
 @dataclass(frozen=True, slots=True)
 class FusionPlan:
     """Groups in launch order, and a decision for each pair of loops that was considered."""
@@ -179,6 +184,9 @@ class Planner:
             self.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
                         remedy="remove the `nofuse:` block")
             return None
+        if len(group.units) >= MAX_UNITS:
+            self.decide(partner, unit, False, f"a kernel runs at most {MAX_UNITS} loops")
+            return None
         if self.fuel == 0:
             if not self.quiet:
                 self.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
@@ -232,6 +240,8 @@ class Planner:
     def join_groups(self, earlier: Group, later: Group, scope: Scope) -> Group | None:
         """Both groups as one by recomputation, if legal and not slower; leaves a decision."""
         units = in_order((*earlier.units, *later.units))
+        if len(units) > MAX_UNITS:
+            return None
         consumer = next(
             (u for u in later.units if self.depends(earlier, u.ids, scope)), None
         )

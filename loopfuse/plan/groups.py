@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from loopfuse.lang.affine import is_checked
@@ -25,7 +26,7 @@ from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Dependence, Loop, PolyProgram, Statement
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
 class Group:
     """Units that run as one kernel.
 
@@ -42,18 +43,28 @@ class Group:
     absorbed: tuple[Unit, ...] = ()
     scope: Scope | None = None
 
-    @property
+    @cached_property
     def units(self) -> tuple[Unit, ...]:
         """All units, absorbed ones included, in text order of their first statement."""
         every = (*self.absorbed, *(placed.unit for placed in self.members))
         return tuple(sorted(every, key=lambda unit: unit.statements[0].positions))
 
-    @property
+    @cached_property
     def ids(self) -> frozenset[str]:
         """The ids of all statements."""
         return frozenset(id for unit in self.units for id in unit.ids)
 
-    @property
+    @cached_property
+    def placed(self) -> dict[str, Placed]:
+        """Where each statement that the group runs stands, by id."""
+        return {id: placed for placed in self.members for id in placed.unit.ids}
+
+    @cached_property
+    def running(self) -> frozenset[str]:
+        """The ids of the statements that the group runs (absorbed ones are not)."""
+        return frozenset(self.placed)
+
+    @cached_property
     def fed(self) -> frozenset[tuple[str, str]]:
         """(statement id, array) of the reads that recomputed values feed."""
         return frozenset(

@@ -84,8 +84,8 @@ def _arrays(count: int) -> str:
 
 def _dimensions(rank: int) -> str:
     sizes = ", ".join(f"N{k}" for k in range(rank))
-    heads = ", ".join(f"i{k} in 0..N{k}" for k in range(rank))
-    index = ", ".join(f"i{k}" for k in range(rank))
+    heads = ", ".join(f"j{k} in 0..N{k}" for k in range(rank))
+    index = ", ".join(f"j{k}" for k in range(rank))
     return (
         f"kernel k(a: f32[{sizes}], out b: f32[{sizes}]):\n"
         f"    for {heads}:\n        b[{index}] = a[{index}] + 1.0\n"
@@ -181,8 +181,8 @@ def _affine_ifs(count: int) -> str:
 def _deep_loops(depth: int) -> str:
     lines = ["kernel k(a: f32[N], out b: f32[N]):"]
     for k in range(depth):
-        lines.append("    " + " " * k + f"for i{k} in 0..2:")
-    lines.append("    " + " " * depth + "b[i0] = a[i0]")
+        lines.append("    " + " " * k + f"for j{k} in 0..2:")
+    lines.append("    " + " " * depth + "b[j0] = a[j0]")
     return "\n".join(lines) + "\n"
 
 
@@ -321,5 +321,4 @@ SLOW: dict[str, Callable[[], str]] = {
     "deep loops": lambda: _deep_loops(100),
     "mods": lambda: _mods(12),
     "triangles": lambda: _triangles(6),
-    "500 temps": lambda: _loops(0),
 }

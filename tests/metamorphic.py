@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -133,7 +133,9 @@ def independent(first: object, second: object) -> bool:
 
 def declares(body: tuple[syntax.Stmt, ...]) -> bool:
     """Some statement of the block itself declares a name, or may not stand anywhere."""
-    return any(isinstance(one, syntax.Let | syntax.Temp | syntax.Block | syntax.Assume) for one in body)
+    return any(
+        isinstance(one, syntax.Let | syntax.Temp | syntax.Block | syntax.Assume) for one in body
+    )
 
 
 def number(value: int) -> syntax.Number:
@@ -346,7 +348,9 @@ def unroll(module: syntax.Module, position: int, rng: random.Random) -> Variant 
     each = loop.ranges[-1]
     outer = loop.ranges[:-1]
     match each.lower, each.upper:
-        case syntax.Number(value=low), syntax.Number(value=high) if high - low <= 6 and not declares(loop.body):
+        case syntax.Number(value=low), syntax.Number(value=high) if (
+            high - low <= 6 and not declares(loop.body)
+        ):
             copies = [substitute(loop.body, each.iterator, number(k)) for k in range(low, high)]
             body: tuple[Any, ...] = tuple(stmt for copy in copies for stmt in copy)
         case low, high:
@@ -377,7 +381,9 @@ def has_wishes(node: object) -> bool:
 def expose(module: syntax.Module, position: int, rng: random.Random) -> Variant | None:
     """A temporary of the kernel becomes an `out` array."""
     kernel = kernel_at(module, position)
-    swapped = {n for s in walk(kernel.body) if isinstance(s, syntax.Swap) for n in (s.left, s.right)}
+    swapped = {
+        n for s in walk(kernel.body) if isinstance(s, syntax.Swap) for n in (s.left, s.right)
+    }
     temps = [one for one in kernel.body if isinstance(one, syntax.Temp) and one.name not in swapped]
     if not temps:
         return None
@@ -391,13 +397,18 @@ def expose(module: syntax.Module, position: int, rng: random.Random) -> Variant 
 def hide(module: syntax.Module, position: int, rng: random.Random) -> Variant | None:
     """An `out` array becomes a temporary: the other results are what they were."""
     kernel = kernel_at(module, position)
-    swapped = {n for s in walk(kernel.body) if isinstance(s, syntax.Swap) for n in (s.left, s.right)}
+    swapped = {
+        n for s in walk(kernel.body) if isinstance(s, syntax.Swap) for n in (s.left, s.right)
+    }
     written = [p for p in kernel.params if p.mode != "in"]
     alone = [n.name for p in kernel.params for n in p.extents or () if isinstance(n, syntax.Name)]
     outs = [
         p
         for p in written
-        if p.mode == "out" and p.extents is not None and p.name not in swapped and len(written) > 1
+        if p.mode == "out"
+        and p.extents is not None
+        and p.name not in swapped
+        and len(written) > 1
         and all(
             alone.count(n.name) > sum(m == n for m in p.extents)
             for n in p.extents
@@ -536,8 +547,10 @@ CHANGES: dict[str, Change] = {
 """Every change, by name."""
 
 
-def variants(source: Source, kernel: str, seed: int) -> dict[str, Variant]:
-    """Every change that applies to a kernel of `source`, made once."""
+def variants(
+    source: Source, kernel: str, seed: int, wanted: Iterable[str] = tuple(CHANGES)
+) -> dict[str, Variant]:
+    """Every wanted change that applies to a kernel of `source`, made once."""
     module = parse(source)
     (position,) = (
         k
@@ -545,8 +558,8 @@ def variants(source: Source, kernel: str, seed: int) -> dict[str, Variant]:
         if isinstance(item, syntax.Kernel) and item.name == kernel
     )
     found: dict[str, Variant] = {}
-    for name, change in CHANGES.items():
-        made = change(module, position, random.Random(f"{seed} {name} {source.name}"))
+    for name in wanted:
+        made = CHANGES[name](module, position, random.Random(f"{seed} {name} {source.name}"))
         if made is not None:
             found[name] = made
     return found

@@ -208,6 +208,8 @@ def write_files(files: Mapping[Path, bytes | str], keep: str = "") -> None:
     UserError[cannot-write] naming the one that failed, or that is the file `keep` itself.
     """
     for path in files:
+        if "\0" in str(path):
+            raise refuse("cannot-write", f"cannot write `{str(path)!r}`: no file has such a name")
         if keep and path.exists() and path.samefile(keep):
             raise refuse(
                 "cannot-write",
@@ -216,7 +218,9 @@ def write_files(files: Mapping[Path, bytes | str], keep: str = "") -> None:
             )
     try:
         write_together(
-            {path: d.encode() if isinstance(d, str) else d for path, d in files.items()}
+            # A file's name need not be text, and stands in some of the files.
+            {p: d.encode("utf-8", "surrogateescape") if isinstance(d, str) else d
+             for p, d in files.items()}
         )
     except OSError as error:
         raise refuse(

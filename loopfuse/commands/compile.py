@@ -55,6 +55,10 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
         artifact = kernel.compile(target.name, emit=frozenset(texts - {"c"}), **known)
         made.append((kernel, _specialised(artifact, kernel, known)))
     stem = Path(file).stem
+    if "c" in wanted and set(stem) & set('"\\\n\r'):
+        raise refuse(
+            "bad-emit", f"no C file can include `{stem}.h`", "rename the program, or leave out `c`"
+        )
     several = len(made) > 1
     folder = Path(output) if output else Path()
     everything: dict[Path, str | bytes] = {}

@@ -108,12 +108,13 @@ def random_array(shape: tuple[int, ...], dtype: DType, name: str, seed: int) -> 
 def _check_regular(path: str) -> None:
     """A pipe or a device may never end; UserError[cannot-read] for whatever is no regular file."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise refuse("cannot-read", f"cannot read `{path}`: it is not a regular file")
+        is_regular = stat.S_ISREG(os.stat(path).st_mode)
     except OSError as error:
         raise refuse("cannot-read", f"cannot read `{path}`: {error.strerror or error}") from error
     except ValueError as error:  # a NUL in the name
         raise refuse("cannot-read", f"cannot read `{path!r}`: {error}") from error
+    if not is_regular:
+        raise refuse("cannot-read", f"cannot read `{path}`: it is not a regular file")
 
 
 def _load_numpy(path: str) -> Any:

@@ -8,6 +8,7 @@ the order of a reduction, that form must agree to rounding, and is compared besi
 from __future__ import annotations
 
 import random
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +50,8 @@ class Mismatch:
         sizes = " ".join(f"{name}={value}" for name, value in self.sizes)
         place = f"{self.array}[{', '.join(map(str, self.element))}]"
         return (
-            f"{place} is {self.values[0]!r} {self.forms[0]} and {self.values[1]!r} "
-            f"{self.forms[1]}, at {sizes}"
+            f"{place} is {self.values[0]!r} {self.forms[0]}, expected {self.values[1]!r} "
+            f"({self.forms[1]}), at {sizes}"
         )
 
 
@@ -63,6 +64,8 @@ class Verification:
     checked: str
     cases: int
     mismatches: tuple[Mismatch, ...]
+    tried: tuple[tuple[tuple[str, int], ...], ...] = ()
+    reassociated: bool = False
 
     def __bool__(self) -> bool:
         return not self.mismatches
@@ -70,7 +73,14 @@ class Verification:
     def __str__(self) -> str:
         head = f"{self.kernel}  {self.target}  {self.checked or 'schedule not checked'}"
         if self:
-            return f"{head}\n  fused, unfused and interpreted agree on {self.cases} cases"
+            also = "; reassociated, to rounding" if self.reassociated else ""
+            lines = [head, f"  fused, unfused and interpreted agree on {self.cases} cases{also}"]
+            sizes = [" ".join(f"{name}={value}" for name, value in case) for case in self.tried]
+            if any(sizes):
+                lines += textwrap.wrap(
+                    f"sizes: {'; '.join(sizes)}", 78, initial_indent="  ", subsequent_indent="    "
+                )
+            return "\n".join(lines)
         return "\n".join([head, *(f"  DIFFERS  {one}" for one in self.mismatches)])
 
 
@@ -86,9 +96,9 @@ def verify_kernel(
     unfused = strict.with_options(fuel=0)
     default = kernel.with_options(target=where.name)
     report = default.explain(target=where.name).report
-    cases = choose_sizes(kernel, dict(sizes or {}), where.name, seed)
+    cases = choose_sizes(strict, dict(sizes or {}), where.name, seed)
     mismatches: list[Mismatch] = []
-    refused = 0
+    tried: list[dict[str, int]] = []
     for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
         arguments = random_arguments(kernel, case, seed + number)
         try:
@@ -97,8 +107,8 @@ def verify_kernel(
             if report.checked.startswith("schedule verified"):
                 raise
             # No precondition was found, so these sizes were not known to be refused.
-            refused += 1
             continue
+        tried.append(case)
         first = _run(strict, arguments, where.is_gpu)
         forms = [
             ("unfused", _run(unfused, arguments, where.is_gpu), False),
@@ -115,7 +125,10 @@ def verify_kernel(
                         Mismatch(tuple(case.items()), ("fused", name), array, found, values)
                     )
                     break
-    return Verification(kernel.name, where.name, report.checked, len(cases) - refused, tuple(mismatches))
+    return Verification(
+        kernel.name, where.name, report.checked, len(tried), tuple(mismatches),
+        tuple(tuple(case.items()) for case in tried), bool(report.reassociated),
+    )  # fmt: skip
 
 
 def _fresh(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import Register
-from loopfuse.plan.verify_accesses import Accesses, Write
+from loopfuse.plan.looptree import LineBuffer, Register, Window
+from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, Undecided
 from loopfuse.poly import isl
 
@@ -35,8 +36,20 @@ class Values:
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         values: dict[str, list[Any]] = {name: [] for name in reads}
         unwritten = {name: read.cell for name, read in reads.items()}
-        sources = [(write.leaf, write.cell, WRITE) for write in writes.values()]
+        places = {name: self._constants(write.load) for name, write in writes.items()}
         for name, read in reads.items():
+            here = self._constants(read.load)
+            just = _just_written(read, [w for n, w in writes.items() if _may_meet(here, places[n])])
+            if just is not None:
+                found = self.written(just)
+                values[name] = [value.set_tuple_name(isl.IN, name) for value in found]
+                unwritten.pop(name)
+                continue
+            sources = [
+                (write.leaf, write.cell, WRITE)
+                for write in writes.values()
+                if _may_meet(here, places[write.leaf.name])
+            ]
             when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
             for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
                 back = pairs.reverse()
@@ -53,6 +66,15 @@ class Values:
                 values[name].append(zero.intersect_domain(rest.domain()))
         self.found[buffer] = values
         return values
+
+    def _constants(self, load: Load) -> tuple[int | None, ...]:
+        """The subscripts that are constant; None for others, and for those taken modulo."""
+        home = self.events.buffers[load.array].home
+        first = int(isinstance(home, Window | LineBuffer))
+        return tuple(
+            None if position < first else constant_value(part)
+            for position, part in enumerate(load.index)
+        )
 
     def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
         """`at` for registers whose every read follows a write in the same body, with no
@@ -86,6 +108,27 @@ class Values:
             return []
         values = self.at(copied.buffer)[copied.name]
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
+
+
+def _just_written(read: Read, writes: list[Write]) -> Write | None:
+    """The write in the same list of nodes, at the same place, after which nothing writes there
+    before the read: `writes` are those that may. None where that does not show in the text."""
+    before = [write for write in writes if write.leaf.number < read.leaf.number]
+    if not before:
+        return None
+    last, here = before[-1], read.leaf
+    one, other = last.leaf.time, here.time
+    same = one[:-1] == other[:-1] and isinstance(one[-1], int) and isinstance(other[-1], int)
+    # A checked subscript may be another place in each run of it.
+    plain = not any(is_checked(part) for part in read.load.index)
+    if not (same and plain and _same_body(last.leaf, here) and last.load.index == read.load.index):
+        return None
+    return last
+
+
+def _may_meet(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+    """False where constant subscripts differ: most questions about an array of few planes."""
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
 
 
 def _constant_place(load: Load) -> tuple[int, ...] | None:

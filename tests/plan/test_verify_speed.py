@@ -1,0 +1,42 @@
+"""The checker costs under a third of a compile."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import Options, Target
+from loopfuse.pipeline import Run, compile_kernel, read_program
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.lf"))
+MOST = 0.55
+"""Of one example alone: lattice_boltzmann's 27 planes are the worst."""
+
+
+def measure(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[float, float]:
+    """Seconds of this process for the checker and for the whole, text to PTX."""
+    monkeypatch.setattr("loopfuse.pipeline.time.perf_counter", time.process_time)
+    run, start = Run(), time.process_time()
+    program = read_program(Source(path.name, path.read_text("utf-8")), run=run)
+    for kernel in program.kernels:
+        compile_kernel(program, kernel.name, Options(target=Target("sm_90")), run=run)
+    return run.seconds["verify"], time.process_time() - start
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_share_of_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure(EXAMPLES[0], monkeypatch)  # imports
+    checked = whole = 0.0
+    for path in EXAMPLES:
+        spent, total = measure(path, monkeypatch)
+        for _ in range(2):
+            if spent / total < MOST:
+                break
+            spent, total = min((spent, total), measure(path, monkeypatch))
+        assert spent / total < MOST, path.name
+        checked, whole = checked + spent, whole + total
+    print(f"\nthe checker takes {checked:.2f} s of {whole:.2f} s")
+    assert checked / whole < 1 / 3

@@ -208,7 +208,7 @@ TREES = [*mutate_written.BASES, *mutate_planned.BASES]
 def test_mutants_of_the_table(base: Base) -> None:
     tally = Tally()
     try_mutants(base.make(), base.sizes[0], range(12), tally, base.name)
-    assert tally.tried > 3
+    assert tally.tried >= 1
 
 
 def try_random_program(number: int, mutants: int, tally: Tally) -> None:

@@ -23,7 +23,7 @@ from loopfuse.plan.align import (
 )
 from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
 from loopfuse.poly.isl_relations import equate
-from loopfuse.poly.model import Dependence, Loop, PolyProgram, Statement
+from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
 
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
@@ -228,9 +228,21 @@ def why_not_recomputable(
         return "it accesses a swapped array"
     if not carries_nothing(producer, scope):
         return "its own iterations depend on each other"
-    reads = program.statement(dependence.sink).reads
-    if any(is_checked(e) for r in reads if r.array == dependence.array for e in r.load.index):
-        return "it is read at a place that depends on data"
+    # All that read it in these units would compute it anew, not this one alone.
+    inside = {id for unit in units for id in unit.ids}
+    flows = [
+        d
+        for d in scope.dependences
+        if d.kind == "flow"
+        and (d.array, d.source) == (dependence.array, dependence.source)
+        and d.sink in inside
+    ]
+    for flow in (dependence, *flows):
+        reads = [r for r in program.statement(flow.sink).reads if r.array == flow.array]
+        if any(is_checked(e) for r in reads for e in r.load.index):
+            return "it is read at a place that depends on data"
+        if any(_reads_more(r, flow, program) for r in reads):
+            return f"elements of `{flow.array}` that it does not write are read too"
     source = program.statement(dependence.source)
     if solve_target(source) is None:
         return "its subscripts cannot be turned back into its iteration"
@@ -270,6 +282,18 @@ def why_not_recomputable(
         if writers_here - sources:
             return f"`{array}`, which it reads, is overwritten"
     return ""
+
+
+def _reads_more(access: Access, flow: Dependence, program: PolyProgram) -> bool:
+    """Does the access also read elements that the flow's source has not written?"""
+    if flow.by_element is None:
+        return False
+    for name, relation in access.parts:
+        if name == flow.array:
+            missing = relation.wrap().subtract(flow.by_element.range())
+            if not missing.intersect_params(program.context).is_empty():
+                return True
+    return False
 
 
 def solve_target(statement: Statement) -> dict[str, tuple[int, Any]] | None:

@@ -246,10 +246,15 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
         if not difference and all("too complex" in f or "isl gave up" in f for f in verdict.findings):
             continue  # an honest "unknown", which the counts show
         kind = "planned wrongly, noticed" if difference else f"false alarm ({verdict.answer})"
-        if not difference and verdict.answer == "unknown":
-            kind += ": " + re.sub(r"`[^`]*`|\b[a-z]\d*\b(?= is)|S\d+", "_", verdict.findings[0])[:60]
+        kind += ": " + _anonymous(verdict.findings[0])
         return Failure(f"checker: {kind}", f"{what}\n{difference}")
     return None
+
+
+def _anonymous(finding: str) -> str:
+    """A finding without names, numbers and examples, so that equal mistakes read the same."""
+    text = re.sub(r"`[^`]*`|\[[^]]*\]|\b[a-z]{1,4}\d*(?:\.\w+)?\b(?= (?:is|misses|in|reads|finds)\b)", "_", finding)
+    return re.sub(r"\d+", "", text.split(":")[0] if "->" in text else text)[:60].strip()
 
 
 def _counted(verdicts: list[Verdict]) -> tuple[tuple[str, int], ...]:

@@ -3,8 +3,9 @@
 before:  let scale = 1.0 / f32(N); for i in 0..N: y[i] = x[i] * scale
 after:   for i in 0..N: y[i] = x[i] * (1.0 / f32(N))
 
-They would otherwise cost a launch and a trip through memory. The operations stay the same, so do
-the bits. Works on the model, before dependences are taken for good.
+They would otherwise cost a launch and a trip through memory; so would a constant that a loop names
+(`let half = 0.5`), which is written out too. The operations stay the same, so do the bits. Works
+on the model, before dependences are taken for good.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr, Load
-from loopfuse.lang.walk import loads, map_expr
+from loopfuse.lang.walk import iterators, loads, map_expr
 from loopfuse.poly.model import PolyProgram, Statement
 
 
@@ -41,7 +42,7 @@ def write_out_scalars(program: PolyProgram) -> PolyProgram:
 def _is_parameter_only(statement: Statement, program: PolyProgram) -> bool:
     return (
         statement.kind == "define"
-        and not statement.loops
+        and not (statement.loops and iterators(statement.value))
         and statement.predicate is None
         and program.arrays[statement.target.array].kind == "scalar"
         and all(not access.load.index for access in statement.reads)

@@ -250,7 +250,8 @@ def cast(source: DType, target: DType) -> Callable[[Scalar], Scalar]:
         if source.is_float:
             return kind
         # Through int64 and not through a Python float: one rounding, not two.
-        return lambda a: kind(np.int64(a)) if a < 2**63 else kind(np.uint64(a))
+        # int(a): what compares floats gives NumPy bools, which do not compare with 2**63.
+        return lambda a: kind(np.int64(a)) if int(a) < 2**63 else kind(np.uint64(a))
     if not source.is_float:
         wrap = wrapper(target)
         return lambda a: wrap(int(a))

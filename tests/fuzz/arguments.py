@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from case_files import make_arguments
-from fuzz.program import Program
 
+from fuzz.program import Program
 from loopfuse.lang import nodes
 
 VIEWS = ("transposed", "reversed", "upside_down", "every_other", "window", "broadcast")

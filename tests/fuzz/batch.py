@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from case_files import same_bits
 from engines import is_wide
+
 from fuzz import engines
 from fuzz.compare import described, first_difference, has_reductions
 from fuzz.engines import Ran, Session
 from fuzz.program import Program, case_text
 from fuzz.worker import GPU_LOST, program_number
-
 from loopfuse import pipeline
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import LoopfuseError

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from case_files import same_bits
 from engines import is_wide
+
 from fuzz import engines
 from fuzz.engines import Ran, Session, Verdict
 from fuzz.program import Program
-
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, UserError
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import walk_stmts

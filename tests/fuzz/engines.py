@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from engines import our_math
+
 from fuzz.arguments import arguments_of, copied
 from fuzz.machines import machine
 from fuzz.program import Program
-
 from loopfuse import kernels, pipeline
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import Options, Target

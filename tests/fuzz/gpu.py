@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from case_files import same_bits
 from engines import is_wide
+
+import loopfuse
 from fuzz import engines
 from fuzz.compare import Failure, described, first_difference, has_reductions
 from fuzz.engines import Ran, Session
-
-import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError, UserError
 from loopfuse.runtime import cuda
 

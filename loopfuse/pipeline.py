@@ -147,7 +147,7 @@ class Planned:
                 checked=checked,
             )
         try:
-            with isl.spending(self.options.operations) as budget, deep_recursion():
+            with isl.spending(self.options.operations or isl.OPERATIONS // 3) as budget, deep_recursion():
                 budget.adopt(self.program.context)
                 return build_report(
                     self.program,
@@ -181,11 +181,17 @@ def read_program(
     fp: str = "fast",
     constants: Mapping[str, int] | None = None,
     run: Run | None = None,
-    door: Callable[[Source], Module] = parse,
+    door: Callable[[Source], Module] | None = None,
 ) -> Program:
     """`source` parsed and checked; warnings go to Python's `warnings`. UserError or LimitError
-    with every place that is wrong. `door` reads the text: as .lf, if not given."""
+    with every place that is wrong. `door` reads the text, if given; else its language says how.
+    MLIR is always read under `fp="strict"`: it says itself what is an FMA."""
     run = run or Run()
+    if source.language == "mlir":
+        from loopfuse.frontend import affine  # xDSL takes 0.3 s to import
+
+        door, fp = affine.parse, "strict"
+    door = door or parse
     module = run.stage("parse", lambda: door(source), format_module)
     program, complaints = run.stage(
         "check",

@@ -42,7 +42,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
             Diagnostic("file-too-large", f"`{name}` has more than {LARGEST_SOURCE >> 20} MiB")
         )
     try:
-        return Source(name, data.decode("utf-8-sig"))
+        language = "mlir" if name.endswith(".mlir") else "lf"
+        return Source(name, data.decode("utf-8-sig"), language)
     except UnicodeDecodeError as error:
         raise UserError(
             Diagnostic(
@@ -56,7 +57,7 @@ def read_source(path: str | os.PathLike[str]) -> Source:
 def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
     """The `kernel`, `parameters` and `sizes` of each kernel in `source`, in text order; from the
     disk cache where this text was checked before, else by reading it (every user error)."""
-    key = cache.key_of("signatures", source.text, fp)
+    key = cache.key_of("signatures", source.language, source.text, fp)
     hit = None if is_watched() else cache.get(key)
     if hit is not None:
         return list(hit[0]["kernels"])

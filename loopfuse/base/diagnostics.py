@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text a program was read from. `name` is what messages print (a path, or `<string>`)."""
+    """The text a program was read from. `name` is what messages print (a path, or `<string>`);
+    `language` is `lf` or `mlir`."""
 
     name: str
     text: str
+    language: str = "lf"
 
     def line(self, number: int) -> str:
         """The 1-based line `number`, without its newline; empty past the end.

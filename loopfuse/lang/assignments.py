@@ -34,8 +34,10 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
         context.written.add(cell.swapped.array)
     value = elaborate(context, stmt.value)
     if not stmt.op:
-        expr = context.assign(value, cell.dtype, stmt.value.span, name)
-        return Store(cell, context.finish(expr), span=stmt.span)
+        expr = context.finish(context.assign(value, cell.dtype, stmt.value.span, name))
+        # `a = fma(x, y, a)` is how a strict program writes `a += x*y`.
+        reduction = accumulates(cell, expr) if isinstance(expr, Fma) else ""
+        return Store(cell, expr, reduction, span=stmt.span)
     context.used.add(cell.array)
     before = Value(cell)
     if stmt.op in ("min", "max"):

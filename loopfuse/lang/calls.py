@@ -10,7 +10,7 @@ from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import expressions, syntax
 from loopfuse.lang.context import Context, Poisoned, closest, place
-from loopfuse.lang.nodes import Cast, Const, Define
+from loopfuse.lang.nodes import Cast, Const, Define, Fma
 from loopfuse.lang.operators import apply_binary, apply_call, combine_values, refuse_bool
 from loopfuse.lang.scope import ScalarEntry, Scope, ValueEntry
 from loopfuse.lang.typing import Value, represent_constant
@@ -21,7 +21,7 @@ MATH = (
 )  # fmt: skip
 EXTREMES = ("min", "max", "fmin", "fmax")
 _DTYPES = {dtype.value: dtype for dtype in DType}
-BUILTINS = (*MATH, *EXTREMES, "pow", *_DTYPES)
+BUILTINS = (*MATH, *EXTREMES, "pow", "fma", *_DTYPES)
 
 
 def elaborate_call(context: Context, expr: syntax.Call) -> Value:
@@ -37,6 +37,12 @@ def elaborate_call(context: Context, expr: syntax.Call) -> Value:
         case "pow":
             base, exponent = arguments(context, expr, 2)
             return apply_binary(context, "**", base, exponent, expr.span)
+        case "fma":
+            return fused(context, expr)
+        case "mlir.product":
+            # Only the MLIR door writes it: the product of a step that is an FMA.
+            left, right = arguments(context, expr, 2)
+            return apply_binary(context, "*", left, right, expr.span)
         case function if function in _DTYPES:
             (value,) = arguments(context, expr, 1)
             return cast(context, value, _DTYPES[function], expr)
@@ -89,7 +95,6 @@ _FOREIGN = {
     "int": "write `i32(x)` or `i64(x)`",
     "ln": "did you mean `log`?",
     "log10": "write `log2(x) * 0.30102999566398120`",
-    "fma": "write `a*b + c`: it becomes one fma",
     "range": "write `a..b`",
 }
 
@@ -131,6 +136,24 @@ def extreme(context: Context, expr: syntax.Call) -> Value:
     for value in values[1:]:
         result = combine_values(context, expr.function, result, value, expr.span)
     return result
+
+
+def fused(context: Context, expr: syntax.Call) -> Value:
+    """`fma(a, b, c)`: `a*b + c` rounded once, whatever `fp` says."""
+    values = arguments(context, expr, 3)
+    for value in values:
+        refuse_bool(context, value, "`fma`")
+    product = apply_binary(context, "*", values[0], values[1], expr.span)
+    total = combine_values(context, "add", product, values[2], expr.span)
+    if not total.dtype.is_float:
+        context.fail(
+            "fma-of-integers",
+            "`fma` is for floats; these operands are integers",
+            expr.span,
+            fix="write `a*b + c`, which is exact for integers",
+        )
+    a, b, c = (context.convert(value, total.dtype, value.expr.span) for value in values)
+    return Value(Fma(a, b, c, total.dtype, span=expr.span), total.weak)
 
 
 def cast(context: Context, value: Value, dtype: DType, expr: syntax.Call) -> Value:

@@ -21,6 +21,7 @@ from loopfuse.lang.nodes import (
     Const,
     Define,
     Expr,
+    Fma,
     For,
     Iter,
     Load,
@@ -85,7 +86,7 @@ def _plain(context: Context, expr: syntax.Reduction, core: str) -> Value:
     dtype = element.dtype
     name = core or context.names.hoisted(context.target, expr.op)
     cell = Load(name, (), dtype, span=expr.span)
-    value = step(context, expr.op, cell, element.expr)
+    value = step(context, expr.op, cell, element.expr, is_product(expr.body))
     context.hoists.append(
         Reduce(name, dtype, expr.op, tuple(headers), tuple(body), value, span=expr.span)
     )
@@ -115,10 +116,20 @@ def declare_iterator(
     return core
 
 
-def step(context: Context, op: str, accumulator: Expr, element: Expr) -> Expr:
-    """One step, `accumulator op element`; a sum of products is an Fma."""
+def step(
+    context: Context, op: str, accumulator: Expr, element: Expr, fused: bool = False
+) -> Expr:
+    """One step, `accumulator op element`; a sum of products is an Fma, in strict programs where
+    the step was written `fused`."""
     value = Binary(OPERATIONS[op], accumulator, element, element.dtype, span=element.span)
+    if fused and isinstance(element, Binary) and element.dtype.is_float:
+        return Fma(element.left, element.right, accumulator, element.dtype, span=element.span)
     return form_fmas(value) if context.fp == "fast" else value
+
+
+def is_product(body: syntax.Expr) -> bool:
+    """Whether the MLIR door wrote `body` as the product of a step that is an FMA."""
+    return isinstance(body, syntax.Call) and body.function == "mlir.product"
 
 
 def _element(context: Context, expr: syntax.Reduction) -> tuple[Value, DType | None]:

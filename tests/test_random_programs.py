@@ -202,7 +202,9 @@ def test_a_wrong_engine_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch)
     assert fails(smaller) == kind
 
 
-def test_a_batch_runs_what_was_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_runs_what_was_compiled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A batch for the CPU, on NumPy arrays in the place of the GPU's: all agree, and a result that
     was tampered with is noticed."""
     from fuzz import batch, gpu

@@ -98,7 +98,11 @@ def compiled(program: Program, target: str) -> dict[str, Any]:
                     continue
                 right = engines.run_planned(it, planned.tree)
             options = Options(
-                target=Target(target), fp=program.fp, reassociate=reassociate, fuel=fuel, index_bits=32
+                target=Target(target),
+                fp=program.fp,
+                reassociate=reassociate,
+                fuel=fuel,
+                index_bits=32,
             )
             emit = frozenset({"ptx" if options.target.is_gpu else "object"})
             artifact = pipeline.compile_kernel(it.checked, it.kernel.name, options, emit=emit)
@@ -264,7 +268,11 @@ def run_line(line: dict[str, Any]) -> list[tuple[str, str]]:
                     got = call_on_gpu(it, _kernel(it, way["artifact"]))
                 except Exception as error:
                     found = described(f"gpu {name}", error)
-                    lost = "cuda-error: " if "CUDA" in str(error) and "cuda-error" not in found.kind else ""
+                    lost = (
+                        "cuda-error: "
+                        if "CUDA" in str(error) and "cuda-error" not in found.kind
+                        else ""
+                    )
                     failures.append((lost + found.kind, found.detail))
                     break
                 if text := _difference(it, way, got):

@@ -6,6 +6,7 @@ kind of failure the first few are kept and shrunk, the rest counted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -233,14 +234,12 @@ def shrink_apart(settings: Settings, number: int, kind: str) -> Program | None:
         "seconds": settings.shrink_seconds, "target": str(target.resolve()), "profile": settings.profile,
         "apart": kind.startswith(("crash", "hang")) or "cuda-error" in kind,
     }  # fmt: skip
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(
             [sys.executable, "-m", "fuzz.shrinker", json.dumps(job)], env=environment(), cwd=TESTS,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             timeout=settings.shrink_seconds * 1.5 + 60, check=False,
         )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        pass
     if not target.exists():
         return None
     program = read_program_file(target)

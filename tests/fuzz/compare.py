@@ -58,7 +58,9 @@ class Refused(Exception):
 Way = tuple[str, Callable[[Session], Ran]]
 
 
-def _tree(target: str, fuel: int | None, order: str, aligned: bool = True) -> Callable[[Session], Ran]:
+def _tree(
+    target: str, fuel: int | None, order: str, aligned: bool = True
+) -> Callable[[Session], Ran]:
     return lambda it: engines.run_planned(it, engines.plan(it, target, fuel).tree, order, aligned)
 
 
@@ -77,7 +79,9 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-def compare(program: Program, extra: Callable[[Session, Ran], Failure | None] | None = None) -> Outcome:
+def compare(
+    program: Program, extra: Callable[[Session, Ran], Failure | None] | None = None
+) -> Outcome:
     """Run `program` in every way; `extra` is one more (a GPU), given the expected result."""
     verdicts: list[Verdict] = []
     fused = False
@@ -121,11 +125,15 @@ def _guarded(who: str, run: Callable[[], Any]) -> Any:
 def described(who: str, error: Exception) -> Failure:
     """An unexpected exception: its kind is its type, code and place in loopfuse."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if "/loopfuse/" in f.filename and "/tests/" not in f.filename] or frames
+    ours = [
+        f for f in frames if "/loopfuse/" in f.filename and "/tests/" not in f.filename
+    ] or frames
     place = f"{ours[-1].filename.rsplit('/', 1)[-1]}:{ours[-1].name}" if ours else "?"
     code = f"[{error.diagnostics[0].code}]" if isinstance(error, LoopfuseError) else ""
     kind = f"{type(error).__name__}{code} at {place}"
-    return Failure(kind, f"{who}: {kind}: {error}\n{''.join(traceback.format_exception(error))[-3000:]}")
+    return Failure(
+        kind, f"{who}: {kind}: {error}\n{''.join(traceback.format_exception(error))[-3000:]}"
+    )
 
 
 def _compare_ways(it: Session, expected: Ran) -> Failure | None:
@@ -173,7 +181,11 @@ def misses_offenders(first: Ran, got: Ran) -> str:
     """Where one way finds subscripts outside that another does not. (All may miss those in code
     whose results nobody reads, which is not run.)"""
     is_error = bool(got.offences) and len(next(iter(got.offences))) == 1
-    same = bool(got.offences) == bool(first.offences) if is_error or not got.offences else got.offences == first.offences
+    same = (
+        bool(got.offences) == bool(first.offences)
+        if is_error or not got.offences
+        else got.offences == first.offences
+    )
     return "" if same else f"offenders {sorted(got.offences)}, but unfused {sorted(first.offences)}"
 
 
@@ -192,7 +204,9 @@ def first_difference(name: str, left: np.ndarray, right: np.ndarray) -> str:
 
 def has_reductions(kernel: nodes.Kernel) -> bool:
     """Whether some statement may be a reduction whose order can change."""
-    return any(isinstance(s, nodes.Reduce | nodes.Store) and _reduces(s) for s in walk_stmts(kernel.body))
+    return any(
+        isinstance(s, nodes.Reduce | nodes.Store) and _reduces(s) for s in walk_stmts(kernel.body)
+    )
 
 
 def _reduces(stmt: Any) -> bool:
@@ -226,7 +240,9 @@ def _compare_reordered(it: Session, expected: Ran) -> Failure | None:
     tree = _guarded("cpu tree, reordered", lambda: engines.run_planned(it, planned.tree, "reverse"))
     got = _guarded("compiled, reordered", lambda: engines.run_compiled(it, None, True))
     if difference := differs(it, tree, got):
-        return Failure("differ: compiled reordered", f"compiled, reordered, against its tree: {difference}")
+        return Failure(
+            "differ: compiled reordered", f"compiled, reordered, against its tree: {difference}"
+        )
     return None
 
 
@@ -238,12 +254,16 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
     for verdict in it.verdicts:
         if verdict.answer == "proved":
             continue
-        what = f"fuel={verdict.fuel} {verdict.target}: {verdict.answer}: {'; '.join(verdict.findings)}"
+        what = (
+            f"fuel={verdict.fuel} {verdict.target}: {verdict.answer}: {'; '.join(verdict.findings)}"
+        )
         try:
             difference = differs(it, expected, engines.run_planned(it, verdict.tree))
         except Exception as error:
             difference = f"{type(error).__name__}: {error}"
-        if not difference and all("too complex" in f or "isl gave up" in f for f in verdict.findings):
+        if not difference and all(
+            "too complex" in f or "isl gave up" in f for f in verdict.findings
+        ):
             continue  # an honest "unknown", which the counts show
         kind = "planned wrongly, noticed" if difference else f"false alarm ({verdict.answer})"
         kind += ": " + _anonymous(verdict.findings[0])
@@ -253,7 +273,11 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
 
 def _anonymous(finding: str) -> str:
     """A finding without names, numbers and examples, so that equal mistakes read the same."""
-    text = re.sub(r"`[^`]*`|\[[^]]*\]|\b[a-z]{1,4}\d*(?:\.\w+)?\b(?= (?:is|misses|in|reads|finds)\b)", "_", finding)
+    text = re.sub(
+        r"`[^`]*`|\[[^]]*\]|\b[a-z]{1,4}\d*(?:\.\w+)?\b(?= (?:is|misses|in|reads|finds)\b)",
+        "_",
+        finding,
+    )
     return re.sub(r"\d+", "", text.split(":")[0] if "->" in text else text)[:60].strip()
 
 

@@ -109,9 +109,7 @@ def session(program: Program) -> Generator[Session]:
             verdict = verify(model, deps, tree, *rest)
             options = it.planning[-1] if it.planning else Options()
             it.verdicts.append(
-                Verdict(
-                    verdict.answer, verdict.findings, tree, options.fuel, options.target.name
-                )
+                Verdict(verdict.answer, verdict.findings, tree, options.fuel, options.target.name)
             )
             return verdict
 

@@ -20,7 +20,13 @@ def literal(b: Builder, dtype: str) -> str:
         text = b.pick(["1.0", "0.5", "2.0", "0.0", "0.1", "(-1.5)"])
     else:
         text = b.pick(["1", "2", "0", "3", "7"] + ["(-3)"] * (dtype[0] == "i"))
-    return text if dtype in WIDE else f"{dtype}({text.strip('()')})" if text[0] != "(" else f"{dtype}({text[1:-1]})"
+    return (
+        text
+        if dtype in WIDE
+        else f"{dtype}({text.strip('()')})"
+        if text[0] != "("
+        else f"{dtype}({text[1:-1]})"
+    )
 
 
 def weak(text: str) -> bool:
@@ -70,7 +76,9 @@ def expression(b: Builder, dtype: str, depth: int = 2) -> str:
         fitting = [name for name, (held, _) in b.functions.items() if held == dtype]
         if fitting:
             name = b.pick(fitting)
-            values = [typed(dtype, expression(b, dtype, depth - 2)) for _ in range(b.functions[name][1])]
+            values = [
+                typed(dtype, expression(b, dtype, depth - 2)) for _ in range(b.functions[name][1])
+            ]
             return f"{name}({', '.join(values)})"
     if b.maybe("tables", 4):
         found = stencil(b, dtype)
@@ -84,7 +92,11 @@ def expression(b: Builder, dtype: str, depth: int = 2) -> str:
         return f"{dtype}({through}({left}))"
     if b.maybe("math", 3) and dtype in FLOATS:
         call = b.pick(MATH + ROUND)
-        return f"{call}(abs({typed(dtype, left)}))" if call in ("log", "log2", "rsqrt") else f"{call}({typed(dtype, left)})"
+        return (
+            f"{call}(abs({typed(dtype, left)}))"
+            if call in ("log", "log2", "rsqrt")
+            else f"{call}({typed(dtype, left)})"
+        )
     if b.chance(8):
         forms = ["abs({})", "sqrt(abs({}))", "(-{})"] if dtype in FLOATS else ["(-{})", "abs({})"]
         return b.pick(forms).format(typed(dtype, left))
@@ -218,7 +230,11 @@ def ragged_value(b: Builder, dtype: str, name: str) -> str:
 def stencil(b: Builder, dtype: str) -> str:
     """A sum of neighbours weighted by a const table, or ''."""
     tables = [name for name, held in b.tables.items() if held == dtype]
-    options = [a for a in b.loadable() if a.dtype == dtype and all(e.size and e.scale == 1 for e in a.extents)]
+    options = [
+        a
+        for a in b.loadable()
+        if a.dtype == dtype and all(e.size and e.scale == 1 for e in a.extents)
+    ]
     if not tables or not options or any(it.name == "q" for it in b.scope):
         return ""
     array = b.pick(options)

@@ -19,7 +19,14 @@ from fuzz.statements import (
     wished_block,
 )
 
-SHAPES = [plain("N"), plain("N", "M"), plain("M", "N"), plain("M"), plain("N", "N"), plain("N", "M", "N")]
+SHAPES = [
+    plain("N"),
+    plain("N", "M"),
+    plain("M", "N"),
+    plain("M"),
+    plain("N", "N"),
+    plain("N", "M", "N"),
+]
 LIKELY = (4, 5, 3, 6, 7, 2, 9, 8, 1)
 """Sizes, those at which most loops run first."""
 
@@ -73,14 +80,18 @@ def _parameters(b: Builder) -> None:
     """Arrays `a b c d` and what features need; every size stands alone in some extent."""
     params: list[str] = []
     for position in range(b.integer(2, 4)):
-        mode = "in" if position == 0 else "inout" if position == 1 else b.pick(["inout", "out", "in"])
+        mode = (
+            "in" if position == 0 else "inout" if position == 1 else b.pick(["inout", "out", "in"])
+        )
         shape = b.pick(b.shapes)
         if b.maybe("parity", 2) and mode == "inout":
             shape = (Extent("", 0, 2), Extent("N"))
         elif b.maybe("extents", 2):
             axis = b.integer(0, len(shape) - 1)
             size = shape[axis].size
-            form = b.pick([Extent(size, 1, 1), Extent(size, 2), Extent(size, 0), Extent(size, 1, 2)])
+            form = b.pick(
+                [Extent(size, 1, 1), Extent(size, 2), Extent(size, 0), Extent(size, 1, 2)]
+            )
             shape = (*shape[:axis], form, *shape[axis + 1 :])
         _add(b, params, Array("abcd"[position], b.pick(b.dtypes), shape, mode))
     if b.has("swaps"):
@@ -138,7 +149,10 @@ def _definitions(b: Builder) -> None:
         arrays, b.arrays = b.arrays, {}
         readable, b.readable = b.readable, set()
         scalars, features = b.scalars, b.features
-        b.scalars, b.features = {"u": dtype, "v": dtype}, features - {"reductions", "tables", "funcs"}
+        b.scalars, b.features = (
+            {"u": dtype, "v": dtype},
+            features - {"reductions", "tables", "funcs"},
+        )
         constants, b.constants = b.constants, {}
         value = expression(b, dtype)
         b.heads.append(f"func f1(u: {dtype}, v: {dtype}) -> {dtype}:")

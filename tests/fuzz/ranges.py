@@ -20,7 +20,9 @@ def size_range(b: Builder, name: str, size: str, full: bool = False) -> tuple[It
         peer = b.pick(peers)
         form = b.integer(0, 3)
         if form == 0:
-            return Iterator(name, size, min(low, peer.low), peer.high), f"{name} in {low}..{peer.name} + 1"
+            return Iterator(
+                name, size, min(low, peer.low), peer.high
+            ), f"{name} in {low}..{peer.name} + 1"
         if form == 1:
             return Iterator(name, size, peer.low, high), f"{name} in {peer.name}..{upper}"
         if form == 2:

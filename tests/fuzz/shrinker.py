@@ -37,9 +37,16 @@ def compare_apart(program: Program, gpu: bool, seconds: float = 60.0) -> str | N
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "program.lf"
         file.write_text(case_text(program))
-        command = [sys.executable, "-m", "fuzz.shrinker", json.dumps({"one": str(file), "gpu": gpu})]
+        command = [
+            sys.executable,
+            "-m",
+            "fuzz.shrinker",
+            json.dumps({"one": str(file), "gpu": gpu}),
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=seconds, check=False
+            )
         except subprocess.TimeoutExpired:
             return f"hang: over {seconds:.0f} s"
     if done.returncode:

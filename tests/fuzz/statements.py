@@ -19,7 +19,9 @@ from fuzz.ranges import size_range
 from fuzz.subscripts import load, subscript, target
 
 
-def nest(b: Builder, sizes: tuple[str, ...], full: bool, body: Callable[[], None], parallel: bool = False) -> None:
+def nest(
+    b: Builder, sizes: tuple[str, ...], full: bool, body: Callable[[], None], parallel: bool = False
+) -> None:
     """A loop nest over `sizes` around what `body()` adds; just that, where names ran out."""
     headers: list[str] = []
     if not sizes or not b.free_names():
@@ -212,7 +214,9 @@ def plain_nest(b: Builder) -> None:
     if b.maybe("transposes", 3):
         sizes = sizes[::-1]
     most = 4 if b.has("four_dimensions") else 3
-    if len(sizes) + b.depth < most and (b.maybe("extra_loops", 2) or b.maybe("reducing_updates", 3)):
+    if len(sizes) + b.depth < most and (
+        b.maybe("extra_loops", 2) or b.maybe("reducing_updates", 3)
+    ):
         sizes += (b.pick(b.sizes),)
     nest(b, sizes, False, lambda: statements(b, 2 if len(sizes) < 3 else 1))
 
@@ -306,12 +310,26 @@ def wished_block(b: Builder, word: str) -> None:
     b.indent += 1
     if word == "fuse":
         shapes = {a.extents for a in b.arrays.values() if a.mode in ("inout", "out")}
-        alike = [s for s in sorted(shapes, key=str) if all(e.size and e.scale == 1 and not e.extra for e in s)]
+        alike = [
+            s
+            for s in sorted(shapes, key=str)
+            if all(e.size and e.scale == 1 and not e.extra for e in s)
+        ]
         before = b.features
         # What could forbid it: other orders, and reads of what the block writes.
-        b.features = b.features - {"transposes", "flips", "backwards", "reductions", "tables", "funcs", "arg_reductions"}
+        b.features = b.features - {
+            "transposes",
+            "flips",
+            "backwards",
+            "reductions",
+            "tables",
+            "funcs",
+            "arg_reductions",
+        }
         wanted = b.pick(alike) if alike else ()
-        for array in [a for a in b.arrays.values() if a.extents == wanted and a.mode in ("inout", "out")][:2]:
+        for array in [
+            a for a in b.arrays.values() if a.extents == wanted and a.mode in ("inout", "out")
+        ][:2]:
             b.inputs_only = True
             fill(b, array)
         b.inputs_only, b.features = False, before

@@ -30,7 +30,9 @@ def subscript(b: Builder, extent: Extent, wild: bool = False, plain: bool = Fals
     if extent.scale == 0:
         return f"{it.name} // 2"
     if extent.scale == 2:
-        return f"2 * {it.name}" if plain else b.pick([f"2 * {it.name}", f"2 * {it.name} + 1", it.name])
+        return (
+            f"2 * {it.name}" if plain else b.pick([f"2 * {it.name}", f"2 * {it.name} + 1", it.name])
+        )
     if plain:
         return it.name
     if b.maybe("flips", 4):

@@ -380,6 +380,7 @@ def test_arrays_that_are_broken(picture: None, loopfuse: Any) -> None:
         refused(loopfuse, f"{name}:x" if name.endswith(".npz") else name)
 
 
+@pytest.mark.slow
 def test_a_packed_bomb_is_refused(picture: None, loopfuse: Any) -> None:
     """More than a gigabyte of zeros in a megabyte: refused before they are unpacked."""
     head = npy(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({20 << 7}, {1 << 17}), }}")
@@ -393,7 +394,7 @@ def test_a_packed_bomb_is_refused(picture: None, loopfuse: Any) -> None:
     refused(loopfuse, "bomb.npz:x")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 9))])
 def test_flipped_bits_in_archives_and_images(seed: int, picture: None, loopfuse: Any) -> None:
     """A damaged file may still read (a flipped value); it never ends in a traceback."""
     image = pytest.importorskip("PIL.Image")

@@ -150,7 +150,7 @@ def run_campaign(settings: Settings) -> Totals:
             for process in list(running):
                 if process.child.stdout in ready:
                     again = _listen(process, settings, totals)
-                elif now - process.since > settings.timeout:  # before `select`: shrinking takes time
+                elif now - process.since > settings.timeout:  # shrinking does not count
                     process.child.kill()
                     process.child.wait()
                     keep(settings, totals, process.at, f"hang: over {settings.timeout:.0f} s", "")

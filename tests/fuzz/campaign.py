@@ -116,9 +116,9 @@ class Process:
 
 def environment() -> dict[str, str]:
     """The environment of a worker: one thread, no cache, our modules."""
-    path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    path = [str(TESTS.parent), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
-        **os.environ, "PYTHONPATH": path, "LOOPFUSE_CACHE": "0", "LOOPFUSE_NUM_THREADS": "2",
+        **os.environ, "PYTHONPATH": os.pathsep.join(path), "LOOPFUSE_CACHE": "0", "LOOPFUSE_NUM_THREADS": "2",
         "PYTHONHASHSEED": "0",
     }  # fmt: skip
 

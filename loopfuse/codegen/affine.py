@@ -8,6 +8,7 @@ math functions are `math`'s (the module that is compiled calls ours instead).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.affine_value import FAILED, ValueText, type_text
 from loopfuse.codegen.fused import emit_fused
 from loopfuse.lang import nodes
+from loopfuse.lang.printer import print_expr
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
 
 
@@ -40,24 +42,25 @@ class _AffineText(ValueText):
     def __init__(self, kernel: nodes.Kernel) -> None:
         super().__init__()
         self.kernel = kernel
-        self.mutable = {
-            stmt.target.array
-            for stmt in walk_stmts(kernel.body)
-            if isinstance(stmt, nodes.Store)
-        }
+        self.blocks = 0
+        self.block: str | None = None
 
     def module(self) -> str:
         """Head, body and foot."""
         arguments: list[str] = []
         for param in self.kernel.params:
             name = self.fresh_name(param.name)
+            notes = _unsigned(param.dtype)
             if isinstance(param, nodes.ArrayParam):
                 kind = self.array_type(param.dtype, param.extents)
                 self.arrays[param.name] = (name, kind, param.extents)
+                extents = ", ".join(f'"{_extent(each)}"' for each in param.extents)
+                notes = [f'loopfuse.mode = "{param.mode}"', f"loopfuse.extents = [{extents}]", *notes]
             else:
                 kind = type_text(param.dtype)
                 self.scalars[param.name] = name
-            arguments.append(f"{name}: {kind}")
+                notes += ["loopfuse.const"] if param.is_const else []
+            arguments.append(f"{name}: {kind}{_attributes(notes)}")
         for size in self.kernel.sizes:
             name = self.fresh_name(size)
             self.symbols[size] = name
@@ -89,49 +92,58 @@ class _AffineText(ValueText):
 
     def statements(self, body: tuple[nodes.Stmt, ...]) -> None:
         """Each of `body`, names declared inside it forgotten afterwards."""
-        arrays, scalars = dict(self.arrays), dict(self.scalars)
+        arrays, scalars, taken = dict(self.arrays), dict(self.scalars), set(self.taken)
         for stmt in body:
             self.statement(stmt)
-        self.arrays, self.scalars = arrays, scalars
+        self.arrays, self.scalars, self.taken = arrays, scalars, taken
 
     def statement(self, stmt: nodes.Stmt) -> None:
         """One statement."""
         match stmt:
             case nodes.For(iterator=iterator, lower=lower, upper=upper, step=step, body=body):
-                self.loop(iterator, lower, upper, step, lambda: self.statements(body))
+                notes = ["loopfuse.parallel"] if stmt.parallel else []
+                if self.block is not None:
+                    notes.append(self.block)
+                    self.block = None
+                self.loop(iterator, lower, upper, step, lambda: self.statements(body), notes)
             case nodes.If(condition=condition, then=then, otherwise=otherwise):
                 self.condition(condition, then, otherwise)
             case nodes.Store(target=target, value=value):
                 self.store(target, self.value(value))
             case nodes.Define(name=name, dtype=dtype, value=value):
                 result = self.value(value)
-                if name in self.mutable:
-                    self.declare(name, dtype, ())
-                    self.store(nodes.Load(name, (), dtype), result)
-                else:
-                    self.scalars[name] = result
+                self.declare(name, dtype, ())
+                self.store(nodes.Load(name, (), dtype), result)
             case nodes.Reduce():
                 self.reduce(stmt)
             case nodes.Temp(name=name, dtype=dtype, extents=extents):
                 self.declare(name, dtype, extents)
-            case nodes.Assume():
-                pass
-            case nodes.Block(body=body):
+            case nodes.Assume(condition=condition):
+                self.line(f'cf.assert {self.value(condition)}, "assumed"')
+            case nodes.Block(kind=kind, body=body):
                 # Names declared in a `fuse:` block live on after it.
+                self.blocks += 1
+                number = self.blocks
                 for inner in body:
+                    self.block = f"loopfuse.{kind} = {number}"
                     self.statement(inner)
+                self.block = None
             case _:
                 assert_never(stmt)
 
-    def declare(self, name: str, dtype: DType, extents: tuple[nodes.Expr, ...]) -> None:
-        """A `memref.alloc` (`alloca` for a scalar)."""
+    def declare(
+        self, name: str, dtype: DType, extents: tuple[nodes.Expr, ...], named: bool = False
+    ) -> None:
+        """A `memref.alloc` (`alloca` for a scalar). `named`: the program gave a reduction this
+        name, which is then a `let` and not a part of an expression."""
         kind = self.array_type(dtype, extents)
         sizes = ", ".join(
             self.index(extent) for extent in extents if not isinstance(extent, nodes.Const)
         )
         word = "alloc" if extents else "alloca"
-        value = self.fresh_name(name)
-        self.line(f"{value} = memref.{word}({sizes}) : {kind}")
+        value = self.fresh_name(_NUMBERED.sub("", name))
+        notes = _attributes((["loopfuse.let"] if named else []) + _unsigned(dtype))
+        self.line(f"{value} = memref.{word}({sizes}){notes} : {kind}")
         self.arrays[name] = (value, kind, extents)
 
     def loop(
@@ -141,10 +153,12 @@ class _AffineText(ValueText):
         upper: nodes.Expr,
         step: int,
         body: Callable[[], None],
+        notes: list[str] | None = None,
     ) -> None:
         """`affine.for`, or `scf.for` where a bound is not affine; a loop that counts down is one
         that counts its iterations up."""
-        name = self.fresh_name(iterator)
+        taken = set(self.taken)
+        name = self.fresh_name(_NUMBERED.sub("", iterator))
         if step < 0:
             # lower, lower - |s|, ... while above upper: ceil((lower - upper) / |s|) iterations.
             gap = nodes.Binary("sub", lower, upper, DType.I64)
@@ -175,8 +189,9 @@ class _AffineText(ValueText):
         body()
         self.iterators.pop(iterator, None)
         self.others.pop(iterator, None)
+        self.taken = taken
         self.indent = self.indent[:-2]
-        self.line("}")
+        self.line("}" + _attributes(notes or []))
 
     def serial_head(self, name: str, lower: nodes.Expr, upper: nodes.Expr, step: int) -> None:
         """`scf.for`, whose iterator affine operations may not use."""
@@ -222,7 +237,7 @@ class _AffineText(ValueText):
         """An accumulator, set to the neutral element, and the loops over its ranges."""
         if stmt.op in ("argmin", "argmax"):
             raise not_lowered(stmt.op)
-        self.declare(stmt.name, stmt.dtype, ())
+        self.declare(stmt.name, stmt.dtype, (), not _HOISTED.search(stmt.name))
         place = nodes.Load(stmt.name, (), stmt.dtype)
         self.store(place, self.value(nodes.Const(_neutral(stmt.op, stmt.dtype), stmt.dtype)))
 
@@ -235,9 +250,9 @@ class _AffineText(ValueText):
             each = stmt.ranges[number]
             self.loop(each.iterator, each.lower, each.upper, each.step, lambda: inside(number + 1))
 
-        arrays, scalars = dict(self.arrays), dict(self.scalars)
+        arrays, scalars, taken = dict(self.arrays), dict(self.scalars), set(self.taken)
         inside(0)
-        self.arrays, self.scalars = arrays, scalars
+        self.arrays, self.scalars, self.taken = arrays, scalars, taken
 
 
 def _neutral(op: str, dtype: DType) -> float | int:
@@ -249,6 +264,28 @@ def _neutral(op: str, dtype: DType) -> float | int:
     high = (1 << (dtype.bits - dtype.is_signed)) - 1
     low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
     return high if op == "min" else low
+
+
+_HOISTED = re.compile(r"\.(sum|prod|min|max|any|all|or|and)\d*$")
+"""The names of reductions that are a part of an expression."""
+
+
+_NUMBERED = re.compile(r"\.\d+$")
+"""What the core puts behind a name that is declared again; here a scope tells them apart."""
+
+
+def _unsigned(dtype: DType) -> list[str]:
+    """MLIR's integers have no sign: a note says which are unsigned."""
+    return [f'loopfuse.dtype = "{dtype.value}"'] if dtype.is_unsigned else []
+
+
+def _attributes(notes: list[str]) -> str:
+    return f" {{{', '.join(notes)}}}" if notes else ""
+
+
+def _extent(extent: nodes.Expr) -> str:
+    """An extent as a Python expression in the sizes."""
+    return print_expr(extent)
 
 
 def _symbol(name: str) -> str:

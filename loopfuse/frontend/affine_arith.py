@@ -111,7 +111,11 @@ def constant_term(op: arith.ConstantOp, span: Span) -> Term:
     is_index = isinstance(op.result.type, IndexType)
     match op.value:
         case IntegerAttr(value=value):
-            return Term(number(value.data if dtype is not DType.BOOL else bool(value.data), dtype, span), dtype, is_index)
+            if dtype is DType.BOOL:
+                return Term(number(bool(value.data), dtype, span), dtype)
+            held = value.data & ((1 << dtype.bits) - 1)
+            held -= (1 << dtype.bits) * (dtype.is_signed and held >= 1 << (dtype.bits - 1))
+            return Term(number(held, dtype, span), dtype, is_index)
         case FloatAttr(value=value):
             return Term(number(value.data, dtype, span), dtype)
         case _:
@@ -174,6 +178,8 @@ def _signed(op: Operation, value: Value, signed: bool | None) -> tuple[Term, Ter
 
 
 def _binary(op: str, left: Term, right: Term, span: Span) -> Term:
+    if left.constant is not None and right.constant is None:
+        left = coerced(left, right.dtype)
     right = coerced(right, left.dtype)
     reads, size = join(left, right)
     is_index = left.is_index and right.is_index
@@ -189,6 +195,8 @@ def _plain(op: Operation, value: Value, span: Span) -> Term:
         return found
     left, right = value(op.operands[0]), value(op.operands[1])
     name = _PLAIN[op.name]
+    if left.constant is not None and right.constant is None:
+        left = coerced(left, right.dtype)
     right = coerced(right, left.dtype)
     if op.name == "arith.xori" and right.constant in (True, -1):
         reads, size = join(left)
@@ -213,10 +221,10 @@ def _call(function: str, parts: list[Term], dtype: DType, span: Span) -> Term:
 
 def _defining(value: SSAValue, kind: type[Operation] | str) -> Operation | None:
     owner = value.owner
-    if isinstance(owner, Operation):
-        if owner.name == kind if isinstance(kind, str) else isinstance(owner, kind):
-            return owner
-    return None
+    if not isinstance(owner, Operation):
+        return None
+    found = owner.name == kind if isinstance(kind, str) else isinstance(owner, kind)
+    return owner if found else None
 
 
 def is_constant(value: SSAValue, wanted: float) -> bool:
@@ -478,7 +486,8 @@ def _convert(op: Operation, value: Value, span: Span) -> Term:
     if part.dtype is DType.I64 and dtype is DType.I64:
         # `index` and i64 are one type here. A value that came from data stays what it is.
         return Term(part.expr, dtype, is_index, reads, part.size)
-    return Term(Call(dtype.value, (part.expr,), span=span), dtype, is_index, reads, size)
+    origin = part if part.dtype.is_integer and dtype.is_integer else None
+    return Term(Call(dtype.value, (part.expr,), span=span), dtype, is_index, reads, size, origin)
 
 
 def _intrinsic(op: llvm.CallIntrinsicOp, value: Value, span: Span) -> Term:

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import affine, arith, func, memref, scf
-from xdsl.dialects.builtin import IndexType, MemRefType, StringAttr, VectorType
+from xdsl.dialects import affine, arith, cf, func, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StringAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
@@ -24,7 +24,10 @@ from loopfuse.frontend.affine_arith import Unread, dtype_of, is_constant, read_o
 from loopfuse.frontend.affine_edges import edge_mode, zero_access
 from loopfuse.frontend.affine_terms import (
     LARGEST,
+    Linear,
     Term,
+    add,
+    coerced,
     conditional,
     expression_of,
     join,
@@ -398,22 +401,25 @@ class Body:
         found = self.reduction_of(op)
         assert found is not None
         loops, step, accumulator = found
+        taken = set(self.names.taken)
         ranges = tuple(self.range(loop) for loop in loops)
-        return self.reduction(op, ranges, step, accumulator)
+        term = self.reduction(op, ranges, step, accumulator, dtype_of(op.results[0].type))
+        self.names.taken = taken
+        return term
 
     def reduction(
-        self, op: Operation, ranges: tuple[Range, ...], step: Operation, accumulator: SSAValue
-    ) -> Term:
-        """The expression of a reduction whose step is `step`."""
-        dtype = dtype_of(step.results[0].type)
+        self, op: Operation, ranges: tuple[Range, ...], step: Operation, accumulator: SSAValue,
+        dtype: DType,
+    ) -> Term:  # fmt: skip
+        """The expression of a reduction whose step is `step`, in an accumulator of `dtype`."""
         if step.name == "math.fma":
             a, b = self.value(step.operands[0]), self.value(step.operands[1])
             reads, size = join(a, b)
             body: Expr = Call("mlir.product", (a.expr, b.expr), span=self.place(step))
         else:
             other = step.operands[1] if step.operands[0] is accumulator else step.operands[0]
-            part = self.value(other)
-            dtype, body, reads, size = part.dtype, part.expr, part.reads, part.size
+            part = coerced(self.value(other), dtype)
+            body, reads, size = part.expr, part.reads, part.size
         expr = syntax.Reduction(_STEPS[step.name], ranges, body, span=self.place(op))
         return Term(expr, dtype, False, reads, size + 2)
 
@@ -423,6 +429,9 @@ class Body:
         """The range of a loop; its iterator becomes a name."""
         span = self.place(op)
         argument = op.body.block.args[0]
+        down = self.downward(op)
+        if down is not None:
+            return down
         name = self.names.fresh(argument.name_hint, "i")
         self.terms[argument] = Term(Name(name, span=span), DType.I64, True)
         if isinstance(op, affine.ForOp):
@@ -444,6 +453,44 @@ class Body:
         made = None if step == 1 else number(step, DType.I64, span)
         return Range(name, lower, upper, made, span=span)
 
+    def downward(self, op: Any) -> Range | None:
+        """`i in n-1..-1 step -1`, where a loop counts its iterations and does nothing with their
+        number but subtract multiples of it from where it starts."""
+        argument = op.body.block.args[0]
+        uses = list(argument.uses)
+        if not isinstance(op, affine.ForOp) or len(uses) != 1 or op.step.value.data != 1:
+            return None
+        apply = uses[0].operation
+        if not isinstance(apply, affine.ApplyOp) or len(apply.mapOperands) != 2:
+            return None
+        span = self.place(op)
+        low = map_results(op.lowerBoundMap.data, self.indices(op.lowerBoundOperands), span)
+        high = map_results(op.upperBoundMap.data, self.indices(op.upperBoundOperands), span)
+        if low != [number(0, DType.I64)] or len(high) != 1 or apply.mapOperands[0] is not argument:
+            return None
+        start_term = self.value(apply.mapOperands[1])
+        marker = Name("")
+        (moved,) = map_results(apply.map.data, [marker, Name(" ")], span)
+        parts = dict(linear_of(moved).terms)
+        size = -parts.get(marker, 0)
+        if parts != {marker: -size, Name(" "): 1} or size <= 0 or linear_of(moved).constant:
+            return None
+        start = linear_of(start_term.expr)
+        if size == 1:
+            stop = add(start, linear_of(high[0]), -1)
+        else:
+            match high[0]:
+                case Binary(op="//", left=left, right=syntax.Number(value=held)) if held == size:
+                    stop = add(add(start, Linear((), size - 1)), linear_of(left), -1)
+                case _:
+                    return None
+        result = apply.results[0]
+        name = self.names.fresh(result.name_hint, "i")
+        self.terms[result] = Term(Name(name, span=span), DType.I64, True)
+        return Range(
+            name, start_term.expr, expression_of(stop, span), number(-size, DType.I64, span), span=span
+        )
+
     # ----------------------------------------------------------------------- statements
 
     def block(self, block: Block) -> list[Stmt]:
@@ -452,6 +499,7 @@ class Body:
         ops = list(block.ops)
         position = {op: k for k, op in enumerate(ops)}
         last = self.last_uses(ops, position)
+        reached = self.consumers(ops, position)
         loads: list[Operation] = []
         skipped: set[Operation] = set()
         for k, op in enumerate(ops):
@@ -460,7 +508,7 @@ class Body:
             if self.is_pure(op):
                 if not op.results or not any(list(each.uses) for each in op.results):
                     continue
-                if self.wants_name(op, block):
+                if self.wants_name(op, block, len(reached[op]) == 1):
                     self.name(op, out)
                 elif self.may_load(op):
                     loads.append(op)
@@ -474,7 +522,7 @@ class Body:
                         self.name(load, out)
             loads = [each for each in loads if last[each] > k]
             out += self.statement(op, ops[k + 1 :], skipped)
-        return out
+        return _grouped(out)
 
     def last_uses(self, ops: list[Operation], position: dict[Operation, int]) -> dict[Operation, int]:
         """For each operation, the position of the last statement that its value reaches."""
@@ -493,6 +541,25 @@ class Body:
             last[op] = found
         return last
 
+    def consumers(
+        self, ops: list[Operation], position: dict[Operation, int]
+    ) -> dict[Operation, frozenset[int]]:
+        """For each operation, the statements that its value reaches."""
+        reached: dict[Operation, frozenset[int]] = {}
+        for op in reversed(ops):
+            found: frozenset[int] = frozenset()
+            for result in op.results:
+                for use in result.uses:
+                    user: Operation | None = use.operation
+                    while user is not None and user not in position:
+                        user = user.parent_op()
+                    if user is None:
+                        continue
+                    through = user in reached and self.is_pure(user)
+                    found |= reached[user] if through else {position[user]}
+            reached[op] = found
+        return reached
+
     def used_inside(self, op: Operation, region_op: Operation) -> bool:
         """Whether a value of `op` may be read within the regions of `region_op`."""
         return bool(region_op.regions)
@@ -501,8 +568,9 @@ class Body:
         """Whether reading the operation's value reads memory."""
         return isinstance(op, (*LOADS, affine.VectorLoadOp, *IFS, *LOOPS))
 
-    def wants_name(self, op: Operation, block: Block) -> bool:
-        """Whether the value is to be a `let` where it stands."""
+    def wants_name(self, op: Operation, block: Block, together: bool) -> bool:
+        """Whether the value is to be a `let` where it stands; `together`: one statement has all
+        its uses, where a short expression may stand several times."""
         if len(op.results) != 1 or isinstance(op, arith.ConstantOp):
             return isinstance(op, LOOPS)
         kind = op.results[0].type
@@ -519,6 +587,8 @@ class Body:
         if _is_half_of_a_guard(op):
             return False
         found = self.value(op.results[0])
+        if together and not outside and found.size <= 8:
+            return False
         if found.constant is not None or isinstance(found.expr, Name):
             return bool(found.reads) and outside and isinstance(op, LOADS)
         return found.size > 3 or bool(found.reads)
@@ -574,6 +644,9 @@ class Body:
                 return []
             case memref.CopyOp():
                 return self.copy(op)
+            case cf.AssertOp():
+                condition = self.value(op.arg)
+                return [syntax.Assume(condition.expr, span=self.place(op))]
             case _:
                 raise unknown_operation(self.source, op.name, self.place(op))
 
@@ -596,7 +669,6 @@ class Body:
         step = self.operation(op.value)
         term = self.value(op.value)
         if term.dtype is not array.dtype:
-            from loopfuse.frontend.affine_terms import coerced
 
             term = coerced(term, array.dtype)
         if step is not None and step.name in _UPDATES and isinstance(step.results[0].type, object):
@@ -703,11 +775,11 @@ class Body:
         first = next((each for each in rest if not self.is_pure(each)), None)
         if first is not None and first in stores and len(stores) == 1:
             skipped.add(first)
-            value = self.value(first.value)  # type: ignore[attr-defined]
+            value = coerced(self.value(first.value), dtype)  # type: ignore[attr-defined]
             return [Let(name, dtype, value.expr, span=span, name_span=span)]
         if first is not None and first in stores and not self.operation_loads(first, op.memref):
             skipped.add(first)
-            value = self.value(first.value)  # type: ignore[attr-defined]
+            value = coerced(self.value(first.value), dtype)  # type: ignore[attr-defined]
             return [Let(name, dtype, value.expr, True, span=span, name_span=span)]
         return [Let(name, dtype, number(0, dtype, span), True, span=span, name_span=span)]
 
@@ -802,6 +874,7 @@ class Body:
         """`let s = sum(...)`, or nothing where the sum is read once: there it is the expression."""
         span = self.place(op)
         skipped |= {start, loops[0]}
+        taken = set(self.names.taken)
         ranges = tuple(self.range(loop) for loop in loops)
         # Reductions inside become parts of the body.
         inner_skipped: set[Operation] = set()
@@ -811,8 +884,8 @@ class Body:
                     each, self.element_type(each, each.memref.type), inner_ops[k + 1 :], inner_skipped
                 )
                 assert not made
-        term = self.reduction(op, ranges, step, load.results[0])
-        from loopfuse.frontend.affine_terms import coerced
+        term = self.reduction(op, ranges, step, load.results[0], dtype)
+        self.names.taken = taken
 
         outside = [
             use.operation
@@ -839,10 +912,17 @@ class Body:
         span = self.place(op)
         starts = _starts(op)
         before, names = self.carried(starts, op.body.block.args[1:], op.results, span)
+        taken = set(self.names.taken)
         head = self.range(op)
         body = self.block(op.body.block)
         body += self.assign_all(names, op.body.block.last_op, span)
-        return [*before, *_loop_of(head, body, span)]
+        self.names.taken = taken
+        made = _loop_of(head, body, span, "loopfuse.parallel" in op.attributes)
+        for word in ("fuse", "nofuse"):
+            held = op.attributes.get(f"loopfuse.{word}")
+            if made and not before and isinstance(held, IntegerAttr):
+                made = [_Numbered(word, tuple(made), held.value.data, span=span)]
+        return [*before, *made]
 
     def carried(
         self, starts: Iterable[SSAValue], arguments: Iterable[SSAValue], results: Iterable[SSAValue],
@@ -925,6 +1005,7 @@ class Body:
             self.terms[result] = Term(Name(name), dtype, False, frozenset({name}))
             names.append(name)
         heads: list[Range] = []
+        taken = set(self.names.taken)
         low, high = iter(lows), iter(highs)
         lower_groups, upper_groups = op.lowerBoundsGroups.get_values(), op.upperBoundsGroups.get_values()
         for k, argument in enumerate(block.args):
@@ -947,6 +1028,7 @@ class Body:
             body.append(
                 Assign(Name(name, span=span), _PARALLEL[kind][1], self.value(yielded).expr, span=span)
             )
+        self.names.taken = taken
         if not body:
             return before
         return [*before, For(tuple(heads), tuple(body), span=span)]
@@ -968,7 +1050,9 @@ class Body:
             if not region.blocks:
                 arms.append(())
                 continue
+            taken = set(self.names.taken)
             body = self.block(region.block)
+            self.names.taken = taken
             body += self.assign_all(names, region.block.last_op, span)
             arms.append(tuple(body))
         then, otherwise = arms
@@ -1043,14 +1127,37 @@ def _is_half_of_a_guard(op: Operation) -> bool:
     )
 
 
-def _loop_of(head: Range, body: list[Stmt], span: Span) -> list[Stmt]:
+@dataclass(frozen=True, slots=True)
+class _Numbered(syntax.Block):
+    """A block around one loop; neighbours of one number are one block."""
+
+    number: int = 0
+
+
+def _grouped(body: list[Stmt]) -> list[Stmt]:
+    """Neighbouring blocks of one number joined."""
+    out: list[Stmt] = []
+    last = -1
+    for stmt in body:
+        if not isinstance(stmt, _Numbered):
+            out.append(stmt)
+            last = -1
+        elif out and last == stmt.number and isinstance(out[-1], syntax.Block):
+            out[-1] = syntax.Block(stmt.kind, (*out[-1].body, *stmt.body), span=out[-1].span)
+        else:
+            out.append(syntax.Block(stmt.kind, stmt.body, span=stmt.span))
+            last = stmt.number
+    return out
+
+
+def _loop_of(head: Range, body: list[Stmt], span: Span, parallel: bool) -> list[Stmt]:
     """A loop, in one header with the loop that is all of its body."""
     if not body:
         return []
-    if len(body) == 1 and isinstance(body[0], For):
+    if len(body) == 1 and isinstance(body[0], For) and not body[0].parallel:
         inner = body[0]
-        return [For((head, *inner.ranges), inner.body, span=span)]
-    return [For((head,), tuple(body), span=span)]
+        return [For((head, *inner.ranges), inner.body, parallel, span=span)]
+    return [For((head,), tuple(body), parallel, span=span)]
 
 
 def _renamed(stmt: Assign, before: str, after: str) -> Assign:

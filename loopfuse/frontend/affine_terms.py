@@ -36,13 +36,15 @@ LARGEST = 2_000
 @dataclass(frozen=True, slots=True)
 class Term:
     """`expr` of type `dtype`. `is_index`: an MLIR `index` (an i64 that takes part in subscripts).
-    `reads`: the arrays and scalars it loads. `size`: how many nodes it has."""
+    `reads`: the arrays and scalars it loads. `size`: how many nodes it has. `origin`: where it
+    is an integer's conversion, that integer: its sign alone says how it is extended."""
 
     expr: Expr
     dtype: DType
     is_index: bool = False
     reads: frozenset[str] = field(default_factory=frozenset[str])
     size: int = 1
+    origin: Term | None = None
 
     @property
     def constant(self) -> int | float | bool | None:
@@ -97,8 +99,13 @@ def coerced(term: Term, dtype: DType) -> Term:
         if dtype.is_signed and value >= 1 << (bits - 1):
             value -= 1 << bits
         return Term(number(value, dtype, term.expr.span), dtype)
-    reads, size = join(term)
-    return Term(Call(dtype.value, (term.expr,), span=term.expr.span), dtype, False, reads, size)
+    source = term.origin or term
+    reads, size = join(source)
+    if source.dtype is dtype:
+        return source
+    return Term(
+        Call(dtype.value, (source.expr,), span=term.expr.span), dtype, False, reads, size, source
+    )
 
 
 # ------------------------------------------------------------------------ affine expressions

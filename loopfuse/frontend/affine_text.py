@@ -7,13 +7,14 @@ operations keep no place, so the parser notes where each starts.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects import affine, arith, builtin, func, llvm, math, memref, scf, vector
+from xdsl.dialects import affine, arith, builtin, cf, func, llvm, math, memref, scf, vector
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, IndexType, StringAttr
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -56,6 +57,14 @@ class MaxOp(IRDLOperation):
         )
 
 
+@irdl_op_definition
+class RemFOp(arith.FloatingPointLikeBinaryOperation):
+    """`arith.remf`: the remainder of a division that rounds towards zero."""
+
+    name = "arith.remf"
+    traits = traits_def(Pure())
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A module, and the place of each of its operations."""
@@ -73,12 +82,15 @@ def parse_text(source: Source) -> Parsed:
     """
     context = Context()
     for dialect in (
-        builtin.Builtin, arith.Arith, func.Func, math.Math, memref.MemRef, scf.Scf, vector.Vector,
+        builtin.Builtin, cf.Cf, func.Func, math.Math, memref.MemRef, scf.Scf, vector.Vector,
         llvm.LLVM,
     ):  # fmt: skip
         context.load_dialect(dialect)
     context.load_dialect(
         Dialect("affine", [*affine.Affine.operations, MaxOp], list(affine.Affine.attributes))
+    )
+    context.load_dialect(
+        Dialect("arith", [*arith.Arith.operations, RemFOp], list(arith.Arith.attributes))
     )
     parser = PlacedParser(context, source)
     limit = sys.getrecursionlimit()
@@ -362,7 +374,8 @@ def _syntax_error(source: Source, error: ParseError) -> UserError:
     width = max(1, min(span.end, len(source.text)) - span.start)
     message = str(error.args[-1] if error.args else error).strip().splitlines()[-1].strip()
     message = getattr(error, "message", message) or message
-    name = source.text[span.start : span.end].strip('"')
+    named = re.search(r"[\'\"`]([\w.]+)[\'\"`]", message)
+    name = named[1] if named else source.text[span.start : span.end].strip('"')
     if "unregistered" in message or "is not registered" in message:
         return unknown_operation(source, name, Span(first, column, first, column + width))
     return UserError(

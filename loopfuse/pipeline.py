@@ -146,6 +146,8 @@ class Planned:
                 options=self.options,
                 checked=checked,
             )
+        if not self.dependences.complete:
+            return _rough_report(self, checked)
         try:
             with isl.spending(self.options.operations or isl.OPERATIONS // 3) as budget, deep_recursion():
                 budget.adopt(self.program.context)

@@ -283,14 +283,8 @@ class Planner:
 
     def partner(self, units: Sequence[Unit], ids: frozenset[str], scope: Scope) -> Unit:
         """The unit a decision names: the last one that statements of `ids` read, else the last."""
-        related = [
-            u
-            for u in units
-            if any(
-                d.kind == "flow" and d.source in u.ids and d.sink in ids
-                for d in scope.dependences
-            )
-        ]
+        sources = {d.source for d in scope.dependences if d.kind == "flow" and d.sink in ids}
+        related = [u for u in units if not sources.isdisjoint(u.ids)]
         return (related or list(units))[-1]
 
     def needed_after(self, units: Sequence[Unit]) -> frozenset[str]:

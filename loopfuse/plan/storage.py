@@ -42,8 +42,14 @@ def place_storage(
                 groups.append((item, host))
 
     visit(plan, ())
+    touching: dict[str, list[Statement]] = {name: [] for name in program.arrays}
+    for statement in program.statements:
+        accesses = (*statement.reads, statement.write)
+        for name in dict.fromkeys(name for access in accesses for name, _ in access.parts):
+            touching[name].append(statement)
     return {
-        name: _place(array, program, dependences, groups) for name, array in program.arrays.items()
+        name: _place(array, program, dependences, groups, touching[name])
+        for name, array in program.arrays.items()
     }
 
 
@@ -60,15 +66,16 @@ def _place(
     program: PolyProgram,
     dependences: Dependences,
     groups: Sequence[tuple[Group, tuple[str, ...]]],
+    touching: Sequence[Statement],
 ) -> Store:
+    """`touching` are the program's statements that touch the array, in order."""
     if array.is_argument:
         return Store("global")
     users: list[tuple[Group, Statement]] = []
     for group, _ in groups:
-        member_ids = {each for p in group.members for each in p.unit.ids}
         fed = group.fed
-        for statement in program.statements:
-            running = statement.id in member_ids
+        for statement in touching:
+            running = statement.id in group.running
             if not running and statement.id not in group.ids:
                 continue
             for _, is_write in touches(statement, array.name):

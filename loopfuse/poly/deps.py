@@ -176,7 +176,7 @@ class _Finder:
             each.loads.append(statement.write.load)
         for name, each in found.items():
             if each.read is not None and len(reads) > 1:
-                each.read = each.read.coalesce()
+                each.read = isl.simplified(each.read)
             self.uses.setdefault(name, []).append(each)
 
     def _kills(self, use: _Use) -> bool:
@@ -312,7 +312,7 @@ class _Finder:
                     key = (source.statement.id, use.statement.id)
                     known = found.get(key)
                     found[key] = part if known is None else known.union(part)
-        return [each.coalesce() for each in found.values()]
+        return [isl.simplified(each) for each in found.values()]
 
     # ------------------------------------------------------------------------- kinds
 
@@ -433,7 +433,7 @@ class _Finder:
                 if not part.is_empty():
                     known = live.get(use.statement.id)
                     live[use.statement.id] = part if known is None else known.union(part)
-        return {name: relation.coalesce() for name, relation in live.items()}
+        return {name: isl.simplified(relation) for name, relation in live.items()}
 
     def _dependence(
         self,

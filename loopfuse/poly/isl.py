@@ -71,6 +71,7 @@ class Context:
         budget = current_budget()
         limit = self.operations
         if budget is not None:
+            budget.check_time()
             budget.charge(self.raw)
             if budget.left <= 0:
                 raise Unknown("this compile has asked too much (operation limit)")
@@ -159,6 +160,18 @@ def domain_name(relation: Any) -> str:
 def range_name(relation: Any) -> str:
     """The tuple name of a map's range."""
     return relation.get_tuple_name(OUT) or ""
+
+
+def simplified(relation: Any) -> Any:
+    """`relation` with its pieces merged where they can be, unless trying would take long (each
+    pair of pieces is compared, in all dimensions)."""
+    pieces = relation.n_basic_map()
+    dims = relation.dim(IN) + relation.dim(OUT)
+    return relation.coalesce() if pieces * pieces * dims <= COALESCE else relation
+
+
+COALESCE = 200_000
+"""How many pairs of pieces times dimensions `simplified` looks at."""
 
 
 def reading_everything(elements: Any) -> Any:

@@ -1,11 +1,13 @@
 """How much isl may work: a limit for each question, and one for a whole compile.
 
-isl counts its own basic operations, so both limits are the same on every machine and under every
-load: what is given up never depends on time. Past a limit isl raises; `Unknown` says so.
+isl counts its own basic operations, so these limits are the same on every machine and under every
+load. (Time decides only where a compile has worked for six seconds, and then the thread's own.)
+Past a limit isl raises; `Unknown` says so.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,10 +17,14 @@ from typing import Any
 import islpy
 
 OPERATIONS = 3_000_000
-"""isl operations one question may take (about a second)."""
+"""isl operations one question may take: about a second, more in many dimensions."""
 
-QUESTIONS = 8
-"""How many such questions a whole compile may take together (about ten seconds)."""
+QUESTIONS = 7
+"""How many such questions a whole compile may take together."""
+
+SECONDS = 6.0
+"""Processor time after which a compile asks no more. Operations end nearly every compile before
+that; in fifty dimensions, though, one operation costs what thousands cost in five."""
 
 
 class Unknown(Exception):
@@ -44,7 +50,14 @@ class Budget:
 
     question: int
     left: int
+    start: float = field(default_factory=time.thread_time)
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def check_time(self) -> None:
+        """Unknown where the compile has worked for `SECONDS`."""
+        if time.thread_time() - self.start > SECONDS:
+            self.left = 0
+            raise Unknown("this compile has taken too long (operation limit)")
 
     def adopt(self, thing: Any) -> None:
         """Let the isl context of `thing` (a set or map), which an earlier budget has limited,
@@ -57,8 +70,8 @@ class Budget:
         """Take what the isl context has counted off what is left, and count from 0 again.
 
         isl does not tell its count, but a question of known, small cost asked under a limit says
-        whether the limit is reached: so the count is found to a power of ten, and taken as the
-        geometric mean of its bounds.
+        whether the limit is reached: so the count is found to a power of ten, and a third of that
+        is charged.
         """
         key = hash(raw)
         if key not in self.probes:
@@ -67,7 +80,7 @@ class Budget:
             self.probes[key] = islpy.Set.read_from_str(raw, text)
         for step in _STEPS:
             if not _reached(self.probes[key], raw, step):
-                self.left -= int(step / 10**0.5)
+                self.left -= step // 3 if step > _STEPS[0] else 100
                 break
         else:
             self.left = 0
@@ -83,6 +96,14 @@ def _reached(probe: Any, raw: Any, operations: int) -> bool:
     except islpy.Error:
         return True
     return False
+
+
+def check_time() -> None:
+    """Unknown where the compile that runs has worked too long; for loops that ask much in small
+    pieces."""
+    budget = _current.get()
+    if budget is not None:
+        budget.check_time()
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)

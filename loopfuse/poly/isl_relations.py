@@ -15,6 +15,7 @@ import islpy
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Expr
 from loopfuse.poly.isl import IN, OUT, PARAM, SET, Reader, constant_of, relation_of
+from loopfuse.poly.isl_budget import check_time
 from loopfuse.poly.isl_text import ast_build, ast_expr
 
 
@@ -27,6 +28,7 @@ def equate(relation: Any, pairs: Iterable[tuple[int, int]]) -> Any:
 
 def is_equal_along(relation: Any, p: int, q: int) -> bool:
     """Every pair of `relation` has input dimension p equal to output dimension q."""
+    check_time()
     return bool(relation.is_subset(relation.equate(IN, p, OUT, q)))
 
 

@@ -683,7 +683,8 @@ class Body:
                 and first.dtype is array.dtype
                 and _is_step(step.name, array.dtype)
             ):
-                return Assign(target, _UPDATES[step.name], other.expr, span=span)
+                value = coerced(other, array.dtype)
+                return Assign(target, _UPDATES[step.name], value.expr, span=span)
         return Assign(target, "", term.expr, span=span)
 
     def target(self, op: Any, memref_: SSAValue, array: Array, span: Span) -> Any:

@@ -110,9 +110,9 @@ class _AffineText(ValueText):
                 self.condition(condition, then, otherwise)
             case nodes.Store(target=target, value=value):
                 self.store(target, self.value(value))
-            case nodes.Define(name=name, dtype=dtype, value=value):
+            case nodes.Define(name=name, dtype=dtype, value=value, label=label):
                 result = self.value(value)
-                self.declare(name, dtype, ())
+                self.declare(name, dtype, (), "" if label else "loopfuse.bound")
                 self.store(nodes.Load(name, (), dtype), result)
             case nodes.Reduce():
                 self.reduce(stmt)
@@ -132,17 +132,18 @@ class _AffineText(ValueText):
                 assert_never(stmt)
 
     def declare(
-        self, name: str, dtype: DType, extents: tuple[nodes.Expr, ...], named: bool = False
+        self, name: str, dtype: DType, extents: tuple[nodes.Expr, ...], note: str = ""
     ) -> None:
-        """A `memref.alloc` (`alloca` for a scalar). `named`: the program gave a reduction this
-        name, which is then a `let` and not a part of an expression."""
+        """A `memref.alloc` (`alloca` for a scalar). The note `loopfuse.let`: the program gave a
+        reduction this name, which is then no part of an expression; `loopfuse.bound`: a bound
+        that is data, which has no name in the program."""
         kind = self.array_type(dtype, extents)
         sizes = ", ".join(
             self.index(extent) for extent in extents if not isinstance(extent, nodes.Const)
         )
         word = "alloc" if extents else "alloca"
         value = self.fresh_name(_NUMBERED.sub("", name))
-        notes = _attributes((["loopfuse.let"] if named else []) + _unsigned(dtype))
+        notes = _attributes(([note] if note else []) + _unsigned(dtype))
         self.line(f"{value} = memref.{word}({sizes}){notes} : {kind}")
         self.arrays[name] = (value, kind, extents)
 
@@ -237,7 +238,8 @@ class _AffineText(ValueText):
         """An accumulator, set to the neutral element, and the loops over its ranges."""
         if stmt.op in ("argmin", "argmax"):
             raise not_lowered(stmt.op)
-        self.declare(stmt.name, stmt.dtype, (), not _HOISTED.search(stmt.name))
+        hoisted = _HOISTED.search(stmt.name)
+        self.declare(stmt.name, stmt.dtype, (), "" if hoisted else "loopfuse.let")
         place = nodes.Load(stmt.name, (), stmt.dtype)
         self.store(place, self.value(nodes.Const(_neutral(stmt.op, stmt.dtype), stmt.dtype)))
 

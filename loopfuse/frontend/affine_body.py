@@ -777,6 +777,11 @@ class Body:
         if first is not None and first in stores and len(stores) == 1:
             skipped.add(first)
             value = coerced(self.value(first.value), dtype)  # type: ignore[attr-defined]
+            if "loopfuse.bound" in op.attributes:
+                # The language names a loop's bounds that are data by itself.
+                self.reductions[op.memref] = op
+                self.terms[op.memref] = value
+                return []
             return [Let(name, dtype, value.expr, span=span, name_span=span)]
         if first is not None and first in stores and not self.operation_loads(first, op.memref):
             skipped.add(first)

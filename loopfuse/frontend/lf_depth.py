@@ -29,7 +29,9 @@ def check_depth(module: syntax.Module) -> None:
             if depth > MAX_EXPRESSION_DEPTH:
                 message = f"operators are nested more than {MAX_EXPRESSION_DEPTH}"
                 raise UserError(_too_deep(node, message))
-            work += [(child, blocks, depth + 1) for child in _children(node)]
+            # `a < b < c` is `a < b and b < c`: one deeper for each.
+            deeper = len(node.ops) if isinstance(node, syntax.Comparison) else 1
+            work += [(child, blocks, depth + deeper) for child in _children(node)]
 
 
 _STATEMENTS = (syntax.For, syntax.If, syntax.Block)

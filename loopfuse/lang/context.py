@@ -153,6 +153,11 @@ class Context:
         line = self.report.source.line(span.line)
         return line[span.column - 1 : span.end_column - 1] or fallback
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit on statements is passed."""
+        return self.statements > MAX_STATEMENTS
+
     def count_statement(self, span: Span) -> None:
         """One statement more; a limit where unrolling makes too many."""
         self.statements += 1

@@ -152,10 +152,21 @@ def _scalar_mode(context: Context, param: syntax.Param) -> None:
 # -------------------------------------------------------------------------------- parameters
 
 
+MAX_PARAMETERS = 1000
+"""The most parameters of a kernel. (A GPU launch takes 4 kB of arguments, some 500 of them.)"""
+
+
 def declare_parameters(
     context: Context, kernel: syntax.Kernel, constants: Mapping[str, int]
 ) -> tuple[tuple[ArrayParam | ScalarParam, ...], tuple[str, ...]]:
     """Declare a kernel's parameters and sizes; gives the core's parameters and size names."""
+    if len(kernel.params) > MAX_PARAMETERS:
+        context.limit(
+            "kernel-too-large",
+            f"this kernel has more than {MAX_PARAMETERS} parameters",
+            kernel.params[MAX_PARAMETERS].span,
+            fix="gather arrays of one shape in one array of higher rank",
+        )
     named = {param.name for param in kernel.params}
     in_extents = list(dict.fromkeys(
         name

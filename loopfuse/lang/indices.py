@@ -10,7 +10,6 @@ loops that are not are data-dependent: `to_subscript` and `data_index`.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, Span
@@ -30,6 +29,11 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.typing import Value, promote
 from loopfuse.lang.walk import iterators, loads
+
+
+LARGEST = 1 << 40
+"""The largest number of an index expression: sums and multiples of a few, which are taken to be
+exact, then fit 64 bits."""
 
 
 def to_index(context: Context, value: Value, what: str, span: Span, array: str = "a") -> Expr:
@@ -70,8 +74,11 @@ def data_index(context: Context, value: Value, what: str, span: Span, array: str
         return to_index(context, value, what, span, array)  # says so
     text = context.text(span)
     if not loads(value.expr):
-        with suppress(LimitError):
+        try:
             return to_index(context, value, what, span, array)  # `i % -4` is a mistake all the same
+        except LimitError as error:
+            if error.diagnostics[0].code == "index-too-large":
+                raise
         name = array
         context.report.warn(
             "not-affine",
@@ -102,12 +109,22 @@ def _wraps(dtype: DType) -> bool:
     return dtype not in (DType.I32, DType.I64)
 
 
+_ARTICLES = {"extent": "an"}
+
+
 class _Converter:
     def __init__(self, context: Context, what: str, span: Span, array: str = "a") -> None:
         self.context, self.what, self.span, self.array = context, what, span, array
 
     def convert(self, expr: Expr) -> Expr:
         match expr:
+            case Const(value=value) if abs(int(value)) > LARGEST:
+                self.context.limit(
+                    "index-too-large",
+                    f"the number {value} is too large for {_ARTICLES.get(self.what, 'a')} {self.what}",
+                    self.place(expr),
+                    fix=f"use numbers of at most {LARGEST} (2**40) there",
+                )
             case Const(value=value):
                 return Const(int(value), DType.I64, span=expr.span)
             case Unary() | Binary(op="add" | "sub" | "mul") | Call() if _wraps(expr.dtype):

@@ -134,6 +134,13 @@ def _step(context: Context, each: syntax.Range) -> int:
             each.step.span,
             fix="use a positive step, or a negative one to count down",
         )
+    if abs(int(step.value)) >= 1 << 31:
+        context.limit(
+            "index-too-large",
+            f"the number {step.value} is too large for a step",
+            each.step.span,
+            fix="use steps below 2147483648 (2**31)",
+        )
     return int(step.value)
 
 

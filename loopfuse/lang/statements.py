@@ -46,6 +46,8 @@ def elaborate_block(context: Context, stmts: tuple[syntax.Stmt, ...]) -> list[St
     """The core of a list of statements; errors are collected."""
     out: list[Stmt] = []
     for stmt in stmts:
+        if context.is_full:
+            break  # the limit is told; unrolling might go on for ever
         outer, context.hoists = context.hoists, []
         try:
             core = statement(context, stmt)
@@ -174,6 +176,8 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
         try:
             if each.iterator in unrolled:
                 for number in ranges.constant_values(context, each, limits):
+                    if context.is_full:
+                        break
                     with context.inner():
                         value = Value(index_literal(number, each.span), weak=True)
                         context.define(each.iterator, ValueEntry(value, "iterator", each.span))

@@ -44,6 +44,7 @@ def _is_parameter_only(statement: Statement, program: PolyProgram) -> bool:
         statement.kind == "define"
         and not (statement.loops and iterators(statement.value))
         and statement.predicate is None
+        and statement.target.array not in program.unknown  # a loop reads it as its bound
         and program.arrays[statement.target.array].kind == "scalar"
         and all(not access.load.index for access in statement.reads)
     )

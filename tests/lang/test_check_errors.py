@@ -457,6 +457,14 @@ error[kernel-too-large]: this kernel has more than 5000 statements after unrolli
   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^
   = fix: pass the tables as arrays, so that their loops stay loops
 """,
+    "index-too-large": """
+error[index-too-large]: the number 1099511627776 is too large for a step
+ --> k.lf:2:24
+  |
+2 |     for i in 0..N step 1 << 40:
+  |                        ^^^^^^^
+  = fix: use steps below 2147483648 (2**31)
+""",
     "swap-too-deep": """
 error[swap-too-deep]: how often this swaps does not follow from the iterators in an affine way
  --> k.lf:3:12

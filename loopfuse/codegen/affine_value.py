@@ -344,7 +344,7 @@ class ValueText:
         sign = "s" if dtype.is_signed else "u"
         if dtype.is_float:
             if op == "floordiv":
-                return self.put(f"math.floor {self.put(f'arith.divf {a}, {b} : {kind}')} : {kind}")
+                return self.float_floordiv(a, b, kind)
             if op == "mod":
                 return self.float_mod(a, b, kind)
             return self.put(f"{_FLOAT[op]} {a}, {b} : {kind}")
@@ -370,6 +370,30 @@ class ValueText:
             product = self.put(f"arith.muli {quotient}, {safe} : {kind}")
             quotient = self.put(f"arith.subi {a}, {product} : {kind}")
         return self.put(f"arith.select {is_zero}, {zero}, {quotient} : {kind}")
+
+    def float_floordiv(self, a: str, b: str, kind: str) -> str:
+        """From the exact remainder, so that it agrees with `%` (`floor(a / b)` rounds first)."""
+
+        def put(text: str) -> str:
+            return self.put(f"{text} : {kind}")
+
+        zero, one, half = (put(f"arith.constant {text}") for text in ("0.0", "1.0", "0.5"))
+        whole = put(f"arith.divf {a}, {b}")
+        rest = put(f"arith.remf {a}, {b}")
+        exact = put(f"arith.divf {put(f'arith.subf {a}, {rest}')}, {b}")
+        uneven = put(f"arith.cmpf une, {rest}, {zero}")
+        below, under = (put(f"arith.cmpf olt, {each}, {zero}") for each in (rest, b))
+        apart = self.put(f"arith.xori {below}, {under} : i1")
+        both = self.put(f"arith.andi {uneven}, {apart} : i1")
+        quotient = put(f"arith.select {both}, {put(f'arith.subf {exact}, {one}')}, {exact}")
+        floor = put(f"math.floor {quotient}")
+        far = put(f"arith.cmpf ogt, {put(f'arith.subf {quotient}, {floor}')}, {half}")
+        near = put(f"arith.select {far}, {put(f'arith.addf {floor}, {one}')}, {floor}")
+        nothing = put(f"arith.cmpf oeq, {quotient}, {zero}")
+        signed = put(f"math.copysign {zero}, {whole}")
+        finite = put(f"arith.select {nothing}, {signed}, {near}")
+        by_zero = put(f"arith.cmpf oeq, {b}, {zero}")
+        return put(f"arith.select {by_zero}, {whole}, {finite}")
 
     def float_mod(self, a: str, b: str, kind: str) -> str:
         """fmod, moved to the divisor's sign."""

@@ -11,6 +11,7 @@ what is computed: it is to be checked under `fp="strict"`, where only `math.fma`
 from __future__ import annotations
 
 import ast
+from dataclasses import fields, replace
 from typing import Any
 
 from xdsl.dialects import builtin, func, memref
@@ -133,7 +134,7 @@ class _Function:
         sizes = self.sizes(block)
         entries = [self.parameter(k, argument, sizes) for k, argument in enumerate(block.args)]
         results = self.results(block)
-        statements = self.body.block(block)
+        statements = without_unused(self.body.block(block))
         made = [self.finished(each) for each in entries if each is not None]
         params = tuple(each for each in (*made, *results) if each is not None)
         return syntax.Kernel(
@@ -282,6 +283,46 @@ class _Function:
                     source=self.source,
                 )
             ) from error
+
+
+def without_unused(statements: list[syntax.Stmt]) -> list[syntax.Stmt]:
+    """`statements` without `let`s that nothing reads: parts of what was read as one operation."""
+    while True:
+        used = {name for stmt in statements for name in _mentioned(stmt)}
+        kept = [each for each in (_kept(stmt, used) for stmt in statements) if each is not None]
+        if kept == statements:
+            return kept
+        statements = kept
+
+
+def _mentioned(node: Any) -> set[str]:
+    """Every name that is read or assigned in `node`."""
+    if isinstance(node, Name):
+        return {node.name}
+    if isinstance(node, tuple):
+        return {name for each in node for name in _mentioned(each)}
+    if isinstance(node, syntax.Node):
+        return {name for each in fields(node) for name in _mentioned(getattr(node, each.name))}
+    return set()
+
+
+def _kept(stmt: syntax.Stmt, used: set[str]) -> syntax.Stmt | None:
+    match stmt:
+        case syntax.Let(name=name, mutable=False) if name not in used:
+            return None
+        case syntax.For(body=body) | syntax.Block(body=body):
+            left = tuple(each for each in (_kept(one, used) for one in body) if each is not None)
+            return replace(stmt, body=left) if left else None
+        case syntax.If(then=then, otherwise=otherwise):
+            first = tuple(each for each in (_kept(one, used) for one in then) if each is not None)
+            last = tuple(each for each in (_kept(one, used) for one in otherwise) if each is not None)
+            if first:
+                return replace(stmt, then=first, otherwise=last)
+            if not last:
+                return None
+            return replace(stmt, condition=Unary("not", stmt.condition), then=last, otherwise=())
+        case _:
+            return stmt
 
 
 def _names(expr: Expr) -> set[str]:

@@ -163,7 +163,20 @@ def read_operation(op: Operation, value: Value, span: Span) -> Term | None:
         word, signed = _DIVISIONS[name]
         left, right = _signed(op, value, signed)
         return _binary(word, left, right, span)
+    if name == "arith.remf":
+        return _remainder(value(op.operands[0]), value(op.operands[1]), span)
     return _truncating(op, value, span)
+
+
+def _remainder(a: Term, b: Term, span: Span) -> Term:
+    """`remf`: the exact `|a| % |b|` with the sign of `a`, which a zero keeps too."""
+    rest = _binary("%", _call("abs", [a], a.dtype, span), _call("abs", [b], a.dtype, span), span)
+    zero = _literal(0.0, a)
+    reads, size = join(rest)
+    less = Term(Unary("-", rest.expr, span=span), a.dtype, False, reads, size)
+    signed = conditional(_compare("<", a, zero, span), less, rest, span)
+    nothing = _binary("and", _compare("==", a, zero, span), _compare("==", rest, zero, span), span)
+    return conditional(nothing, a, signed, span)
 
 
 def _signed(op: Operation, value: Value, signed: bool | None) -> tuple[Term, Term]:
@@ -274,7 +287,11 @@ def _modulo(op: Operation, value: Value, span: Span) -> Term | None:
 def _select(op: arith.SelectOp, value: Value, span: Span) -> Term:
     if isinstance(op.result.type, builtin.MemRefType):
         raise Unread("a `select` of memrefs is read only as the operand of a load or store")
-    found = _guarded(op, value, span) or _float_mod(op, value, span)
+    found = (
+        _guarded(op, value, span)
+        or _float_mod(op, value, span)
+        or _float_floordiv(op, value, span)
+    )
     if found is not None:
         return found
     return conditional(value(op.cond), value(op.lhs), value(op.rhs), span)
@@ -359,6 +376,43 @@ def _float_mod(op: arith.SelectOp, value: Value, span: Span) -> Term | None:
     return _binary("%", value(rest.operands[0]), value(rest.operands[1]), span)
 
 
+_REST = "remf(a, b)"
+_EXACT = f"divf(subf(a, {_REST}), b)"
+_APART = f"andi(cmpf-13({_REST}, 0.0), xori(cmpf-4({_REST}, 0.0), cmpf-4(b, 0.0)))"
+_QUOTIENT = f"select({_APART}, subf({_EXACT}, 1.0), {_EXACT})"
+_FLOOR = f"floor({_QUOTIENT})"
+_NEAR = f"select(cmpf-2(subf({_QUOTIENT}, {_FLOOR}), 0.5), addf({_FLOOR}, 1.0), {_FLOOR})"
+_FINITE = f"select(cmpf-1({_QUOTIENT}, 0.0), copysign(0.0, divf(a, b)), {_NEAR})"
+_FLOORDIV = f"select(cmpf-1(b, 0.0), divf(a, b), {_FINITE})"
+"""What our export writes for `a // b` of floats."""
+
+
+def _float_floordiv(op: arith.SelectOp, value: Value, span: Span) -> Term | None:
+    """The whole of a floored `//` of floats."""
+    whole = op.lhs.owner
+    if not isinstance(whole, arith.DivfOp):
+        return None
+    a, b = whole.lhs, whole.rhs
+    if _shape(op.result, {a: "a", b: "b"}, 12) != _FLOORDIV:
+        return None
+    return _binary("//", value(a), value(b), span)
+
+
+def _shape(value: SSAValue, leaves: dict[SSAValue, str], depth: int) -> str:
+    """A value as text over `leaves`: operations, predicates and constants; "?" for what else."""
+    if value in leaves:
+        return leaves[value]
+    op = value.owner
+    if not isinstance(op, Operation) or depth == 0:
+        return "?"
+    if isinstance(op, arith.ConstantOp):
+        return str(op.value.value.data) if isinstance(op.value, FloatAttr) else "?"
+    name = op.name.split(".")[-1]
+    if isinstance(op, arith.CmpfOp):
+        name += f"-{op.predicate.value.data}"
+    return f"{name}({', '.join(_shape(each, leaves, depth - 1) for each in op.operands)})"
+
+
 # ------------------------------------------------------------------------------ the rest
 
 
@@ -410,7 +464,7 @@ def _truncating(op: Operation, value: Value, span: Span) -> Term | None:
     return conditional(apart, moved, floor, span)
 
 
-def _literal(value: int, like: Term) -> Term:
+def _literal(value: float, like: Term) -> Term:
     return Term(number(value, like.dtype), like.dtype, like.is_index)
 
 

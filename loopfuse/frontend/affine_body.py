@@ -561,8 +561,19 @@ class Body:
         return reached
 
     def used_inside(self, op: Operation, region_op: Operation) -> bool:
-        """Whether a value of `op` may be read within the regions of `region_op`."""
-        return bool(region_op.regions)
+        """Whether a value of `op` is read within the regions of `region_op`, by itself or as a
+        part of another value."""
+        for result in op.results:
+            for use in result.uses:
+                user = use.operation
+                if user is region_op:
+                    continue  # a condition or a bound is read before
+                if user.parent_block() is op.parent_block():
+                    if self.is_pure(user) and self.used_inside(user, region_op):
+                        return True
+                elif _within(user, region_op):
+                    return True
+        return False
 
     def may_load(self, op: Operation) -> bool:
         """Whether reading the operation's value reads memory."""
@@ -580,7 +591,8 @@ class Body:
         if isinstance(op, LOOPS):
             return len(uses) > 1 or uses[0].operation.parent_block() is not block
         if isinstance(kind, IndexType):
-            return bool(self.value(op.results[0]).reads) and len(uses) > 1
+            found = self.value(op.results[0])
+            return bool(found.reads) and len(uses) > 1 and not isinstance(found.expr, Name)
         outside = any(each.operation.parent_block() is not block for each in uses)
         if len(uses) == 1 and not outside:
             return False

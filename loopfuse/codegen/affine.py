@@ -17,7 +17,7 @@ from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.affine_value import FAILED, ValueText, type_text
 from loopfuse.codegen.fused import emit_fused
 from loopfuse.lang import nodes
-from loopfuse.lang.printer import print_expr
+from loopfuse.lang.affine import to_python
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
 
 
@@ -287,7 +287,7 @@ def _attributes(notes: list[str]) -> str:
 
 def _extent(extent: nodes.Expr) -> str:
     """An extent as a Python expression in the sizes."""
-    return print_expr(extent)
+    return to_python(extent)
 
 
 def _symbol(name: str) -> str:

@@ -420,27 +420,16 @@ def _truncating(op: Operation, value: Value, span: Span) -> Term | None:
     """Divisions that round towards zero, and up, by those that round down."""
     if op.name == "arith.ceildivsi":
         left, right = _signed(op, value, True)
-        negated = Unary("-", left.expr, span=span)
-        floor = Binary("//", negated, right.expr, span=span)
-        reads, size = join(left, right)
-        expr: Expr = Unary("-", floor, span=span)
         if left.is_index and right.is_index and (right.constant or 0) > 0:
-            raised = add(linear_of(left.expr), linear_of(number(int(right.constant or 1) - 1, DType.I64)))
-            expr = Binary("//", expression_of(raised), right.expr, span=span)
-        return Term(expr, left.dtype, left.is_index and right.is_index, reads, size)
+            reads, size = join(left, right)
+            raised = add(
+                linear_of(left.expr), linear_of(number(int(right.constant or 1) - 1, DType.I64))
+            )
+            expr = Binary("//", expression_of(raised, span), right.expr, span=span)
+            return Term(expr, left.dtype, True, reads, size)
+        return _raised(left, right, span)  # -(-a // b) overflows at the least a
     if op.name == "arith.ceildivui":
-        left, right = _signed(op, value, False)
-        return _binary(
-            "+",
-            _binary("//", left, right, span),
-            conditional(
-                _compare("!=", _binary("%", left, right, span), _literal(0, left), span),
-                _literal(1, left),
-                _literal(0, left),
-                span,
-            ),
-            span,
-        )
+        return _raised(*_signed(op, value, False), span)
     if op.name not in ("arith.divsi", "arith.remsi"):
         return None
     left, right = _signed(op, value, True)
@@ -462,6 +451,13 @@ def _truncating(op: Operation, value: Value, span: Span) -> Term | None:
         else _binary("-", floor, right, span)
     )
     return conditional(apart, moved, floor, span)
+
+
+def _raised(left: Term, right: Term, span: Span) -> Term:
+    """A division that rounds up: 1 more than the floor where there is a rest."""
+    rest = _compare("!=", _binary("%", left, right, span), _literal(0, left), span)
+    one = conditional(rest, _literal(1, left), _literal(0, left), span)
+    return _binary("+", _binary("//", left, right, span), one, span)
 
 
 def _literal(value: float, like: Term) -> Term:

@@ -352,7 +352,26 @@ def _bound(
     return found
 
 
-_CUSTOM: dict[str, Any] = {"affine.if": _If, "affine.parallel": _Parallel}
+class _Copy(memref.CopyOp):
+    """`memref.copy %source, %target : type to type`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> memref.CopyOp:
+        source = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        target = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        kinds = [parser.parse_type()]
+        parser.parse_keyword("to")
+        kinds.append(parser.parse_type())
+        operands = parser.resolve_operands([source, target], kinds, parser.pos)
+        return memref.CopyOp.build(operands=operands, attributes=attributes)
+
+
+_CUSTOM: dict[str, Any] = {
+    "affine.if": _If, "affine.parallel": _Parallel, "memref.copy": _Copy,
+}  # fmt: skip
 
 # ------------------------------------------------------------------------------- errors
 

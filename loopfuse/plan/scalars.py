@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators, loads, map_expr
-from loopfuse.poly.model import PolyProgram, Statement
+from loopfuse.poly.model import Access, PolyProgram, Statement
 
 
 def write_out_scalars(program: PolyProgram) -> PolyProgram:
@@ -60,11 +60,22 @@ def _substituted(expr: Expr, values: dict[str, Expr]) -> Expr:
 def _rewritten(statement: Statement, values: dict[str, Expr]) -> Statement:
     if not any(access.array in values for access in statement.reads):
         return statement
+    target = _substituted(statement.target, values)
+    assert isinstance(target, Load)
     return replace(
         statement,
+        target=target,
+        write=_access(statement.write, values),
         value=_substituted(statement.value, values),
         predicate=None
         if statement.predicate is None
         else _substituted(statement.predicate, values),
-        reads=tuple(access for access in statement.reads if access.array not in values),
+        reads=tuple(_access(a, values) for a in statement.reads if a.array not in values),
     )
+
+
+def _access(access: Access, values: dict[str, Expr]) -> Access:
+    """The access, its subscripts written out too."""
+    load = _substituted(access.load, values)
+    assert isinstance(load, Load)
+    return replace(access, load=load)

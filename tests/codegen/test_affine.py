@@ -52,7 +52,8 @@ def test_loops_and_subscripts_are_affine() -> None:
     text = affine(JACOBI)
     assert text.count("affine.for") == 3 and text.count("affine.load") == 2
     assert "scf" not in text and "memref.load" not in text
-    assert "func.func @jacobi(%a: memref<?x?xf64> {loopfuse.mode = "inout", loopfuse.extents = ["N", "N"]}" in text
+    head = 'func.func @jacobi(%a: memref<?x?xf64> {loopfuse.mode = "inout", loopfuse.extents = ["N", "N"]}'
+    assert head in text
 
 
 def test_upstream_lowers_and_runs_it() -> None:

@@ -41,9 +41,16 @@ from loopfuse.codegen.mlir_build import (
 from loopfuse.codegen.mlir_print import dense_values
 
 
-def emit_llvm(module: ModuleOp, triple: str = "", layout: str = "") -> str:
-    """The LLVM IR text of `module`. A triple and data layout are written where given."""
-    walk = _Walk()
+def emit_llvm(
+    module: ModuleOp, triple: str = "", layout: str = "", halves_as_bits: bool = False
+) -> str:
+    """The LLVM IR text of `module`. A triple and data layout are written where given.
+
+    `halves_as_bits`: f16 and bf16 are i16, which suits modules that only move and bitcast them. On
+    CPUs that convert f32 to bf16, LLVM broadcasts a bf16 by way of an f32 and back, and that
+    instruction flushes subnormals.
+    """
+    walk = _Walk(halves_as_bits)
     for operation in module.body.block.ops:
         walk.top(operation)
     head: list[str] = []
@@ -67,13 +74,15 @@ def _space(kind: MemRefType) -> int:
     return 1 if space.data == AddressSpace.Global else 3
 
 
-def llvm_type(kind: Attribute) -> str:
+def llvm_type(kind: Attribute, halves_as_bits: bool = False) -> str:
     """The LLVM type of an MLIR type."""
     match kind:
         case IntegerType():
             return f"i{kind.width.data}"
         case IndexType():
             return "i64"
+        case Float16Type() | BFloat16Type() if halves_as_bits:
+            return "i16"
         case Float16Type():
             return "half"
         case BFloat16Type():
@@ -83,7 +92,7 @@ def llvm_type(kind: Attribute) -> str:
         case Float64Type():
             return "double"
         case VectorType():
-            return f"<{kind.get_shape()[0]} x {llvm_type(kind.element_type)}>"
+            return f"<{kind.get_shape()[0]} x {llvm_type(kind.element_type, halves_as_bits)}>"
         case MemRefType():
             space = _space(kind)
             return f"ptr addrspace({space})" if space else "ptr"
@@ -106,9 +115,11 @@ def _suffix(kind: Attribute) -> str:
     return f"v{lanes}{name}" if lanes else name
 
 
-def _scalar(value: int | float, element: Attribute) -> str:
+def _scalar(value: int | float, element: Attribute, halves_as_bits: bool) -> str:
     if isinstance(value, float):
         if isinstance(element, Float16Type | BFloat16Type):
+            if halves_as_bits:
+                return str(float_bits(value, element))
             letter = "H" if isinstance(element, Float16Type) else "R"
             return f"0x{letter}{float_bits(value, element):04X}"
         if isinstance(element, Float32Type):
@@ -121,7 +132,8 @@ def _scalar(value: int | float, element: Attribute) -> str:
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, halves_as_bits: bool) -> None:
+        self.halves_as_bits = halves_as_bits
         self.lines: list[str] = []
         self.globals: list[str] = []
         self.declared: dict[str, str] = {}
@@ -137,7 +149,7 @@ class _Walk:
     def kind(self, attribute: Attribute) -> str:
         found = self.kinds.get(attribute)
         if found is None:
-            found = self.kinds[attribute] = llvm_type(attribute)
+            found = self.kinds[attribute] = llvm_type(attribute, self.halves_as_bits)
         return found
 
     def fresh(self) -> str:
@@ -272,10 +284,13 @@ class _Walk:
         if isinstance(value, DenseIntOrFPElementsAttr):
             element = element_type(kind)
             name = self.kind(element)
-            lanes = ", ".join(f"{name} {_scalar(each, element)}" for each in dense_values(value))
+            lanes = ", ".join(
+                f"{name} {_scalar(each, element, self.halves_as_bits)}"
+                for each in dense_values(value)
+            )
             text = f"<{lanes}>"
         else:
-            text = _scalar(value.value.data, kind)  # pyright: ignore
+            text = _scalar(value.value.data, kind, self.halves_as_bits)  # pyright: ignore
         self.names[operation.results[0]] = text
 
     def compare(self, operation: Operation) -> None:

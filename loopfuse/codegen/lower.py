@@ -41,7 +41,7 @@ def emit_llvm(module: ModuleOp, target: Target) -> str:
     """LLVM IR text of `module` for `target`, not yet optimised."""
     if target.is_gpu:
         return llvm_walk.emit_llvm(module, ptx.TRIPLE, ptx.LAYOUT)
-    return llvm_walk.emit_llvm(module, *native.host_triple(target))
+    return llvm_walk.emit_llvm(module, *native.host_triple(target), halves_as_bits=True)
 
 
 def lower(

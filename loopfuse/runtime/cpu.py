@@ -34,7 +34,7 @@ CHUNKS_PER_THREAD = 4
 _LLVM_TYPES = {
     DType.BOOL: "i8", DType.I8: "i8", DType.I16: "i16", DType.I32: "i32", DType.I64: "i64",
     DType.U8: "i8", DType.U16: "i16", DType.U32: "i32", DType.U64: "i64",
-    DType.F16: "half", DType.BF16: "bfloat", DType.F32: "float", DType.F64: "double",
+    DType.F16: "i16", DType.BF16: "i16", DType.F32: "float", DType.F64: "double",
 }  # fmt: skip
 
 _Adapter = ctypes.CFUNCTYPE(

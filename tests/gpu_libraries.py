@@ -32,7 +32,9 @@ def _torch() -> Library:
         kind = BF16 if name == "bfloat16" else np.dtype(name)
         if not tensor.numel():
             return np.empty(tuple(tensor.shape), kind)
-        plain = tensor.contiguous().reshape(-1).view(torch.uint8).cpu().numpy()
+        # `contiguous` leaves one element with whatever stride it has.
+        packed = tensor.clone(memory_format=torch.contiguous_format)
+        plain = packed.reshape(-1).view(torch.uint8).cpu().numpy()
         return plain.view(kind).reshape(tuple(tensor.shape))
 
     return upload, download

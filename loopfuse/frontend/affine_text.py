@@ -28,11 +28,14 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.parser.affine_parser import AffineParser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
+from loopfuse.frontend.affine_rules import broken_rule, used_too_early
 
 DEEPEST = 200
 """Regions inside regions, as many as the language allows blocks."""
@@ -92,10 +95,11 @@ def parse_text(source: Source) -> Parsed:
     context.load_dialect(
         Dialect("arith", [*arith.Arith.operations, RemFOp], list(arith.Arith.attributes))
     )
-    parser = PlacedParser(context, source)
+    parser = PlacedParser(context, Source(source.name, "", source.language))
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 12_000))
     try:
+        parser = PlacedParser(context, source)
         module = parser.parse_module()
     except ParseError as error:
         raise _syntax_error(source, error) from None
@@ -118,19 +122,36 @@ def parse_text(source: Source) -> Parsed:
 def _verify(parsed: Parsed, source: Source) -> None:
     """Each operation's own rules, innermost first, so that the place is the smallest."""
     for op in reversed(list(parsed.module.walk())):
-        if isinstance(op, affine.ParallelOp):
-            continue  # xDSL counts a result as an operand; `affine` checks what it needs
+        place = parsed.places.get(op, Span(1, 1, 1, 2))
         try:
-            op.verify(verify_nested_ops=False)
+            if not isinstance(op, affine.ParallelOp):  # xDSL counts a result as an operand
+                op.verify(verify_nested_ops=False)
+            wrong = broken_rule(op)
         except Exception as error:
-            raise _invalid(source, parsed.places.get(op, Span(1, 1, 1, 2)), str(error)) from None
+            raise _invalid(source, place, str(error)) from None
+        if wrong is not None:
+            raise _invalid(source, place, wrong)
+    early = used_too_early(parsed.module)
+    if early is not None:
+        place = parsed.places.get(early, Span(1, 1, 1, 2))
+        raise _invalid(source, place, "it uses a value before it is made")
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer, but a string without an end is found at once: xDSL's pattern tries every way
+    of cutting it into pieces, which takes minutes."""
+
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
 
 
 class PlacedParser(Parser):
     """xDSL's parser with upstream's syntax where xDSL has none, and a place for each operation."""
 
     def __init__(self, context: Context, source: Source) -> None:
-        super().__init__(context, source.text, source.name)
+        super().__init__(context, "", source.name)
+        self._parser_state = ParserState(_Lexer(Input(source.text, source.name)))
         self.source = source
         self.places: dict[Operation, Span] = {}
         self.started = 0

@@ -21,9 +21,9 @@ from loopfuse.lang.semantics import array_dtype
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import engines  # noqa: E402
-import upstream  # noqa: E402
-from case_files import (  # noqa: E402
+import engines
+import upstream
+from case_files import (
     assert_same,
     copy_arguments,
     evaluate,

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import click
 
 from loopfuse import __version__
+from loopfuse.base.bug_report import ISSUES
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LoopfuseError
 from loopfuse.commands.common import Common
 
 F = TypeVar("F", bound=Callable[..., Any])
-ISSUES = "https://github.com/loopfuse/loopfuse/issues"
 FILE = click.argument("file", type=click.Path())
 
 
@@ -343,7 +343,8 @@ def _fail(error: Exception) -> int:
     report = f"  = this is a bug in loopfuse: please report it, with this text, at {ISSUES}"
     match error:
         case InternalError():
-            _paint(f"{str(error).replace('error[', 'bug[', 1)}\n{report}")
+            text = str(error).replace("error[", "bug[", 1)
+            _paint(text if "please report it" in text else f"{text}\n{report}")
             return error.exit_code
         case LoopfuseError():
             _paint(str(error))

@@ -22,11 +22,13 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from loopfuse.base.artifact import Artifact
+from loopfuse.base.bug_report import unexpected
 from loopfuse.base.diagnostics import (
     Diagnostic,
     LimitError,
@@ -100,12 +102,15 @@ class Run:
     stop_after: str = ""
     write: Callable[[str], None] = field(default=lambda text: print(text, file=sys.stderr))
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    made: list[Callable[[], str]] = field(default_factory=list[Callable[[], str]])
+    """What each stage made, as text: for a bug report."""
 
     def stage(self, name: str, work: Callable[[], T], show: Callable[[T], str] = str) -> T:
         """The result of `work`, timed, and dumped if asked for."""
         start = time.perf_counter()
         result = work()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        self.made.append(lambda: f"== {name}\n{show(result)}")
         if name in self.dump:
             self.write(f"== {name}\n{show(result)}")
         if name == self.stop_after:
@@ -214,6 +219,11 @@ def plan_kernel(
     """Kernel `name` from the core to a proved LoopTree. Where the checker cannot prove the fused
     tree, the unfused one is used, and a warning says so."""
     run = run or Run()
+    with _reported(program, name, options, run):
+        return _plan_kernel(program, name, options, run)
+
+
+def _plan_kernel(program: Program, name: str, options: Options, run: Run) -> Planned:
     kernel = program.kernel(name)
     try:
         with isl.spending(options.operations), deep_recursion():
@@ -396,8 +406,9 @@ def compile_kernel(
     run: Run | None = None,
 ) -> Artifact:
     """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin."""
-    with deep_recursion():
-        return _compile_kernel(program, name, options, emit, run or Run())
+    run = run or Run()
+    with deep_recursion(), _reported(program, name, options, run):
+        return _compile_kernel(program, name, options, emit, run)
 
 
 def _compile_kernel(
@@ -496,6 +507,22 @@ def scalar_math() -> Mapping[Any, Any]:
 
 
 # ------------------------------------------------------------------------------ small things
+
+
+@contextmanager
+def _reported(program: Program, name: str, options: Options, run: Run) -> Generator[None, None, None]:
+    """Turns what no stage should raise into an InternalError that says where it is all saved."""
+    run.made.clear()
+    try:
+        yield
+    except (LoopfuseError, Stopped, MemoryError):
+        raise
+    except Exception as error:
+        stages: list[str] = []
+        for made in run.made:
+            with suppress(Exception):  # a record may be what is broken
+                stages.append(made())
+        raise unexpected(error, program.source, name, options, stages) from error
 
 
 def _placed(error: LoopfuseError, source: Source) -> LoopfuseError:

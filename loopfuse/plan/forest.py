@@ -12,7 +12,7 @@ from functools import cached_property
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.poly.isl_relations import equate, is_equal_along
 from loopfuse.poly.model import Dependence, Loop, Statement
 
@@ -220,11 +220,15 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
         for d in inside
         if d.reduction and d.source == d.sink and d.source in carried
     }
-    if len(frozenset().union(*moving)) > min(map(len, moving), default=0) or any(
+    inner = {name for s in main for name in s.iterators[skip:]}
+    several = not parallel and any(inner & iterators(by_id[id].target) for id in carried)
+    mixed = len(frozenset().union(*moving)) > min(map(len, moving), default=0)
+    if several or mixed or any(
         d.kind == "flow" and d.source in carried and by_id[d.sink].label != by_id[d.source].label
         for d in inside
-    ):
-        # One result per iteration beside one in all, or a partial result that is used.
+    ):  # fmt: skip
+        # Results in several elements (partial results are for one), one result per iteration
+        # beside one in all, or a partial result that is used.
         relaxed, carried = parallel, frozenset[str]()
     return Unit(label, items, statements, tuple(common), parallel, relaxed, carried)
 

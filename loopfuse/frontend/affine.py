@@ -11,6 +11,9 @@ what is computed: it is to be checked under `fp="strict"`, where only `math.fma`
 from __future__ import annotations
 
 import ast
+import functools
+import sys
+from collections import Counter
 from dataclasses import fields, replace
 from typing import Any
 
@@ -18,7 +21,7 @@ from xdsl.dialects import builtin, func, memref
 from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, Span, UserError
+from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, Source, Span, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.affine_arith import Unread, dtype_of
 from loopfuse.frontend.affine_body import Array, Body, Names, signed_as
@@ -40,6 +43,23 @@ def parse(source: Source) -> syntax.Module:
     LimitError[mlir-limit | nesting-too-deep], each at its operation.
     """
     parsed = parse_text(source)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 12_000))
+    try:
+        return _module(source, parsed)
+    except RecursionError:
+        raise LimitError(
+            Diagnostic(
+                "nesting-too-deep", "values are made of values more often than can be read",
+                source=source,
+            )
+        ) from None  # fmt: skip
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _module(source: Source, parsed: Parsed) -> syntax.Module:
+    """The functions of a module that was parsed."""
     functions = [op for op in parsed.module.walk() if isinstance(op, func.FuncOp)]
     for op in parsed.module.body.block.ops:
         if not isinstance(op, (func.FuncOp, builtin.ModuleOp)):
@@ -288,22 +308,47 @@ class _Function:
 def without_unused(statements: list[syntax.Stmt]) -> list[syntax.Stmt]:
     """`statements` without `let`s that nothing reads: parts of what was read as one operation."""
     while True:
-        used = {name for stmt in statements for name in _mentioned(stmt)}
+        used = _used(statements)
         kept = [each for each in (_kept(stmt, used) for stmt in statements) if each is not None]
         if kept == statements:
             return kept
         statements = kept
 
 
-def _mentioned(node: Any) -> set[str]:
-    """Every name that is read or assigned in `node`."""
-    if isinstance(node, Name):
-        return {node.name}
-    if isinstance(node, tuple):
-        return {name for each in node for name in _mentioned(each)}
-    if isinstance(node, syntax.Node):
-        return {name for each in fields(node) for name in _mentioned(getattr(node, each.name))}
-    return set()
+def _used(statements: list[syntax.Stmt]) -> set[str]:
+    """Names that something reads or assigns, but for `let`s that only unused `let`s read."""
+    counts: Counter[str] = Counter()
+    lets: dict[str, list[Expr]] = {}
+    left: list[Any] = list(statements)
+    while left:
+        node = left.pop()
+        if isinstance(node, Name):
+            counts[node.name] += 1
+        elif isinstance(node, tuple):
+            left.extend(node)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(node, syntax.Node):
+            if isinstance(node, syntax.Let) and not node.mutable:
+                lets.setdefault(node.name, []).append(node.value)
+            left.extend(getattr(node, each) for each in _fields_of(type(node)))
+    unused = [name for name in lets if not counts[name]]
+    while unused:
+        values: list[Any] = list(lets.pop(unused.pop(), ()))
+        while values:
+            node = values.pop()
+            if isinstance(node, Name):
+                counts[node.name] -= 1
+                if not counts[node.name] and node.name in lets:
+                    unused.append(node.name)
+            elif isinstance(node, tuple):
+                values.extend(node)  # pyright: ignore[reportUnknownArgumentType]
+            elif isinstance(node, syntax.Node):
+                values.extend(getattr(node, each) for each in _fields_of(type(node)))
+    return {name for name, count in counts.items() if count}
+
+
+@functools.cache
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def _kept(stmt: syntax.Stmt, used: set[str]) -> syntax.Stmt | None:

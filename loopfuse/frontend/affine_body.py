@@ -60,6 +60,11 @@ IFS = (affine.IfOp, scf.IfOp)
 _PURE = (affine.ApplyOp, affine.MinOp, memref.DimOp, affine.VectorLoadOp, *LOADS)
 _PURE_NAMES = ("affine.max", "llvm.call_intrinsic", "vector.broadcast")
 LANE = "lane"
+MANY = -1
+LONGEST = 60
+"""Operations one after the other that become one expression."""
+LARGEST_REGION = 400
+"""Operations of a loop or `if` that becomes an expression."""
 
 _STEPS = {
     "arith.addf": "sum", "arith.addi": "sum", "arith.mulf": "prod", "arith.muli": "prod",
@@ -133,6 +138,7 @@ class Body:
         self.terms: dict[SSAValue, Term] = {}
         self.reductions: dict[SSAValue, Operation] = {}
         self.written: set[str] = set()
+        self.lengths: dict[Operation, int] = {}
         self.loaded: set[str] = set()
 
     # -------------------------------------------------------------------------- helpers
@@ -339,7 +345,9 @@ class Body:
         if isinstance(op, IFS) and op.results:
             regions = self.arms(op)
             return all(
-                region.blocks and all(self.is_pure(each) for each in list(region.block.ops)[:-1])
+                region.blocks
+                and len(region.block.ops) <= LARGEST_REGION
+                and all(self.is_pure(each) for each in list(region.block.ops)[:-1])
                 for region in regions
             )
         if isinstance(op, LOOPS):
@@ -358,6 +366,8 @@ class Body:
             block = outer.body.block
             accumulator = block.args[1]
             ops = list(block.ops)
+            if len(ops) > LARGEST_REGION:
+                return None
             last = self.operation(ops[-1].operands[0])
             if isinstance(last, LOOPS) and last.parent_block() is block:
                 start = _starts(last)[0] if _starts(last) else None
@@ -508,7 +518,7 @@ class Body:
             if self.is_pure(op):
                 if not op.results or not any(list(each.uses) for each in op.results):
                     continue
-                if self.wants_name(op, block, len(reached[op]) == 1):
+                if self.is_long(op) or self.wants_name(op, block, reached[op] != MANY):
                     self.name(op, out)
                 elif self.may_load(op):
                     loads.append(op)
@@ -543,11 +553,12 @@ class Body:
 
     def consumers(
         self, ops: list[Operation], position: dict[Operation, int]
-    ) -> dict[Operation, frozenset[int]]:
-        """For each operation, the statements that its value reaches."""
-        reached: dict[Operation, frozenset[int]] = {}
+    ) -> dict[Operation, int | None]:
+        """For each operation, the one statement that its value reaches; MANY where there are
+        several, None where there is none."""
+        reached: dict[Operation, int | None] = {}
         for op in reversed(ops):
-            found: frozenset[int] = frozenset()
+            found: int | None = None
             for result in op.results:
                 for use in result.uses:
                     user: Operation | None = use.operation
@@ -556,23 +567,37 @@ class Body:
                     if user is None:
                         continue
                     through = user in reached and self.is_pure(user)
-                    found |= reached[user] if through else {position[user]}
+                    each = reached[user] if through else position[user]
+                    if each is not None:
+                        found = each if found in (None, each) else MANY
             reached[op] = found
         return reached
+
+    def is_long(self, op: Operation) -> bool:
+        """Whether the chain of values that ends in `op` is so long that it is to be cut."""
+        makers = (self.operation(each) for each in op.operands)
+        length = 1 + max((self.lengths.get(each, 0) for each in makers if each is not None), default=0)
+        kind = op.results[0].type if len(op.results) == 1 else VectorType
+        cut = length > LONGEST and not isinstance(kind, (VectorType, MemRefType))
+        self.lengths[op] = 0 if cut else length
+        return cut
 
     def used_inside(self, op: Operation, region_op: Operation) -> bool:
         """Whether a value of `op` is read within the regions of `region_op`, by itself or as a
         part of another value."""
-        for result in op.results:
-            for use in result.uses:
-                user = use.operation
-                if user is region_op:
-                    continue  # a condition or a bound is read before
-                if user.parent_block() is op.parent_block():
-                    if self.is_pure(user) and self.used_inside(user, region_op):
+        left, seen = [op], {op}
+        while left:
+            for result in left.pop().results:
+                for use in result.uses:
+                    user = use.operation
+                    if user is region_op or user in seen:
+                        continue  # a condition or a bound is read before
+                    if user.parent_block() is op.parent_block():
+                        if self.is_pure(user):
+                            seen.add(user)
+                            left.append(user)
+                    elif _within(user, region_op):
                         return True
-                elif _within(user, region_op):
-                    return True
         return False
 
     def may_load(self, op: Operation) -> bool:

@@ -403,6 +403,8 @@ _LOWER_FIRST = {
     "stablehlo": "lower it first to linalg, then to affine loops",
     "cf": "loopfuse reads structured loops (affine.for, scf.for), not branches",
     "gpu": "loopfuse makes the kernel: give it the loops before gpu outlining",
+    "memref": "access the memref that was allocated or passed itself, not a view of it",
+    "scf": "loopfuse reads scf.for and scf.if with bounds that are affine",
     "omp": "loopfuse finds the parallelism: give it the plain loops",
 }
 
@@ -414,10 +416,13 @@ def _syntax_error(source: Source, error: ParseError) -> UserError:
     width = max(1, min(span.end, len(source.text)) - span.start)
     message = str(error.args[-1] if error.args else error).strip().splitlines()[-1].strip()
     message = getattr(error, "message", message) or message
-    named = re.search(r"[\'\"`]([\w.]+)[\'\"`]", message)
-    name = named[1] if named else source.text[span.start : span.end].strip('"')
-    if "unregistered" in message or "is not registered" in message:
-        return unknown_operation(source, name, Span(first, column, first, column + width))
+    named = re.search(r"Operation (\S+) is not registered", message)
+    if named:  # xDSL stands behind the name
+        line = source.text[span.start - column + 1 : span.start]
+        begin = line.rfind(named[1])
+        if begin >= 0:
+            column, width = begin + 1, len(named[1])
+        return unknown_operation(source, named[1], Span(first, column, first, column + width))
     return UserError(
         Diagnostic(
             "mlir-syntax",

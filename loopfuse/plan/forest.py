@@ -36,7 +36,8 @@ class Unit:
     `common` are the loops, below the scope's host loops, around every statement but such
     initialisations, down to the first whose bounds depend on data; `parallel` names those of them along which no dependence inside the unit
     moves; `relaxed` the same if reductions may change their order, which those of the statements
-    `carried` then do.
+    `carried` then do. `rank` numbers the units of one sequence as they run, which need not be text
+    order: where a loop is distributed, what reads an element goes before what overwrites it.
     """
 
     label: str
@@ -46,6 +47,7 @@ class Unit:
     parallel: tuple[str, ...]
     relaxed: tuple[str, ...]
     carried: frozenset[str] = frozenset()
+    rank: int = 0
 
     @cached_property
     def ids(self) -> frozenset[str]:

@@ -38,7 +38,6 @@ from loopfuse.plan.records import Decision
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
-
 MAX_UNITS = 64
 """The most loops of one kernel: more would take long to plan and to assemble, and save nothing
 that counts (a loop more moves at most one array less)."""
@@ -94,12 +93,12 @@ class Planner:
     def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
         """The plan of statements and loops that run one after the other."""
         out: list[PlanItem] = []
-        for cell in cells(items):
-            for entry in self.entries(cell, scope):
-                if isinstance(entry, HostGroup):
-                    out.append(entry)
-                else:
-                    self.place(entry, out, scope)
+        entries = (entry for cell in cells(items) for entry in self.entries(cell, scope))
+        for rank, entry in enumerate(entries):
+            if isinstance(entry, HostGroup):
+                out.append(entry)
+            else:
+                self.place(replace(entry, rank=rank), out, scope)
         self.merge(out, scope)
         return self.drop_recomputed(out, scope)
 
@@ -354,8 +353,8 @@ def separable(
 
 
 def in_order(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """`units` in program order."""
-    return tuple(sorted(units, key=lambda unit: unit.statements[0].positions))
+    """`units` of one sequence as they run."""
+    return tuple(sorted(units, key=lambda unit: unit.rank))
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -45,9 +45,9 @@ class Group:
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
-        """All units, absorbed ones included, in text order of their first statement."""
+        """All units, absorbed ones included, as they run."""
         every = (*self.absorbed, *(placed.unit for placed in self.members))
-        return tuple(sorted(every, key=lambda unit: unit.statements[0].positions))
+        return tuple(sorted(every, key=lambda unit: unit.rank))
 
     @cached_property
     def ids(self) -> frozenset[str]:
@@ -260,6 +260,8 @@ def why_not_recomputable(
     if len(writers) > 1 and (other_values or program.arrays[dependence.array].kind != "scalar"):
         return f"`{dependence.array}` is written in several places"
     read = {name for s in producer.statements for a in s.reads for name, _ in a.parts}
+    if lost := _overwritten_inside(producer, scope, program):
+        return f"it overwrites `{lost}`, which it reads"
     written_here = {
         name
         for unit in units
@@ -282,6 +284,19 @@ def why_not_recomputable(
         if writers_here - sources:
             return f"`{array}`, which it reads, is overwritten"
     return ""
+
+
+def _overwritten_inside(producer: Unit, scope: Scope, program: PolyProgram) -> str:
+    """An array whose elements the producer reads and then overwrites (in the same iteration: it
+    carries nothing), so that a second run would read other values; "" where there is none."""
+    lost = {
+        d.array
+        for d in scope.dependences
+        if d.kind == "anti" and d.source in producer.ids and d.sink in producer.ids
+    }
+    for s in producer.statements:
+        lost |= {name for a in s.reads for name, _ in a.parts if name == s.target.array}
+    return min((name for name in lost if program.arrays[name].kind != "scalar"), default="")
 
 
 def _reads_more(access: Access, flow: Dependence, program: PolyProgram) -> bool:

@@ -78,6 +78,13 @@ def _known_function(
         wide = syntax.Call("python.float", (argument,), span=span)
         called = syntax.Call(name, (wide,), span=span)
         return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
+    if words.MATH_FMA is not None and function is words.MATH_FMA:
+        parts = tuple(
+            syntax.Call("python.float", (part,), span=span)
+            for part, _ in _arguments(reader, node, 3)
+        )
+        called = syntax.Call("fma", parts, span=span)
+        return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
     if name := lookup(words.WHOLE_FUNCTIONS, function):
         ((argument, kind),) = _arguments(reader, node, 1)
         called = syntax.Call(name, (argument,), span=span)

@@ -27,6 +27,9 @@ MATH_FUNCTIONS: dict[Any, str] = {
 }  # fmt: skip
 """Functions of one number that give a Python float, whatever they are given."""
 
+MATH_FMA: Any = getattr(math, "fma", None)
+"""`math.fma`, which Python has from 3.13 on: of three Python floats, rounded once."""
+
 WHOLE_FUNCTIONS: dict[Any, str] = {
     math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc", builtins.round: "round",
 }  # fmt: skip

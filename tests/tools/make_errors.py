@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SECTIONS = ("syntax", "check", "bounds", "planning", "python", "calls", "command_line", "testing")
+SECTIONS = ("syntax", "check", "bounds", "planning", "python", "mlir", "calls", "command_line", "testing")
 HEAD = """# Errors
 
 Everything loopfuse can answer instead of a result. Each message has a word for a code, one

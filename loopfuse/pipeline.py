@@ -475,10 +475,11 @@ def describe_dependences(
     operations: int = 0,
 ) -> dict[str, Any]:
     """Every dependence of kernel `name`, as the JSON of `loopfuse deps`."""
+    from loopfuse.poly.deps_report import PATIENCE
     from loopfuse.poly.deps_report import describe_dependences as describe
 
     try:
-        with isl.spending(operations), deep_recursion():
+        with isl.spending(operations or PATIENCE, 60.0), deep_recursion():
             model = build_model(program.kernel(name))
             return describe(model, find_dependences(model), sizes, instances)
     except LoopfuseError as error:
@@ -489,7 +490,7 @@ def describe_dependences(
         kernel = program.kernel(name)
         raise LimitError(
             Diagnostic(
-                "analysis-limit",
+                "dependences-unknown",
                 f"the dependences of `{name}` are too complex to be computed",
                 kernel.span,
                 fix="make subscripts and bounds simpler, or give `LOOPFUSE_ISL_OPERATIONS` a "
@@ -540,7 +541,7 @@ def _checked_text(verdict: Verdict, seconds: Mapping[str, float]) -> str:
         case "proved":
             return f"schedule verified against all dependences {spent}"
         case "unknown":
-            return f"not proved: {verdict.findings[0]}; run unfused {spent}"
+            return f"unknown: {verdict.findings[0]}; run unfused {spent}"
         case _:
             return f"rejected: {verdict.findings[0]} {spent}"
 

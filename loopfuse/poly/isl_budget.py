@@ -37,8 +37,11 @@ FAILURES: tuple[type[Exception], ...] = (Unknown, islpy.Error)
 
 def gave_up(error: BaseException) -> bool:
     """Whether `error` says that isl reached a limit (and not that it was used wrongly)."""
-    return isinstance(error, Unknown) or "operations exceeded" in str(error)
+    return isinstance(error, Unknown) or any(text in str(error) for text in _SAID)
 
+
+_SAID = ("operations exceeded", "failed to create arg")
+"""What islpy says past a limit: isl counts making a number too, which is how arguments are made."""
 
 _STEPS = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -50,12 +53,13 @@ class Budget:
 
     question: int
     left: int
+    seconds: float = SECONDS
     start: float = field(default_factory=time.thread_time)
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def check_time(self) -> None:
-        """Unknown where the compile has worked for `SECONDS`."""
-        if time.thread_time() - self.start > SECONDS:
+        """Unknown where the compile has worked for its seconds."""
+        if time.thread_time() - self.start > self.seconds:
             self.left = 0
             raise Unknown("this compile has taken too long (operation limit)")
 
@@ -115,14 +119,15 @@ def current_budget() -> Budget | None:
 
 
 @contextmanager
-def spending(operations: int = 0) -> Generator[Budget, None, None]:
+def spending(operations: int = 0, seconds: float = SECONDS) -> Generator[Budget, None, None]:
     """A compile: every isl context made inside draws on one budget. `operations` is the limit of
-    a question (0: the default); the whole may take `QUESTIONS` times as many.
+    a question (0: the default); the whole may take `QUESTIONS` times as many, and `seconds` of
+    processor time.
 
     Inside, whatever asks isl may raise one of `FAILURES`, also outside `Context.ask`.
     """
     question = operations or OPERATIONS
-    token = _current.set(Budget(question, question * QUESTIONS))
+    token = _current.set(Budget(question, question * QUESTIONS, seconds))
     try:
         found = _current.get()
         assert found is not None

@@ -129,7 +129,7 @@ def assert_not_fused(
 
     >>> import loopfuse
     >>> jacobi = loopfuse.load("examples/jacobi.lf")
-    >>> assert_not_fused(jacobi, "L1.1", "L1.2", because="is overwritten")
+    >>> assert_not_fused(jacobi, "L1.1", "L1.2", because="does not write")
     """
     __tracebackhide__ = True
     from loopfuse import testing_facts as facts

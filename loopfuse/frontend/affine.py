@@ -30,9 +30,14 @@ from loopfuse.frontend.affine_text import Parsed, parse_text, refuse
 from loopfuse.lang import syntax
 from loopfuse.lang.syntax import Binary, Expr, Name, Number, Unary
 
-WORDS = frozenset(
-    ["all", "and", "any", "argmax", "argmin", "assume", "bf16", "bool", "break", "const", "continue", "def", "else", "elif", "exp", "exp2", "expm1", "erf", "f16", "f32", "f64", "false", "fma", "fmax", "fmin", "for", "func", "fuse", "i16", "i32", "i64", "i8", "if", "import", "in", "inf", "inout", "kernel", "lambda", "let", "log", "log1p", "log2", "max", "min", "nan", "nofuse", "not", "or", "out", "parallel", "pi", "pow", "prod", "range", "return", "rsqrt", "sqrt", "step", "sum", "swap", "tanh", "temp", "true", "trunc", "u16", "u32", "u64", "u8", "var", "while", "abs", "ceil", "floor", "round", "from", "with", "as", "is", "None", "True", "False", "lane"]
-)
+_RESERVED = """
+    all and any argmax argmin assume bf16 bool break const continue def else elif exp exp2 expm1
+    erf f16 f32 f64 false fma fmax fmin for func fuse i16 i32 i64 i8 if import in inf inout
+    kernel lambda let log log1p log2 max min nan nofuse not or out parallel pi pow prod range
+    return rsqrt sqrt step sum swap tanh temp true trunc u16 u32 u64 u8 var while abs ceil floor
+    round from with as is None True False lane
+    """
+WORDS = frozenset(_RESERVED.split())
 """What a name may not be: reserved words, functions and types of the language."""
 
 
@@ -113,7 +118,9 @@ def _helper(source: Source, parsed: Parsed, op: func.FuncOp) -> syntax.Func:
     params: list[syntax.Param] = []
     last = block.last_op
     if last is None or len(last.operands) != 1:
-        refuse(source, span, "mlir-function", f"`{op.sym_name.data}` is called, but gives no one value")
+        refuse(
+            source, span, "mlir-function", f"`{op.sym_name.data}` is called, but gives no one value"
+        )
     from loopfuse.frontend.affine_terms import Term
 
     for argument in block.args:
@@ -156,7 +163,7 @@ class _Function:
         results = self.results(block)
         statements = without_unused(self.body.block(block))
         made = [self.finished(each) for each in entries if each is not None]
-        params = tuple(each for each in (*made, *results) if each is not None)
+        params = (*made, *results)
         return syntax.Kernel(
             self.name, params, tuple(statements), span=self.span, name_span=self.span
         )
@@ -213,9 +220,7 @@ class _Function:
             return None
         name = self.names.fresh(hint, "arg")
         self.body.terms[argument] = Term(Name(name, span=self.span), dtype, is_index)
-        return syntax.Param(
-            name, dtype, is_const="loopfuse.const" in attributes, span=self.span
-        )
+        return syntax.Param(name, dtype, is_const="loopfuse.const" in attributes, span=self.span)
 
     def array(
         self, position: int, argument: SSAValue, kind: Any, attributes: dict[str, Any]
@@ -243,7 +248,11 @@ class _Function:
             extents.append(number(1, DType.I64, self.span))
         self.body.arrays[argument] = Array(name, dtype, tuple(extents))
         mode = attributes.get("loopfuse.mode")
-        held = mode.data if isinstance(mode, StringAttr) and mode.data in ("in", "out", "inout") else ""
+        held = (
+            mode.data
+            if isinstance(mode, StringAttr) and mode.data in ("in", "out", "inout")
+            else ""
+        )
         return syntax.Param(name, dtype, tuple(extents), held or "?", span=self.span)
 
     def finished(self, param: syntax.Param) -> syntax.Param:
@@ -269,7 +278,10 @@ class _Function:
             if value in self.body.arrays:
                 continue  # an argument
             owner = value.owner
-            if not isinstance(owner, (memref.AllocOp, memref.AllocaOp)) or owner.parent_block() is not block:
+            if (
+                not isinstance(owner, (memref.AllocOp, memref.AllocaOp))
+                or owner.parent_block() is not block
+            ):
                 refuse(
                     self.source, span, "mlir-result",
                     "a result is neither an argument nor a memref allocated here",
@@ -360,7 +372,9 @@ def _kept(stmt: syntax.Stmt, used: set[str]) -> syntax.Stmt | None:
             return replace(stmt, body=left) if left else None
         case syntax.If(then=then, otherwise=otherwise):
             first = tuple(each for each in (_kept(one, used) for one in then) if each is not None)
-            last = tuple(each for each in (_kept(one, used) for one in otherwise) if each is not None)
+            last = tuple(
+                each for each in (_kept(one, used) for one in otherwise) if each is not None
+            )
             if first:
                 return replace(stmt, then=first, otherwise=last)
             if not last:

@@ -102,6 +102,8 @@ def dtype_of(kind: Attribute) -> DType:
             name = f"{sign}{width}"
             if name in DType._value2member_map_:
                 return DType(name)
+        case _:
+            pass
     raise Unread(f"loopfuse has no type `{kind}`")
 
 
@@ -288,9 +290,7 @@ def _select(op: arith.SelectOp, value: Value, span: Span) -> Term:
     if isinstance(op.result.type, builtin.MemRefType):
         raise Unread("a `select` of memrefs is read only as the operand of a load or store")
     found = (
-        _guarded(op, value, span)
-        or _float_mod(op, value, span)
-        or _float_floordiv(op, value, span)
+        _guarded(op, value, span) or _float_mod(op, value, span) or _float_floordiv(op, value, span)
     )
     if found is not None:
         return found
@@ -436,13 +436,19 @@ def _truncating(op: Operation, value: Value, span: Span) -> Term | None:
     word = "//" if op.name == "arith.divsi" else "%"
     known = right.constant
     if known is not None and known > 0 and op.name == "arith.divsi" and left.constant is not None:
-        return Term(number(int(int(left.constant) / int(known)), left.dtype, span), left.dtype, left.is_index)
+        return Term(
+            number(int(int(left.constant) / int(known)), left.dtype, span),
+            left.dtype,
+            left.is_index,
+        )
     floor, rest = _binary(word, left, right, span), _binary("%", left, right, span)
     # Floored and truncated results part where the rest is not 0 and the signs differ.
     negative = _compare("<", left, _literal(0, left), span)
     below = _compare("<", right, _literal(0, left), span)
     uneven = _compare("!=", rest, _literal(0, left), span)
-    apart = _binary("and", uneven, _binary("!=" if known is None else "^", negative, below, span), span)
+    apart = _binary(
+        "and", uneven, _binary("!=" if known is None else "^", negative, below, span), span
+    )
     if known is None:
         apart = _binary("and", uneven, _binary("^", negative, below, span), span)
     moved = (
@@ -471,7 +477,9 @@ def _compare(op: str, left: Term, right: Term, span: Span) -> Term:
         held = {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
         return Term(number(held, DType.BOOL, span), DType.BOOL)
     reads, size = join(left, right)
-    return Term(Comparison((left.expr, right.expr), (op,), span=span), DType.BOOL, False, reads, size)
+    return Term(
+        Comparison((left.expr, right.expr), (op,), span=span), DType.BOOL, False, reads, size
+    )
 
 
 def _compare_integers(op: arith.CmpiOp, value: Value, span: Span) -> Term:
@@ -485,7 +493,9 @@ def _compare_floats(op: arith.CmpfOp, value: Value, span: Span) -> Term:
     code = op.predicate.value.data
 
     def ordered() -> Term:
-        return _binary("and", _compare("==", left, left, span), _compare("==", right, right, span), span)
+        return _binary(
+            "and", _compare("==", left, left, span), _compare("==", right, right, span), span
+        )
 
     def negated(term: Term) -> Term:
         reads, size = join(term)
@@ -497,7 +507,9 @@ def _compare_floats(op: arith.CmpfOp, value: Value, span: Span) -> Term:
         word, unordered = _FLOAT_SIGNS[code]
         found = _compare(word, left, right, span)
         return negated(found) if unordered else found
-    unequal = _binary("or", _compare("<", left, right, span), _compare(">", left, right, span), span)
+    unequal = _binary(
+        "or", _compare("<", left, right, span), _compare(">", left, right, span), span
+    )
     match code:
         case 6:  # one
             return unequal
@@ -516,7 +528,10 @@ def _convert(op: Operation, value: Value, span: Span) -> Term:
     is_index = isinstance(kind, IndexType)
     reads, size = join(part)
     name = op.name
-    if name in ("arith.uitofp", "arith.extui", "arith.index_castui") and part.dtype is not DType.BOOL:
+    if (
+        name in ("arith.uitofp", "arith.extui", "arith.index_castui")
+        and part.dtype is not DType.BOOL
+    ):
         part = coerced(part, UNSIGNED.get(part.dtype, part.dtype))
     elif name in ("arith.sitofp", "arith.extsi", "arith.index_cast") and not part.is_index:
         part = coerced(part, SIGNED.get(part.dtype, part.dtype))
@@ -551,5 +566,3 @@ def _intrinsic(op: llvm.CallIntrinsicOp, value: Value, span: Span) -> Term:
         dtype = UNSIGNED.get(dtype, dtype)
     reads, size = join(part)
     return Term(Call(dtype.value, (part.expr,), span=span), dtype, False, reads, size)
-
-

@@ -338,7 +338,11 @@ class Body:
         return self.__dict__.setdefault("_pure_table", {})
 
     def _judge(self, op: Operation) -> bool:
-        if isinstance(op, _PURE) or op.name in _PURE_NAMES or op.name.split(".")[0] in ("arith", "math"):
+        if (
+            isinstance(op, _PURE)
+            or op.name in _PURE_NAMES
+            or op.name.split(".")[0] in ("arith", "math")
+        ):
             return True
         if isinstance(op, func.CallOp):
             return len(op.results) == 1
@@ -371,8 +375,10 @@ class Body:
             last = self.operation(ops[-1].operands[0])
             if isinstance(last, LOOPS) and last.parent_block() is block:
                 start = _starts(last)[0] if _starts(last) else None
-                if start is accumulator and len(list(accumulator.uses)) == 1 and all(
-                    each is last or self.is_pure(each) for each in ops[:-1]
+                if (
+                    start is accumulator
+                    and len(list(accumulator.uses)) == 1
+                    and all(each is last or self.is_pure(each) for each in ops[:-1])
                 ):
                     outer = last
                     continue
@@ -455,11 +461,16 @@ class Body:
             held = self.value(op.step).constant
             if not isinstance(held, int) or held <= 0:
                 refuse(
-                    self.source, span, "mlir-step", "the step of this loop is not a positive constant"
+                    self.source,
+                    span,
+                    "mlir-step",
+                    "the step of this loop is not a positive constant",
                 )
             step = held
         if step <= 0:
-            refuse(self.source, span, "mlir-step", "the step of this loop is not a positive constant")
+            refuse(
+                self.source, span, "mlir-step", "the step of this loop is not a positive constant"
+            )
         made = None if step == 1 else number(step, DType.I64, span)
         return Range(name, lower, upper, made, span=span)
 
@@ -498,7 +509,11 @@ class Body:
         name = self.names.fresh(result.name_hint, "i")
         self.terms[result] = Term(Name(name, span=span), DType.I64, True)
         return Range(
-            name, start_term.expr, expression_of(stop, span), number(-size, DType.I64, span), span=span
+            name,
+            start_term.expr,
+            expression_of(stop, span),
+            number(-size, DType.I64, span),
+            span=span,
         )
 
     # ----------------------------------------------------------------------- statements
@@ -526,7 +541,9 @@ class Body:
             writes = self.writes(op)
             for load in loads:
                 if last[load] > k or (last[load] == k and self.used_inside(load, op)):
-                    if load.results[0] in self.terms and isinstance(self.terms[load.results[0]].expr, Name):
+                    if load.results[0] in self.terms and isinstance(
+                        self.terms[load.results[0]].expr, Name
+                    ):
                         continue
                     if self.value(load.results[0]).reads & writes:
                         self.name(load, out)
@@ -534,7 +551,9 @@ class Body:
             out += self.statement(op, ops[k + 1 :], skipped)
         return _grouped(out)
 
-    def last_uses(self, ops: list[Operation], position: dict[Operation, int]) -> dict[Operation, int]:
+    def last_uses(
+        self, ops: list[Operation], position: dict[Operation, int]
+    ) -> dict[Operation, int]:
         """For each operation, the position of the last statement that its value reaches."""
         last: dict[Operation, int] = {}
         for op in reversed(ops):
@@ -576,7 +595,9 @@ class Body:
     def is_long(self, op: Operation) -> bool:
         """Whether the chain of values that ends in `op` is so long that it is to be cut."""
         makers = (self.operation(each) for each in op.operands)
-        length = 1 + max((self.lengths.get(each, 0) for each in makers if each is not None), default=0)
+        length = 1 + max(
+            (self.lengths.get(each, 0) for each in makers if each is not None), default=0
+        )
         kind = op.results[0].type if len(op.results) == 1 else VectorType
         cut = length > LONGEST and not isinstance(kind, (VectorType, MemRefType))
         self.lengths[op] = 0 if cut else length
@@ -638,7 +659,9 @@ class Body:
             name = self.names.fresh(result.name_hint, "v")
             span = self.place(op)
             out.append(Let(name, term.dtype, term.expr, span=span, name_span=span))
-            self.terms[result] = Term(Name(name, span=span), term.dtype, term.is_index, frozenset({name}))
+            self.terms[result] = Term(
+                Name(name, span=span), term.dtype, term.is_index, frozenset({name})
+            )
             return
         raise self.limit(op, "a vector is loaded before, and used after, a store to its memref")
 
@@ -706,9 +729,8 @@ class Body:
         step = self.operation(op.value)
         term = self.value(op.value)
         if term.dtype is not array.dtype:
-
             term = coerced(term, array.dtype)
-        if step is not None and step.name in _UPDATES and isinstance(step.results[0].type, object):
+        if step is not None and step.name in _UPDATES:
             first = self.terms.get(step.operands[0])
             other = self.terms.get(step.operands[1])
             if (
@@ -741,7 +763,8 @@ class Body:
         span = self.place(op)
         array = self.array(op.memref, op)
         self.written.add(array.name)
-        shape = op.value.type.get_shape()
+        kind: Any = op.value.type
+        shape = kind.get_shape()
         if len(shape) != 1:
             raise self.limit(op, "only vectors of one dimension are read")
         term = self.value(op.value)
@@ -758,6 +781,10 @@ class Body:
         """Loops over every element."""
         span = self.place(op)
         source, target = self.array(op.source, op), self.array(op.destination, op)
+        if source.is_scalar or target.is_scalar:
+            raise self.limit(
+                op, "a copy of an allocation of rank 0 is not read", "load it and store it"
+            )
         self.loaded.add(source.name)
         self.written.add(target.name)
         heads: list[Range] = []
@@ -770,9 +797,7 @@ class Body:
         right = Subscript(source.name, tuple(index), "", span=span, array_span=span)
         return [For(tuple(heads), (Assign(left, "", right, span=span),), span=span)]
 
-    def allocate(
-        self, op: Any, rest: list[Operation], skipped: set[Operation]
-    ) -> list[Stmt]:
+    def allocate(self, op: Any, rest: list[Operation], skipped: set[Operation]) -> list[Stmt]:
         """A temporary; of rank 0 a variable, a `let`, or a reduction's accumulator."""
         span = self.place(op)
         kind = op.memref.type
@@ -840,9 +865,14 @@ class Body:
         if len(stores) != 2:
             return None
         statements = [each for each in rest if not self.is_pure(each)][:2]
-        if len(statements) < 2 or statements[0] not in stores or not isinstance(statements[1], LOOPS):
+        if (
+            len(statements) < 2
+            or statements[0] not in stores
+            or not isinstance(statements[1], LOOPS)
+        ):
             return None
-        start, loop = statements
+        start: Any = statements[0]
+        loop: Any = statements[1]
         loops: list[Any] = []
         while True:
             if loop.results:
@@ -855,7 +885,7 @@ class Body:
             if len(steps) != 1 or not isinstance(steps[0], LOOPS):
                 return None
             loop = steps[0]
-        store = steps[-1]
+        store: Any = steps[-1]
         step = self.operation(store.value)
         if step is None or step.name not in _STEPS or step.parent_block() is not loop.body.block:
             return None
@@ -877,7 +907,9 @@ class Body:
         wide = (DType.F32, DType.F64, DType.I64, DType.U64)
         if kind in ("sum", "prod") and dtype not in wide:
             return None
-        if dtype.is_integer and ("ui" in step.name) is not (dtype.is_unsigned and kind in ("min", "max")):
+        if dtype.is_integer and ("ui" in step.name) is not (
+            dtype.is_unsigned and kind in ("min", "max")
+        ):
             return None
         if not is_constant(start.value, _stored(neutral(kind, dtype), dtype)):
             return None
@@ -924,7 +956,10 @@ class Body:
         for k, each in enumerate(inner_ops):
             if isinstance(each, (memref.AllocaOp, memref.AllocOp)) and each not in inner_skipped:
                 made = self.scalar(
-                    each, self.element_type(each, each.memref.type), inner_ops[k + 1 :], inner_skipped
+                    each,
+                    self.element_type(each, each.memref.type),
+                    inner_ops[k + 1 :],
+                    inner_skipped,
                 )
                 assert not made
         term = self.reduction(op, ranges, step, load.results[0], dtype)
@@ -979,7 +1014,9 @@ class Body:
             name = self.names.fresh(result.name_hint or argument.name_hint, "s")
             dtype = self.typed(result.type, span)
             out.append(Let(name, dtype, term.expr, True, span=span, name_span=span))
-            here = Term(Name(name, span=span), dtype, isinstance(result.type, IndexType), frozenset({name}))
+            here = Term(
+                Name(name, span=span), dtype, isinstance(result.type, IndexType), frozenset({name})
+            )
             self.terms[argument] = here
             self.terms[result] = here
             names.append(name)
@@ -1018,7 +1055,9 @@ class Body:
                     and first.expr == Name(name)
                     and _is_step(step.name, term.dtype)
                 ):
-                    out.append(Assign(Name(name, span=span), _UPDATES[step.name], other.expr, span=span))
+                    out.append(
+                        Assign(Name(name, span=span), _UPDATES[step.name], other.expr, span=span)
+                    )
                     continue
             out.append(Assign(Name(name, span=span), "", term.expr, span=span))
         return out
@@ -1050,7 +1089,10 @@ class Body:
         heads: list[Range] = []
         taken = set(self.names.taken)
         low, high = iter(lows), iter(highs)
-        lower_groups, upper_groups = op.lowerBoundsGroups.get_values(), op.upperBoundsGroups.get_values()
+        lower_groups, upper_groups = (
+            op.lowerBoundsGroups.get_values(),
+            op.upperBoundsGroups.get_values(),
+        )
         for k, argument in enumerate(block.args):
             name = self.names.fresh(argument.name_hint, "i")
             self.terms[argument] = Term(Name(name, span=span), DType.I64, True)
@@ -1067,9 +1109,13 @@ class Body:
                 )
             )
         body = self.block(block)
-        for name, kind, yielded in zip(names, kinds, block.last_op.operands if block.last_op else ()):
+        for name, kind, yielded in zip(
+            names, kinds, block.last_op.operands if block.last_op else ()
+        ):
             body.append(
-                Assign(Name(name, span=span), _PARALLEL[kind][1], self.value(yielded).expr, span=span)
+                Assign(
+                    Name(name, span=span), _PARALLEL[kind][1], self.value(yielded).expr, span=span
+                )
             )
         self.names.taken = taken
         if not body:
@@ -1102,7 +1148,10 @@ class Body:
         if not then and not otherwise:
             return out
         if not then:
-            return [*out, If(syntax.Unary("not", condition.expr, span=span), otherwise, (), span=span)]
+            return [
+                *out,
+                If(syntax.Unary("not", condition.expr, span=span), otherwise, (), span=span),
+            ]
         return [*out, If(condition.expr, then, otherwise, span=span)]
 
 
@@ -1111,7 +1160,11 @@ _TERMINATORS = ("affine.yield", "scf.yield", "func.return")
 
 def signed_as(dtype: DType, attribute: Any) -> DType:
     """`dtype`, or the unsigned type of its width that the attribute names."""
-    if isinstance(attribute, StringAttr) and attribute.data == f"u{dtype.bits}" and dtype.is_integer:
+    if (
+        isinstance(attribute, StringAttr)
+        and attribute.data == f"u{dtype.bits}"
+        and dtype.is_integer
+    ):
         return DType(attribute.data)
     return dtype
 
@@ -1165,9 +1218,13 @@ def _within_arm(op: Operation, alloc: Operation) -> bool:
 
 def _is_half_of_a_guard(op: Operation) -> bool:
     """Whether our export wrote the operation as a part of `//`, `%` or `<<`."""
-    return op.name in ("arith.floordivsi", "arith.divui", "arith.remf", "arith.cmpi", "arith.cmpf") or (
-        isinstance(op, arith.SelectOp) and is_constant(op.lhs, 1)
-    )
+    return op.name in (
+        "arith.floordivsi",
+        "arith.divui",
+        "arith.remf",
+        "arith.cmpi",
+        "arith.cmpf",
+    ) or (isinstance(op, arith.SelectOp) and is_constant(op.lhs, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -1219,5 +1276,3 @@ def _renamed(stmt: Assign, before: str, after: str) -> Assign:
         return node
 
     return visit(stmt)
-
-

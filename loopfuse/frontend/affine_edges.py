@@ -24,7 +24,12 @@ def edge_mode(
     indices: list[SSAValue], extents: tuple[Expr, ...], value: Value
 ) -> tuple[str, list[SSAValue]]:
     """The mode all subscripts have, and what stands inside it; "" and the subscripts else."""
-    for mode, match in (("clamp", _clamp), ("wrap", _wrap), ("reflect", _reflect), ("symmetric", _symmetric)):
+    for mode, match in (
+        ("clamp", _clamp),
+        ("wrap", _wrap),
+        ("reflect", _reflect),
+        ("symmetric", _symmetric),
+    ):
         inner: list[SSAValue] = []
         for index, extent in zip(indices, extents):
             found = match(index, extent, value)
@@ -134,7 +139,9 @@ def zero_access(op: Any, body: Any) -> Term | None:
     if not isinstance(term.expr, Subscript) or term.expr.mode:
         return None
     for test, extent, index in zip(tests, known.extents, term.expr.index):
-        if not _is(test.lhs, linear_of(index), body.value) or not _is(test.rhs, linear_of(extent), body.value):
+        if not _is(test.lhs, linear_of(index), body.value) or not _is(
+            test.rhs, linear_of(extent), body.value
+        ):
             return None
     expr = Subscript(
         term.expr.array, term.expr.index, "zero", span=term.expr.span, array_span=term.expr.span
@@ -150,5 +157,3 @@ def _conjunction(value: SSAValue, out: list[arith.CmpiOp]) -> bool:
         out.append(owner)
         return True
     return False
-
-

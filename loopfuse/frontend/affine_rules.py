@@ -96,8 +96,8 @@ def _access(op: Any) -> str | None:
     if count != rank:
         return f"{count} subscripts for a memref of {rank} dimensions"
     element: Attribute = op.memref.type.element_type
-    held: SSAValue = op.value if hasattr(op, "value") else op.results[0]
-    kind = held.type
+    held: Any = op
+    kind: Attribute = op.results[0].type if op.results else held.value.type
     if isinstance(op, (affine.VectorLoadOp, affine.VectorStoreOp)):
         if rank == 0 or not isinstance(kind, VectorType) or len(kind.get_shape()) != 1:
             return "only vectors of one dimension are read"

@@ -197,11 +197,22 @@ def _linear(expr: AffineExpr, operands: list[Expr], dims: int, span: Span) -> Li
                 case AffineBinaryOpKind.Mul:
                     if right.terms and left.terms:
                         return Linear(
-                            ((Binary("*", expression_of(left), expression_of(right), span=span), 1),)
+                            (
+                                (
+                                    Binary(
+                                        "*", expression_of(left), expression_of(right), span=span
+                                    ),
+                                    1,
+                                ),
+                            )
                         )
                     known, other = (right, left) if not right.terms else (left, right)
                     return add(Linear(), other, known.constant)
-                case AffineBinaryOpKind.Mod | AffineBinaryOpKind.FloorDiv | AffineBinaryOpKind.CeilDiv:
+                case (
+                    AffineBinaryOpKind.Mod
+                    | AffineBinaryOpKind.FloorDiv
+                    | AffineBinaryOpKind.CeilDiv
+                ):
                     return _divided(expr.kind, left, right, span)
         case _:
             pass
@@ -217,7 +228,11 @@ def _divided(kind: AffineBinaryOpKind, left: Linear, right: Linear, span: Span) 
             left = add(left, Linear((), right.constant - 1))
         if not left.terms:
             value = left.constant
-            known = value % right.constant if kind is AffineBinaryOpKind.Mod else value // right.constant
+            known = (
+                value % right.constant
+                if kind is AffineBinaryOpKind.Mod
+                else value // right.constant
+            )
             return Linear((), known)
     elif kind is AffineBinaryOpKind.CeilDiv:
         left = add(left, add(right, Linear((), -1)))

@@ -55,9 +55,7 @@ class MaxOp(IRDLOperation):
     def parse(cls, parser: Parser) -> MaxOp:
         """`affine.max #map(%dims)[%symbols]`."""
         mapping, operands = _map_use(parser)
-        return MaxOp(
-            operands=[operands], properties={"map": mapping}, result_types=[IndexType()]
-        )
+        return MaxOp(operands=[operands], properties={"map": mapping}, result_types=[IndexType()])
 
 
 @irdl_op_definition
@@ -141,9 +139,7 @@ class _Lexer(MLIRLexer):
     """xDSL's lexer, but a string without an end is found at once: xDSL's pattern tries every way
     of cutting it into pieces, which takes minutes."""
 
-    _unescaped_characters_regex = re.compile(
-        r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
-    )
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class PlacedParser(Parser):
@@ -167,7 +163,9 @@ class PlacedParser(Parser):
             middle = (low + high) // 2
             low, high = (middle, high) if self.starts[middle] <= start else (low, middle)
         first = self.starts[low]
-        text = self.source.text[first : self.starts[low + 1] - 1 if low + 1 < len(self.starts) else None]
+        text = self.source.text[
+            first : self.starts[low + 1] - 1 if low + 1 < len(self.starts) else None
+        ]
         stop = len(text) if end < 0 else min(len(text), end - first)
         stop = len(text[:stop].split("//")[0].rstrip())
         column = start - first
@@ -210,9 +208,7 @@ class PlacedParser(Parser):
             lambda: element(lambda: inner._parse_affine_expr(optional)),  # pyright: ignore[reportPrivateUsage]
         )
         mapping = AffineMap(0, len(symbols), tuple(each for group in groups for each in group))
-        operands = [
-            self.resolve_operand(self._unresolved(span), IndexType()) for span in spans
-        ]
+        operands = [self.resolve_operand(self._unresolved(span), IndexType()) for span in spans]
         return mapping, operands, tuple(len(group) for group in groups)
 
     @staticmethod
@@ -360,9 +356,7 @@ class _Parallel(affine.ParallelOp):
         )
 
 
-def _bound(
-    parser: Parser, word: str, one: Callable[[], AffineExpr]
-) -> list[AffineExpr]:
+def _bound(parser: Parser, word: str, one: Callable[[], AffineExpr]) -> list[AffineExpr]:
     if parser.parse_optional_keyword(word) is None:
         return [one()]
     parser.parse_punctuation("(")
@@ -450,7 +444,9 @@ def unknown_operation(source: Source, name: str, span: Span) -> UserError:
 
 
 def _invalid(source: Source, span: Span, why: str) -> UserError:
-    lines = [line.strip() for line in why.strip().splitlines() if line.strip()] or ["no reason given"]
+    lines = [line.strip() for line in why.strip().splitlines() if line.strip()] or [
+        "no reason given"
+    ]
     return UserError(
         Diagnostic("mlir-invalid", f"not a valid operation: {lines[-1]}"[:400], span, source=source)
     )

@@ -106,6 +106,7 @@ PLANS: dict[str, Plan] = {
     "carried.pair": Plan(),
     "carried.nested": Plan(),
     "carried.total": Plan(),
+    "order.late": Plan(),
     "parallel.plane": Plan(),
     "parallel.most": Plan(((0, 0, 0, 0), (1, 0, 0, 0), (90, 0, 0, 0), (120, 0, 0, 0))),
     "branches.edges": Plan(),

@@ -196,6 +196,13 @@ def assign_name(
             target,
             f"use another name: `{name}2 = ...`",
         )
+    if (id(stmt), name) not in reader.webs.of_definition:
+        python.refuse(
+            "array-rebound",
+            f"`{name}` is an array elsewhere in this function, and a number here",
+            target,
+            "use another name for the number",
+        )
     web = reader.webs.of_definition[(id(stmt), name)]
     expr, kind = value
     before = web.kind

@@ -121,7 +121,7 @@ def _hull(
             for end in ends:
                 to_python(end)  # a case distinction is no formula
             bounds.append((ends[0], ends[1]))
-        except (isl.Unknown, ValueError):
+        except (*isl.FAILURES, ValueError):  # isl has no expression for a value of no point
             bounds.append(_declared(declared, dim))
     return bounds
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-import loopfuse
 import numpy as np
 import pytest
-from loopfuse.base.diagnostics import InternalError, LoopfuseError
 from numpy.lib.stride_tricks import as_strided
+
+import loopfuse
+from loopfuse.base.diagnostics import InternalError, LoopfuseError
 
 TEXT = """
 kernel k(a: f32[N], inout b: f32[N], s: f32, n: i64):
@@ -36,8 +37,8 @@ class Raises:
 class LiesAboutArrays:
     """Claims an interface it does not keep."""
 
-    __array_interface__ = {"shape": (3,), "typestr": "<f4", "version": 3, "data": None}
-    __cuda_array_interface__ = {"shape": "x", "typestr": 5, "version": -1, "data": ("a", None)}
+    __array_interface__: ClassVar = {"shape": (3,), "typestr": "<f4", "version": 3, "data": None}
+    __cuda_array_interface__: ClassVar = {"shape": "x", "typestr": 5, "version": -1, "data": ("a", None)}
 
     def __dlpack__(self, **_: Any) -> Any:
         return 7

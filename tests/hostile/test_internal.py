@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import loopfuse
 import numpy as np
 import pytest
+
+import loopfuse
 from loopfuse import cli, pipeline
 from loopfuse.base.diagnostics import InternalError
 

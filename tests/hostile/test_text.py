@@ -7,10 +7,11 @@ import warnings
 from pathlib import Path
 
 import pytest
+from mutations import WORDS, mutate
+
 from loopfuse.base.diagnostics import InternalError, LoopfuseError, Source
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.pipeline import compile_kernel, read_program
-from mutations import WORDS, mutate
 
 ROOT = Path(__file__).parents[2]
 FILES = [*sorted((ROOT / "examples").glob("*.lf")), *sorted((ROOT / "tests/cases").glob("*.lf"))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +96,11 @@ def verify_kernel(
     unfused = strict.with_options(fuel=0)
     default = kernel.with_options(target=where.name)
     report = default.explain(target=where.name).report
-    cases = choose_sizes(strict, dict(sizes or {}), where.name, seed)
+    if not report.reassociated:
+        strict = default  # nothing to hold in order: the same plan
+    if not any(decision.fused for decision in report.decisions):
+        unfused = strict  # nothing was fused: the same plan again
+    cases = choose_sizes(strict, dict(sizes or {}), where.name, seed, report.preconditions)
     mismatches: list[Mismatch] = []
     tried: list[dict[str, int]] = []
     for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
@@ -184,9 +188,14 @@ def _first_difference(left: Any, right: Any, loosely: bool) -> tuple[int, ...] |
 
 
 def choose_sizes(
-    kernel: Kernel, fixed: Mapping[str, int], target: str, seed: int
+    kernel: Kernel,
+    fixed: Mapping[str, int],
+    target: str,
+    seed: int,
+    preconditions: Sequence[str] | None = None,
 ) -> list[dict[str, int]]:
-    """Up to `CASES` different choices of sizes and integer parameters that the kernel accepts.
+    """Up to `CASES` different choices of sizes and integer parameters that the kernel accepts:
+    the `preconditions` of its report, where one was made, say which.
 
     UserError[no-sizes] where none is found.
     """
@@ -194,9 +203,10 @@ def choose_sizes(
     integers = [
         p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
     ]
-    conditions = [
-        one["text"] for one in kernel.compile(target, emit=(_code(target),)).manifest["preconditions"]
-    ]
+    if preconditions is None:
+        made = kernel.compile(target, emit=(_code(target),)).manifest["preconditions"]
+        preconditions = [one["text"] for one in made]
+    conditions = list(preconditions)
     generator = random.Random(seed)
     found: list[dict[str, int]] = []
     for attempt in range(4000):

@@ -56,7 +56,7 @@ def parser() -> Lark:
     options = lark_options()
     if tables is not None:
         # As the parsers that `lark.tools.standalone` writes load theirs.
-        return Lark._load_from_dict(
+        return Lark._load_from_dict(  # pyright: ignore[reportPrivateUsage] (lark's own way)
             *tables, postlex=options["postlex"], transformer=options["transformer"]
         )
     made = Lark(grammar, **options)

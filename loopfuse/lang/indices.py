@@ -30,7 +30,6 @@ from loopfuse.lang.nodes import (
 from loopfuse.lang.typing import Value, promote
 from loopfuse.lang.walk import iterators, loads
 
-
 LARGEST = 1 << 40
 """The largest number of an index expression: sums and multiples of a few, which are taken to be
 exact, then fit 64 bits."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from loopfuse.base.diagnostics import InternalError, LoopfuseError
 
 ROOT = Path(__file__).parents[2]

@@ -82,6 +82,14 @@ error[unknown-function]: there is no function `sigmoid`
   |                ^^^^^^^
   = fix: write `1.0 / (1.0 + exp(-x))`
 """,
+    "fma-of-integers": """
+error[fma-of-integers]: `fma` is for floats; these operands are integers
+ --> k.lf:3:16
+  |
+3 |         y[i] = fma(x[i], x[i], x[i])
+  |                ^^^^^^^^^^^^^^^^^^^^^
+  = fix: write `a*b + c`, which is exact for integers
+""",
     "not-a-function": """
 error[not-a-function]: `x` is not a function
  --> k.lf:3:16

@@ -30,16 +30,6 @@ static int64_t lf_parts(int64_t grid)
 static int64_t lf_parts(int64_t grid) { return grid > 0; }
 #endif
 """
-_HALF = """\
-/* A 16-bit float as the low half of the register that a float is passed in. */
-static float lf_half(uint16_t bits)
-{
-    const uint32_t wide = bits;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-"""
 
 
 def c_files(manifest: Mapping[str, Any], stem: str) -> dict[str, str]:
@@ -66,7 +56,6 @@ def cpu_files(manifest: Mapping[str, Any], header_name: str) -> tuple[str, str]:
         f'#include "{header_name}"\n\n#include <stdlib.h>\n#include <string.h>\n',
         _entries(draft),
         _PARTS if any("lf_parts(" in line for line in draft.lines) else "",
-        _HALF if any("lf_half(" in line for line in draft.lines) else "",
         c_checks.helpers(draft),
         c_checks.error_function(draft),
         "\n".join([declaration, "{", *c_checks.unused(draft), *draft.lines, "}"]) + "\n",
@@ -86,10 +75,6 @@ def _pointer(one: Mapping[str, Any], name: str) -> str:
     return f"{const}{dtype_of(one)} *{name}"
 
 
-def _is_half(argument: Mapping[str, Any]) -> bool:
-    return DType(argument["dtype"]) in (DType.F16, DType.BF16)
-
-
 def _argument_types(draft: Draft, launch: Mapping[str, Any]) -> list[str]:
     arrays = {one["name"]: one for one in draft.arrays}
     buffers = {one["name"]: one for one in draft.manifest["buffers"]}
@@ -105,7 +90,7 @@ def _argument_types(draft: Draft, launch: Mapping[str, Any]) -> list[str]:
             case "error":
                 types.append("int64_t *")
             case _:
-                types.append("float" if _is_half(argument) else dtype_of(argument))
+                types.append(dtype_of(argument))
     return [*types, "int64_t", "int64_t"]
 
 
@@ -173,8 +158,7 @@ def _body(draft: Draft) -> None:
                 case "error":
                     passed.append("&lf_error")
                 case _:
-                    value = c_checks.value_of(draft, argument)
-                    passed.append(f"lf_half({value})" if _is_half(argument) else value)
+                    passed.append(c_checks.value_of(draft, argument))
         _launch(draft, one, passed, depth)
 
     c_checks.add_steps(draft, manifest["steps"], launch)

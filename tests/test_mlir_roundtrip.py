@@ -50,8 +50,9 @@ DIFFERENT = {
 
 
 def is_different(case: Case) -> bool:
-    """Whether the case is listed."""
-    return case.name in DIFFERENT
+    """Whether the case is listed, or a random program: those have `let`s that nothing reads, which
+    are not exported, and other things nobody writes."""
+    return case.name in DIFFERENT or case.name.startswith("fuzz_")
 
 
 def programs() -> Iterator[tuple[Case, nodes.Kernel]]:
@@ -150,6 +151,7 @@ def test_export_imports_back(case: Case, kernel: nodes.Kernel) -> None:
     same = ordered(again) == ordered(kernel)
     if not is_different(case):
         assert same, f"{ordered(kernel)}\n\n{ordered(again)}"
+    if same:
         return
     twice = back(again)
     assert ordered(twice) == ordered(again)
@@ -161,10 +163,10 @@ def test_export_imports_back(case: Case, kernel: nodes.Kernel) -> None:
 
 def test_the_list_is_not_too_long() -> None:
     """Whatever is listed does come back otherwise, at least in one of its kernels."""
-    listed = {case.name for case, _ in PROGRAMS if is_different(case)}
+    listed = {case.name for case, _ in PROGRAMS if case.name in DIFFERENT}
     other = {
         case.name
         for case, kernel in PROGRAMS
-        if is_different(case) and ordered(back(kernel)) != ordered(kernel)
+        if case.name in DIFFERENT and ordered(back(kernel)) != ordered(kernel)
     }
     assert listed == other

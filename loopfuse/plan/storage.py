@@ -28,20 +28,25 @@ class Store:
     zeroed: bool = False
 
 
+Hosts = dict[str, int]
+"""The host loops around a group: which one runs each iterator. Distribution makes several of one
+loop, and what one leaves for another is there for each of its iterations."""
+
+
 def place_storage(
     program: PolyProgram, dependences: Dependences, plan: Sequence[PlanItem]
 ) -> dict[str, Store]:
     """The home of every array of the program."""
-    groups: list[tuple[Group, tuple[str, ...]]] = []
+    groups: list[tuple[Group, Hosts]] = []
 
-    def visit(items: Sequence[PlanItem], host: tuple[str, ...]) -> None:
+    def visit(items: Sequence[PlanItem], host: Hosts) -> None:
         for item in items:
             if isinstance(item, HostGroup):
-                visit(item.body, (*host, item.loop.iterator))
+                visit(item.body, {**host, item.loop.iterator: id(item)})
             else:
                 groups.append((item, host))
 
-    visit(plan, ())
+    visit(plan, {})
     touching: dict[str, list[Statement]] = {name: [] for name in program.arrays}
     for statement in program.statements:
         accesses = (*statement.reads, statement.write)
@@ -65,7 +70,7 @@ def _place(
     array: Array,
     program: PolyProgram,
     dependences: Dependences,
-    groups: Sequence[tuple[Group, tuple[str, ...]]],
+    groups: Sequence[tuple[Group, Hosts]],
     touching: Sequence[Statement],
 ) -> Store:
     """`touching` are the program's statements that touch the array, in order."""
@@ -197,12 +202,12 @@ def _where(statement: Statement, placed: Placed, group: Group, prefix: tuple[str
 def _is_sequential(
     iterator: str,
     where: Sequence[tuple[Group, Statement]],
-    groups: Sequence[tuple[Group, tuple[str, ...]]],
+    groups: Sequence[tuple[Group, Hosts]],
 ) -> bool:
     """All users stand in one and the same serial or host loop over `iterator`, so one copy of
     the storage serves all its iterations in turn."""
     hosts = {id(group): host for group, host in groups}
-    if all(iterator in hosts[id(group)] for group, _ in where):
+    if len(loops := {hosts[id(group)].get(iterator) for group, _ in where}) == 1 and None not in loops:
         return True
     if len({id(group) for group, _ in where}) != 1:
         return False

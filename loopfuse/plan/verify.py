@@ -191,7 +191,7 @@ class _Checker:
         self.check = "read"
         ordered = {
             name
-            for name in self.accesses.writes
+            for name in dict.fromkeys((*self.accesses.writes, *self.accesses.reads))
             if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
         }
         reductions: dict[str, list[Read]] = {}

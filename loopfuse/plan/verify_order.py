@@ -41,9 +41,9 @@ def keeps_order(accesses: Accesses, deps: Dependences, name: str) -> bool:
     if not all(_keeps_place(accesses, access, array) for access in (*writes, *reads)):
         return False
     own = not array.private_to or _has_own_places(accesses, array, [*writes, *reads])
-    if not (own and (buffer.argument or buffer.zeroed)):
-        if not all(_is_written_before(accesses, deps, read) for read in reads):
-            return False
+    initial = own and (buffer.argument or buffer.zeroed)  # what the program finds before any write
+    if not initial and not all(_is_written_before(accesses, deps, read) for read in reads):
+        return False
     if not own and not _follow_each_other(accesses, array, writes, reads):
         return False
     if not _runs_once(accesses, writes, array.name):

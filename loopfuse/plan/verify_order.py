@@ -75,10 +75,11 @@ def _element(accesses: Accesses, access: Read | Write, array: Array) -> Any | No
     statement = accesses.statement_of(access.leaf)
     wanted = statement.reads[access.number] if isinstance(access, Read) else statement.write
     for name, relation in wanted.parts:
-        # Where the access depends on data, the subscripts are the statement's own: both relations
-        # then have all the elements it may be.
+        # Where the access depends on data, or isl cannot express it, the subscripts are the
+        # statement's own: both relations then have all the elements it may be.
         checked = any(is_checked(subscript) for subscript in wanted.load.index)
-        if name == array.name and (checked or names_one_place(wanted)):
+        same = checked or isinstance(access, Read) or names_one_place(wanted)
+        if name == array.name and same:
             return accesses.instances[access.leaf.name].apply_range(relation)
     return None
 
@@ -102,6 +103,7 @@ def _keeps_place(accesses: Accesses, access: Read | Write, array: Array) -> bool
 def _copy(accesses: Accesses, access: Read | Write, array: Array) -> tuple[Any, Any]:
     """{ leaf -> iteration that the array is private to } and { leaf -> copy that is accessed }."""
     element = _element(accesses, access, array)
+    assert element is not None  # `_keeps_place` has seen to that
     copies = len(access.load.index) - len(array.extents)
     cell = access.cell.set_tuple_name(isl.IN, access.leaf.name)
     rank = len(array.extents)

@@ -1,4 +1,5 @@
-"""Rows of the mutation table on temporaries of an iteration, read at places that depend on data."""
+"""Rows of the mutation table on places that depend on data, or that isl cannot express, and on
+temporaries of an iteration."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr
 from loopfuse.plan.looptree import Compute, Guard, Mapping
 from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite
-from tests.plan.mutate_planned import in_every_node
+from tests.plan.mutate_planned import in_every_node, renamed
 from tests.plan.mutate_table import Row, planned
 
 OWN = """
@@ -59,12 +60,23 @@ kernel apart(a: f64[N, M], inout b: f64[N], g: i64[N, M]):
             b[i] += t[g[i, j]] * b[i - 1]
 """
 
+MIRRORED = """
+kernel mirrored(a: f64[N], out b: f64[N]):
+    temp t: f64[N]
+    for i in 0..N:
+        t[i] = a[i] * 2.0
+    for i in 0..N:
+        b[i] = t.reflect[N - i + 4] - a[i]
+"""
+"""How often the edge turns the subscript around depends on N: isl has no such map."""
+
 BASES = [
     planned("own", "cpu", {"N": 4, "M": 5}, text=OWN),
     planned("turns", "cpu", {"N": 4, "M": 5}, text=TURNS),
     planned("sparse", "cpu", {"N": 4, "M": 5}, text=SPARSE),
     planned("scattered", "cpu", {"N": 4, "M": 5}, text=SCATTERED),
     planned("apart", "cpu", {"N": 4, "M": 5}, text=APART),
+    planned("mirrored", "cpu", {"N": 2}, {"N": 9}, text=MIRRORED),
 ]
 
 
@@ -77,6 +89,16 @@ def _next(node: Compute) -> Compute:
 
     iteration = tuple(map_expr(one, part) for part in node.iteration)
     return replace(node, iteration=iteration, value=map_expr(one, node.value))
+
+
+def _unmirrored(node: Compute) -> Compute:
+    """Reads t where it stores."""
+
+    def one(expr: Expr) -> Expr:
+        there = isinstance(expr, Load) and expr.array == "t"
+        return replace(expr, index=node.target.index) if there else expr
+
+    return replace(node, value=map_expr(one, node.value))
 
 
 def in_copy(copy: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
@@ -148,4 +170,18 @@ ROWS = [
         all_of(in_every_node(in_copy(first)), remap("thread for i", Mapping.SERIAL))),
     Row("copies in another order", "apart cpu", "t[N - 2 - i] where t[i - 1] is meant",
         reads_copy("S2[", lambda copy: last(combine("add", copy, integer(1))))),
+    # ------------------------------------------------ mirrored: a place that isl cannot express
+    Row("mirrored from another place", "mirrored cpu", "N - i + 3 where N - i + 4 is meant",
+        rewrite("S2[", "N - i_1 + 4", "N - i_1 + 3")),
+    Row("mirrored at another edge", "mirrored cpu", "the edge is repeated",
+        rewrite("S2[", "N * 2 - 2 - (N - i_1 + 4) % max(N * 2 - 2, 1)",
+                "N * 2 - 1 - (N - i_1 + 4) % max(N * 2 - 2, 1)")),
+    Row("not mirrored", "mirrored cpu", "t[i] is read",
+        put("S2[", lambda node: (_unmirrored(node),))),
+    Row("mirrored before it is there", "mirrored cpu", "launches swapped",
+        launches(lambda body: body[::-1])),
+    Row("mirrored elements missing", "mirrored cpu", "N - 1 elements",
+        bounds("i", upper="min(N - 1, ib * 4096 + 4096)")),
+    Row("mirrored from the operand", "mirrored cpu", "a where t is meant",
+        put("S2[", lambda node: (replace(node, value=renamed(node.value, "t", "a")),))),
 ]  # fmt: skip

@@ -49,6 +49,12 @@ UNKNOWN = {
     "scattered cpu: gather from the first iteration's copy",
     "apart cpu: iterations share a copy",
     "apart cpu: copies in another order",
+    "mirrored cpu: mirrored from another place",
+    "mirrored cpu: mirrored at another edge",
+    "mirrored cpu: not mirrored",
+    "mirrored cpu: mirrored before it is there",
+    "mirrored cpu: mirrored elements missing",
+    "mirrored cpu: mirrored from the operand",
 }
 """Rejected because the checker does not model what they do: places that depend on data are known
 to be right only in the program's order."""

@@ -163,9 +163,11 @@ class BodyBuilder:
         if open_swaps:
             parity = open_swaps[0]
             versions: list[tuple[TreeNode, ...]] = []
+            saved = dict(self.values)
             for value in (1, 0):
                 self.parity[parity] = value
                 versions.append(tuple(self.statement(statement, iteration, known)))
+                self.values = dict(saved)  # what one version recomputes, the other does not have
             del self.parity[parity]
             test = compare("eq", tidy(substitute(parity, iteration)), integer(1))
             return [Guard(test, versions[0], versions[1])]

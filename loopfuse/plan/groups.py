@@ -22,6 +22,7 @@ from loopfuse.plan.align import (
     with_dims,
 )
 from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
+from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
@@ -241,6 +242,8 @@ def why_not_recomputable(
         reads = [r for r in program.statement(flow.sink).reads if r.array == flow.array]
         if any(is_checked(e) for r in reads for e in r.load.index):
             return "it is read at a place that depends on data"
+        if not all(names_one_place(r) for r in reads):
+            return "it is read at a place that is not affine"
         if any(_reads_more(r, flow, program) for r in reads):
             return f"elements of `{flow.array}` that it does not write are read too"
     source = program.statement(dependence.source)

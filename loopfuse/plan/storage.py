@@ -104,10 +104,11 @@ def _place(
             array, [s for _, s in users], group, [d for d in flows if d.sink in ids]
         ):
             return Store("register")
+    # What nothing wrote is zero anew in each iteration: then each has a copy of its own.
     leading = tuple(
         iterator
         for iterator in array.private_to
-        if not _is_sequential(iterator, users, groups)
+        if zeroed or not _is_sequential(iterator, users, groups)
     )
     return Store("global", leading, zeroed)
 

@@ -48,7 +48,7 @@ from loopfuse.plan.verify_found import Values
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
-from loopfuse.plan.verify_values import Different, match_value
+from loopfuse.plan.verify_values import Different, is_same_place, match_value
 from loopfuse.plan.verify_vectors import find_carried
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read, names_one_place
@@ -191,7 +191,7 @@ class _Checker:
         self.check = "read"
         ordered = {
             name
-            for name in self.accesses.writes
+            for name in dict.fromkeys((*self.accesses.writes, *self.accesses.reads))
             if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
         }
         reductions: dict[str, list[Read]] = {}
@@ -304,8 +304,9 @@ class _Checker:
             return
         access = statement.reads[number]
         checked = any(is_checked(subscript) for subscript in access.load.index)
-        if not checked and not names_one_place(access):
-            raise Undecided(f"{statement.id} reads {access.array} at a place isl cannot express")
+        hidden = not checked and not names_one_place(access)
+        if hidden and not is_same_place(statement, leaf, node, access.load, load):
+            raise Undecided(f"{statement.id} reads {access.array} at a place that is not affine")
         where = access.parts[0][1].domain()
         for _, relation in access.parts[1:]:
             where = where.union(relation.domain())
@@ -318,6 +319,7 @@ class _Checker:
                 lambda: self._wanted(leaf, statement, instance, number),
                 f"{statement.id} reading {print_expr(access.load)} in {load.array}",
                 (statement, number),
+                hidden,
             )
 
     def _wanted(self, leaf: Leaf, statement: Statement, instance: Any, number: int) -> list[Any]:
@@ -326,6 +328,8 @@ class _Checker:
         if any(is_checked(subscript) for subscript in access.load.index):
             # Which element it is, is not known: that the buffer keeps the program's order would do.
             raise Undecided(f"{statement.id} reads {access.array} at a place that depends on data")
+        if not names_one_place(access):
+            raise Undecided(f"{statement.id} reads {access.array} at a place that is not affine")
         key = (statement.id, number)
         if key not in self.flows:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)

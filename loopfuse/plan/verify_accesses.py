@@ -83,11 +83,13 @@ class Accesses:
         wanted: Callable[[], Sequence[Any]] = tuple,
         what: str = "",
         of: tuple[Statement | None, int] = (None, 0),
+        hidden: bool = False,
     ) -> None:
-        """Note a read, in the instances `where` (all, if None); `wanted` is asked once at most."""
+        """Note a read, in the instances `where` (all, if None); `wanted` is asked once at most.
+        `hidden`: where isl cannot express a subscript, it may be any element."""
         name = f"{leaf.name}r{self.count}"
         self.count += 1
-        cell = self.events.cell(leaf, load)
+        cell = self.events.cell(leaf, load, hidden)
         if where is not None:
             cell = cell.intersect_domain(where)
 

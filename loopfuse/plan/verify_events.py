@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.affine import checked, is_checked
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import iterators, loads, map_expr
 from loopfuse.plan.looptree import (
@@ -465,14 +465,21 @@ class Events:
         """The time of a moment of the leaf, as long as all others."""
         return self._padded(leaf.time, moment)
 
-    def cell(self, leaf: Leaf, load: Load) -> Any:
+    def cell(self, leaf: Leaf, load: Load, hidden: bool = False) -> Any:
         """{ leaf -> buffer[owner..., subscripts] }: the cell an access touches.
 
         The owner of a copy (the thread, warp, block or cluster, of which launch) is part of a
-        cell's name; a buffer in global memory has one copy.
+        cell's name; a buffer in global memory has one copy. `hidden`: a subscript that isl cannot
+        express is any place that the program's array has.
         """
         buffer = self.buffers[load.array]
         index: list[Expr] = list(load.index)
+        array = self.program.arrays.get(buffer.array)
+        if hidden and array is not None and isinstance(buffer.home, Global):
+            lead = len(index) - len(array.extents)
+            for position, extent in enumerate(array.extents, lead):
+                if leaf.reader.piecewise(index[position], leaf.points) is None:
+                    index[position] = checked(index[position], extent)
         if isinstance(buffer.home, Window | LineBuffer):
             rows = Const(buffer.home.rows, DType.I64)
             index[0] = Binary("mod", index[0], rows, DType.I64)

@@ -75,6 +75,24 @@ def _numbered(expr: Expr, iteration: dict[str, Expr], numbers: Iterator[int]) ->
 Pairs = list[tuple[int, Load]]
 
 
+def is_same_place(
+    statement: Statement, leaf: Leaf, node: Compute, wanted: Load, given: Load
+) -> bool:
+    """Are the subscripts of the Compute's load the statement's own, behind those of a copy? (For
+    places that isl cannot express; a load behind a `swap` may be of either array.)"""
+    lead = len(given.index) - len(wanted.index)
+    if wanted.swapped is not None or lead < 0:
+        return False
+    matcher = _Matcher(leaf, dict(zip(statement.iterators, node.iteration, strict=True)))
+    try:
+        for one, other in zip(wanted.index, given.index[lead:], strict=True):
+            if matcher.count(one) or matcher.match(one, other, 0):
+                return False
+    except Different:
+        return False
+    return True
+
+
 class _Matcher:
     """`wanted` is always what `_numbered` made, `given` the Compute's; both are in terms of the
     leaf's loops."""

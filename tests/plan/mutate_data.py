@@ -1,0 +1,187 @@
+"""Rows of the mutation table on places that depend on data, or that isl cannot express, and on
+temporaries of an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
+from loopfuse.lang.walk import map_expr
+from loopfuse.plan.looptree import Compute, Guard, Mapping
+from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite
+from tests.plan.mutate_planned import in_every_node, renamed
+from tests.plan.mutate_table import Row, planned
+
+OWN = """
+kernel own(a: f64[N, M], out b: f64[N, M], g: i64[N, M]):
+    for i in 0..N:
+        temp t: f64[M]
+        for j in 0..M:
+            t[j] = a[i, j] * 2.0
+        for j in 0..M:
+            b[i, j] = t[g[i, j]]
+"""
+
+TURNS = """
+kernel turns(a: f64[N, M], inout b: f64[N, M], g: i64[N, M]):
+    for i in 1..N:
+        temp t: f64[M]
+        for j in 0..M:
+            t[j] = a[i, j] + b[i - 1, 0]
+        for j in 0..M:
+            b[i, j] = t[g[i, j]] + b[i - 1, j]
+"""
+
+SPARSE = """
+kernel sparse(a: f64[N, M], inout b: f64[N]):
+    for i in 1..N:
+        temp t: f64[M]
+        for j in 0..M:
+            if a[i, j] > 0.0:
+                t[j] = a[i, j] + b[i - 1]
+        for j in 0..M:
+            b[i] += t[j] * b[i - 1]
+"""
+
+SCATTERED = SPARSE.replace("inout b: f64[N])", "inout b: f64[N], g: i64[N, M])").replace(
+    "t[j] * b", "t[g[i, j]] * b"
+)
+
+APART = """
+kernel apart(a: f64[N, M], inout b: f64[N], g: i64[N, M]):
+    for i in 1..N:
+        temp t: f64[M]
+        for j in 0..M:
+            t[j] = a[i, j] * 2.0
+        for j in 0..M:
+            b[i] += t[g[i, j]] * b[i - 1]
+"""
+
+MIRRORED = """
+kernel mirrored(a: f64[N], out b: f64[N]):
+    temp t: f64[N]
+    for i in 0..N:
+        t[i] = a[i] * 2.0
+    for i in 0..N:
+        b[i] = t.reflect[N - i + 4] - a[i]
+"""
+"""How often the edge turns the subscript around depends on N: isl has no such map."""
+
+BASES = [
+    planned("own", "cpu", {"N": 4, "M": 5}, text=OWN),
+    planned("turns", "cpu", {"N": 4, "M": 5}, text=TURNS),
+    planned("sparse", "cpu", {"N": 4, "M": 5}, text=SPARSE),
+    planned("scattered", "cpu", {"N": 4, "M": 5}, text=SCATTERED),
+    planned("apart", "cpu", {"N": 4, "M": 5}, text=APART),
+    planned("mirrored", "cpu", {"N": 2}, {"N": 9}, text=MIRRORED),
+]
+
+
+
+def _next(node: Compute) -> Compute:
+    """The instance of the next iteration of the host loop."""
+
+    def one(expr: Expr) -> Expr:
+        return combine("add", expr, integer(1)) if expr == Iter("i") else expr
+
+    iteration = tuple(map_expr(one, part) for part in node.iteration)
+    return replace(node, iteration=iteration, value=map_expr(one, node.value))
+
+
+def _unmirrored(node: Compute) -> Compute:
+    """Reads t where it stores."""
+
+    def one(expr: Expr) -> Expr:
+        there = isinstance(expr, Load) and expr.array == "t"
+        return replace(expr, index=node.target.index) if there else expr
+
+    return replace(node, value=map_expr(one, node.value))
+
+
+def in_copy(copy: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    """The copy of `t` that is accessed, changed."""
+
+    def change(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.array == "t":
+            return replace(expr, index=(copy(expr.index[0]), *expr.index[1:]))
+        return expr
+
+    return change
+
+
+def reads_copy(at: str, copy: Callable[[Expr], Expr]) -> Edit:
+    """The node at `at` reads another copy of `t`."""
+    return put(at, lambda node: (replace(node, value=map_expr(in_copy(copy), node.value)),))
+
+
+def first(expr: Expr) -> Expr:
+    """Always the first copy."""
+    return integer(0)
+
+
+def last(expr: Expr) -> Expr:
+    """The copies in the opposite order."""
+    return combine("sub", combine("sub", Symbol("N", DType.I64), integer(1)), expr)
+
+
+ROWS = [
+    # ------------------------------------------------ own: a copy for each iteration
+    Row("gather before what it gathers", "own cpu", "the second loop over j first",
+        before("serial for j.1", "serial for j in")),
+    Row("gather from another iteration's copy", "own cpu", "t[N - 1 - i] where t[i] is meant",
+        reads_copy("S2[", last)),
+    Row("gather from the first iteration's copy", "own cpu", "t[0] where t[i] is meant",
+        reads_copy("S2[", first)),
+    Row("gathered elements missing", "own cpu", "the last one is not computed",
+        bounds("j", upper="M - 1")),
+    Row("gather at a place of another iteration", "own cpu", "g[i, 0] where g[i, j] is meant",
+        rewrite("S2[", "g[i, j.1]", "g[i, 0]")),
+    Row("gather checked against another extent", "own cpu", "N where M is meant",
+        rewrite("S2[", "M", "N"), "the interpreter tests against the array's own extent"),
+    Row("copies of the iterations exchanged", "own cpu", "t[i] is stored in t[N - 1 - i]",
+        put("S1[", lambda node: (replace(node, target=in_copy(last)(node.target)),))),
+    # ------------------------------------------------ turns: one copy, used in turn
+    Row("gather of the iteration before", "turns cpu", "launches swapped",
+        launches(lambda body: body[::-1])),
+    Row("copy filled for the first iteration only", "turns cpu", "i == 1",
+        put("S1[", lambda node: (Guard(Compare("eq", Iter("i"), integer(1)), (node,)),))),
+    Row("copy filled but for its last element", "turns cpu", "M - 1 elements",
+        bounds("j", upper="min(M - 1, jb * 4096 + 4096)")),
+    Row("copy filled by the next iteration's values", "turns cpu", "S1[i + 1] in iteration i",
+        all_of(bounds("i", upper="N - 1"), put("S1[", lambda node: (_next(node),)))),
+    # ------------------------------------------------ sparse, scattered: elements nothing wrote
+    Row("temporary not zeroed", "sparse cpu", "elements that nothing wrote hold anything",
+        home("t", zeroed=False)),
+    Row("iterations share a copy", "sparse cpu", "elements that nothing wrote are the last iteration's",
+        in_every_node(in_copy(first))),
+    Row("temporary not zeroed", "scattered cpu", "elements that nothing wrote hold anything",
+        home("t", zeroed=False)),
+    Row("iterations share a copy", "scattered cpu",
+        "elements that nothing wrote are the last iteration's", in_every_node(in_copy(first))),
+    Row("gather before what it gathers", "scattered cpu", "launches swapped",
+        launches(lambda body: body[::-1])),
+    Row("gather from the first iteration's copy", "scattered cpu", "t[0] where t[i - 1] is meant",
+        reads_copy("S2[", first)),
+    # ------------------------------------------------ apart: copies filled before they are read
+    Row("iterations share a copy", "apart cpu", "all are filled before the first is read",
+        all_of(in_every_node(in_copy(first)), remap("thread for i", Mapping.SERIAL))),
+    Row("copies in another order", "apart cpu", "t[N - 2 - i] where t[i - 1] is meant",
+        reads_copy("S2[", lambda copy: last(combine("add", copy, integer(1))))),
+    # ------------------------------------------------ mirrored: a place that isl cannot express
+    Row("mirrored from another place", "mirrored cpu", "N - i + 3 where N - i + 4 is meant",
+        rewrite("S2[", "N - i_1 + 4", "N - i_1 + 3")),
+    Row("mirrored at another edge", "mirrored cpu", "the edge is repeated",
+        rewrite("S2[", "N * 2 - 2 - (N - i_1 + 4) % max(N * 2 - 2, 1)",
+                "N * 2 - 1 - (N - i_1 + 4) % max(N * 2 - 2, 1)")),
+    Row("not mirrored", "mirrored cpu", "t[i] is read",
+        put("S2[", lambda node: (_unmirrored(node),))),
+    Row("mirrored before it is there", "mirrored cpu", "launches swapped",
+        launches(lambda body: body[::-1])),
+    Row("mirrored elements missing", "mirrored cpu", "N - 1 elements",
+        bounds("i", upper="min(N - 1, ib * 4096 + 4096)")),
+    Row("mirrored from the operand", "mirrored cpu", "a where t is meant",
+        put("S2[", lambda node: (replace(node, value=renamed(node.value, "t", "a")),))),
+]  # fmt: skip

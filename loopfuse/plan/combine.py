@@ -17,9 +17,9 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.align import place_map
-from loopfuse.plan.body import BodyBuilder, declare_global
+from loopfuse.plan.body import BodyBuilder, declare_global, tidy_load
 from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import (
     Extent,
@@ -142,7 +142,10 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
     builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
     for a in accumulators:
         declare_global(site.program, site.stores, site.extents, site.names, a.statement.target.array)
-        target = builder.storage(a.statement.target, a.statement, group.scope.values() if group.scope else {})
+        # A host loop that counts down is numbered from 0, under the iterator's own name.
+        around = group.scope.values() if group.scope else {}
+        element = tidy_load(substitute(a.statement.target, around))
+        target = builder.storage(element, a.statement, around)
         private = where[a.statement.target.array]
         if a.statement.kind == "update":
             out.append(Copy(target, private))

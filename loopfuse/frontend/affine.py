@@ -11,10 +11,7 @@ what is computed: it is to be checked under `fp="strict"`, where only `math.fma`
 from __future__ import annotations
 
 import ast
-import functools
 import sys
-from collections import Counter
-from dataclasses import fields, replace
 from typing import Any
 
 from xdsl.dialects import builtin, func, memref
@@ -24,21 +21,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, Source, Span, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.affine_arith import Unread, dtype_of
-from loopfuse.frontend.affine_body import Array, Body, Names, signed_as
-from loopfuse.frontend.affine_terms import number
+from loopfuse.frontend.affine_block import read_block
+from loopfuse.frontend.affine_names import WORDS, Names
+from loopfuse.frontend.affine_state import Array, State, signed_as
+from loopfuse.frontend.affine_terms import Term, number
 from loopfuse.frontend.affine_text import Parsed, parse_text, refuse
+from loopfuse.frontend.affine_unused import without_unused
+from loopfuse.frontend.affine_values import read_result
 from loopfuse.lang import syntax
 from loopfuse.lang.syntax import Binary, Expr, Name, Number, Unary
-
-_RESERVED = """
-    all and any argmax argmin assume bf16 bool break const continue def else elif exp exp2 expm1
-    erf f16 f32 f64 false fma fmax fmin for func fuse i16 i32 i64 i8 if import in inf inout
-    kernel lambda let log log1p log2 max min nan nofuse not or out parallel pi pow prod range
-    return rsqrt sqrt step sum swap tanh temp true trunc u16 u32 u64 u8 var while abs ceil floor
-    round from with as is None True False lane
-    """
-WORDS = frozenset(_RESERVED.split())
-"""What a name may not be: reserved words, functions and types of the language."""
 
 
 def parse(source: Source) -> syntax.Module:
@@ -114,15 +105,13 @@ def _helper(source: Source, parsed: Parsed, op: func.FuncOp) -> syntax.Func:
     block = _single_block(source, parsed, op)
     span = parsed.places[op]
     names = Names(set(WORDS))
-    body = Body(source, parsed.places, names, {})
+    state = State(source, parsed.places, names, read_result)
     params: list[syntax.Param] = []
     last = block.last_op
     if last is None or len(last.operands) != 1:
         refuse(
             source, span, "mlir-function", f"`{op.sym_name.data}` is called, but gives no one value"
         )
-    from loopfuse.frontend.affine_terms import Term
-
     for argument in block.args:
         try:
             dtype = dtype_of(argument.type)
@@ -134,15 +123,15 @@ def _helper(source: Source, parsed: Parsed, op: func.FuncOp) -> syntax.Func:
             )  # fmt: skip
         name = names.fresh(argument.name_hint, "x")
         params.append(syntax.Param(name, dtype, span=span))
-        body.terms[argument] = Term(Name(name), dtype)
-    statements = body.block(block)
+        state.terms[argument] = Term(Name(name), dtype)
+    statements = read_block(state, block)
     lets = tuple(each for each in statements if isinstance(each, syntax.Let) and not each.mutable)
     if len(lets) != len(statements):
         refuse(
             source, span, "mlir-function", f"`{op.sym_name.data}` is called, and has loops or stores",
             "inline it first: mlir-opt --inline",
         )  # fmt: skip
-    term = body.value(last.operands[0])
+    term = state.value(last.operands[0])
     return syntax.Func(op.sym_name.data, tuple(params), term.dtype, lets, term.expr, span=span)
 
 
@@ -153,7 +142,7 @@ class _Function:
         self.source, self.parsed, self.op, self.name = source, parsed, op, name
         self.span = parsed.places[op]
         self.names = Names(set(WORDS) | {name})
-        self.body = Body(source, parsed.places, self.names, {})
+        self.state = State(source, parsed.places, self.names, read_result)
 
     def kernel(self) -> syntax.Kernel:
         """Parameters, results, and the statements between."""
@@ -161,7 +150,7 @@ class _Function:
         sizes = self.sizes(block)
         entries = [self.parameter(k, argument, sizes) for k, argument in enumerate(block.args)]
         results = self.results(block)
-        statements = without_unused(self.body.block(block))
+        statements = without_unused(read_block(self.state, block))
         made = [self.finished(each) for each in entries if each is not None]
         params = (*made, *results)
         return syntax.Kernel(
@@ -202,8 +191,6 @@ class _Function:
 
     def parameter(self, position: int, argument: SSAValue, sizes: set[str]) -> Any:
         """A parameter, its mode still unknown; None for a size."""
-        from loopfuse.frontend.affine_terms import Term
-
         kind = argument.type
         attributes = self.attributes(position)
         try:
@@ -216,10 +203,10 @@ class _Function:
         is_index = isinstance(kind, IndexType)
         if is_index and hint in sizes:
             self.names.taken.add(str(hint))
-            self.body.terms[argument] = Term(Name(str(hint)), DType.I64, True)
+            self.state.terms[argument] = Term(Name(str(hint)), DType.I64, True)
             return None
         name = self.names.fresh(hint, "arg")
-        self.body.terms[argument] = Term(Name(name, span=self.span), dtype, is_index)
+        self.state.terms[argument] = Term(Name(name, span=self.span), dtype, is_index)
         return syntax.Param(name, dtype, is_const="loopfuse.const" in attributes, span=self.span)
 
     def array(
@@ -246,7 +233,7 @@ class _Function:
                 extents.append(number(size, DType.I64, self.span))
         if not shape:
             extents.append(number(1, DType.I64, self.span))
-        self.body.arrays[argument] = Array(name, dtype, tuple(extents))
+        self.state.arrays[argument] = Array(name, dtype, tuple(extents))
         mode = attributes.get("loopfuse.mode")
         held = (
             mode.data
@@ -259,7 +246,7 @@ class _Function:
         """With the mode that the body shows: written and read is `inout`."""
         if param.extents is None:
             return param
-        read, written = param.name in self.body.loaded, param.name in self.body.written
+        read, written = param.name in self.state.loaded, param.name in self.state.written
         mode = param.mode
         if mode == "?":
             mode = "in" if not written else ("inout" if read else "out")
@@ -275,7 +262,7 @@ class _Function:
             return out
         for value in last.operands:
             span = self.parsed.places.get(last, self.span)
-            if value in self.body.arrays:
+            if value in self.state.arrays:
                 continue  # an argument
             owner = value.owner
             if (
@@ -293,19 +280,19 @@ class _Function:
     def result(self, op: Any, span: Span) -> syntax.Param:
         """The `out` parameter that an allocation is."""
         kind = op.memref.type
-        dtype = self.body.element_type(op, kind)
+        dtype = self.state.element_type(op, kind)
         sizes = iter(self.size_of(each, op) for each in op.dynamic_sizes)
         extents = tuple(
             next(sizes) if size < 0 else number(size, DType.I64, span) for size in kind.get_shape()
         ) or (number(1, DType.I64, span),)
         name = self.names.fresh(op.memref.name_hint, "result")
-        self.body.arrays[op.memref] = Array(name, dtype, extents)
+        self.state.arrays[op.memref] = Array(name, dtype, extents)
         return syntax.Param(name, dtype, extents, "out", span=span)
 
     def size_of(self, value: SSAValue, op: Operation) -> Expr:
         """The extent of a result."""
         try:
-            return self.body.value(value).expr
+            return self.state.value(value).expr
         except LoopfuseError as error:
             raise UserError(
                 Diagnostic(
@@ -315,73 +302,6 @@ class _Function:
                     source=self.source,
                 )
             ) from error
-
-
-def without_unused(statements: list[syntax.Stmt]) -> list[syntax.Stmt]:
-    """`statements` without `let`s that nothing reads: parts of what was read as one operation."""
-    while True:
-        used = _used(statements)
-        kept = [each for each in (_kept(stmt, used) for stmt in statements) if each is not None]
-        if kept == statements:
-            return kept
-        statements = kept
-
-
-def _used(statements: list[syntax.Stmt]) -> set[str]:
-    """Names that something reads or assigns, but for `let`s that only unused `let`s read."""
-    counts: Counter[str] = Counter()
-    lets: dict[str, list[Expr]] = {}
-    left: list[Any] = list(statements)
-    while left:
-        node = left.pop()
-        if isinstance(node, Name):
-            counts[node.name] += 1
-        elif isinstance(node, tuple):
-            left.extend(node)  # pyright: ignore[reportUnknownArgumentType]
-        elif isinstance(node, syntax.Node):
-            if isinstance(node, syntax.Let) and not node.mutable:
-                lets.setdefault(node.name, []).append(node.value)
-            left.extend(getattr(node, each) for each in _fields_of(type(node)))
-    unused = [name for name in lets if not counts[name]]
-    while unused:
-        values: list[Any] = list(lets.pop(unused.pop(), ()))
-        while values:
-            node = values.pop()
-            if isinstance(node, Name):
-                counts[node.name] -= 1
-                if not counts[node.name] and node.name in lets:
-                    unused.append(node.name)
-            elif isinstance(node, tuple):
-                values.extend(node)  # pyright: ignore[reportUnknownArgumentType]
-            elif isinstance(node, syntax.Node):
-                values.extend(getattr(node, each) for each in _fields_of(type(node)))
-    return {name for name, count in counts.items() if count}
-
-
-@functools.cache
-def _fields_of(kind: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
-
-
-def _kept(stmt: syntax.Stmt, used: set[str]) -> syntax.Stmt | None:
-    match stmt:
-        case syntax.Let(name=name, mutable=False) if name not in used:
-            return None
-        case syntax.For(body=body) | syntax.Block(body=body):
-            left = tuple(each for each in (_kept(one, used) for one in body) if each is not None)
-            return replace(stmt, body=left) if left else None
-        case syntax.If(then=then, otherwise=otherwise):
-            first = tuple(each for each in (_kept(one, used) for one in then) if each is not None)
-            last = tuple(
-                each for each in (_kept(one, used) for one in otherwise) if each is not None
-            )
-            if first:
-                return replace(stmt, then=first, otherwise=last)
-            if not last:
-                return None
-            return replace(stmt, condition=Unary("not", stmt.condition), then=last, otherwise=())
-        case _:
-            return stmt
 
 
 def _names(expr: Expr) -> set[str]:

@@ -14,6 +14,7 @@ from xdsl.dialects import affine, arith, memref, scf
 from xdsl.ir import Operation, SSAValue
 
 from loopfuse.frontend.affine_arith import is_constant, modulo_of
+from loopfuse.frontend.affine_state import State
 from loopfuse.frontend.affine_terms import Linear, Term, add, linear_of
 from loopfuse.lang.syntax import Expr, Subscript
 
@@ -118,7 +119,7 @@ def _symmetric(index: SSAValue, extent: Expr, read: Value) -> SSAValue | None:
     return found[0]
 
 
-def zero_access(op: Any, body: Any) -> Term | None:
+def zero_access(op: Any, state: State) -> Term | None:
     """`a.zero[i]`, where `op` is an `if` that loads when every subscript, as an unsigned number,
     is less than its extent, and gives 0 else."""
     if not isinstance(op, scf.IfOp) or len(op.results) != 1:
@@ -132,15 +133,15 @@ def zero_access(op: Any, body: Any) -> Term | None:
     tests: list[arith.CmpiOp] = []
     if not _conjunction(op.cond, tests):
         return None
-    known = body.arrays.get(load.memref)
+    known = state.arrays.get(load.memref)
     if known is None or len(tests) != len(known.extents):
         return None
-    term = body.value(load.results[0])
+    term = state.value(load.results[0])
     if not isinstance(term.expr, Subscript) or term.expr.mode:
         return None
     for test, extent, index in zip(tests, known.extents, term.expr.index):
-        if not _is(test.lhs, linear_of(index), body.value) or not _is(
-            test.rhs, linear_of(extent), body.value
+        if not _is(test.lhs, linear_of(index), state.value) or not _is(
+            test.rhs, linear_of(extent), state.value
         ):
             return None
     expr = Subscript(

@@ -22,7 +22,7 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
-from loopfuse.lang.walk import children, with_children
+from loopfuse.lang.walk import children, loads, with_children
 from loopfuse.plan.looptree import Compute
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.plan.verify_settled import Settled
@@ -83,14 +83,15 @@ def is_same_place(
     lead = len(given.index) - len(wanted.index)
     if wanted.swapped is not None or lead < 0:
         return False
-    matcher = _Matcher(leaf, dict(zip(statement.iterators, node.iteration, strict=True)))
+    iteration = dict(zip(statement.iterators, node.iteration, strict=True))
+    matcher = _Matcher(statement, Settled(leaf))
     try:
-        for one, other in zip(wanted.index, given.index[lead:], strict=True):
-            if matcher.count(one) or matcher.match(one, other, 0):
-                return False
+        return not any(
+            loads(one) or matcher.match(_numbered(one, iteration, count()), other)
+            for one, other in zip(wanted.index, given.index[lead:], strict=True)
+        )
     except Different:
         return False
-    return True
 
 
 class _Matcher:

@@ -55,6 +55,14 @@ WEAKNESSES: dict[tuple[str, str], str] = {
     ("swap_outside_loop", "reverse"): "loops without a dependence are aligned only by equal bounds",
     ("swap_outside_loop", "shift"): "loops without a dependence are aligned only by equal bounds",
     ("harris", "reverse"): "loops without a dependence are aligned only by equal bounds",
+    (
+        "fuzz_mirrored_under_conditions",
+        "reverse",
+    ): "loops without a dependence are aligned only by equal bounds",
+    (
+        "fuzz_mirrored_under_conditions",
+        "shift",
+    ): "loops without a dependence are aligned only by equal bounds",
 }
 """Where a change that should leave the fusion alone does not: weaknesses of the planner. One that is mended
 must be taken out."""
@@ -233,8 +241,10 @@ def test_every_change_of_every_case(case: Case, change: str) -> None:
 def test_weaknesses_are_real(name: str, change: str) -> None:
     """What is listed is still so."""
     (case,) = (one for one in PROGRAMS if one.name == name)
-    for variant in variants(case.source, name, 0, (change,)).values():
-        assert check_plan(case.source, name, variant), f"mended: take out {name} {change}"
+    for kernel in engines.read(case.source, "strict").kernels:
+        for variant in variants(case.source, kernel.name, 0, (change,)).values():
+            found = check_plan(case.source, kernel.name, variant)
+            assert found, f"mended: take out {name} {change}"
 
 
 # --------------------------------------------------------------------------- random programs

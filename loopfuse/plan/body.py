@@ -63,15 +63,15 @@ class Names:
 
 @dataclass
 class BodyBuilder:
-    """Builds thread bodies of one group. `redirect` sends an array to another buffer load (a
-    private accumulator of a combining kernel)."""
+    """Builds thread bodies of one group. `redirect` sends an array, in one statement, to
+    another buffer load (a private accumulator of a combining kernel)."""
 
     program: PolyProgram
     group: Group
     stores: dict[str, Store]
     names: Names
     extents: dict[str, tuple[Expr, Expr]]
-    redirect: dict[str, Load] = field(default_factory=dict[str, Load])
+    redirect: dict[tuple[str, str], Load] = field(default_factory=dict[tuple[str, str], Load])
     skip: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -260,8 +260,8 @@ class BodyBuilder:
 
     def storage(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
         """The buffer element that holds `load` (subscripts already in tree variables)."""
-        if load.array in self.redirect:
-            return self.redirect[load.array]
+        if (statement.id, load.array) in self.redirect:
+            return self.redirect[statement.id, load.array]
         if load.swapped is not None:
             parity = self.original_parity(load, statement)
             other = load.swapped.array if self.parity[parity] else load.array

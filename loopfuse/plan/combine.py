@@ -75,6 +75,11 @@ class Accumulator:
     private: Load
     partial: str
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose accumulator it is, of which array: two updates of one array each have their own."""
+        return self.statement.id, self.statement.target.array
+
 
 def plan_combine(
     group: Group, site: Site, name: str, labels: tuple[str, ...]
@@ -116,7 +121,7 @@ def _stage_one(
     site: Site,
     extents: Mapping[str, Extent],
     point: Mapping[str, Expr],
-    redirect: Mapping[str, Load],
+    redirect: Mapping[tuple[str, str], Load],
 ) -> tuple[TreeNode, ...]:
     """One point of the iteration space: everything but initialisations."""
     builder = BodyBuilder(
@@ -136,7 +141,7 @@ def _stage_one(
     return tuple(out)
 
 
-def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where: Mapping[str, Load]) -> list[TreeNode]:
+def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where: Mapping[tuple[str, str], Load]) -> list[TreeNode]:
     """Results to their places, then the scalar statements behind the reductions."""
     out: list[TreeNode] = []
     builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
@@ -146,7 +151,7 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
         around = group.scope.values() if group.scope else {}
         element = tidy_load(substitute(a.statement.target, around))
         target = builder.storage(element, a.statement, around)
-        private = where[a.statement.target.array]
+        private = where[a.key]
         if a.statement.kind == "update":
             out.append(Copy(target, private))
         else:
@@ -169,7 +174,7 @@ def _gpu(
     dims = order_dims(group)
     blocks = BLOCKS if len(dims) == 1 else ROWS * COLUMNS
     accumulators = _accumulators(updates, site, (integer(blocks),), 0)
-    redirect = {a.statement.target.array: a.private for a in accumulators}
+    redirect = {a.key: a.private for a in accumulators}
     thread = names.fresh("t")
     grid: list[tuple[str, int]] = []
     point: dict[str, Expr] = {}
@@ -232,7 +237,7 @@ def _gpu_second(
 ) -> Launch:
     names = site.names
     thread, block, k = names.fresh("t"), names.fresh("b"), names.fresh("k")
-    where: dict[str, Load] = {}
+    where: dict[tuple[str, str], Load] = {}
     nodes: list[TreeNode] = []
     folds: list[TreeNode] = []
     combines: list[TreeNode] = []
@@ -240,10 +245,10 @@ def _gpu_second(
         array, dtype = a.statement.target.array, a.private.dtype
         total = names.fresh(f"{array}_total")
         names.add(Buffer(total, array, dtype, (), Register()))
-        where[array] = Load(total, (), dtype)
-        nodes.append(Copy(where[array], _neutral(a.statement, dtype)))
+        where[a.key] = Load(total, (), dtype)
+        nodes.append(Copy(where[a.key], _neutral(a.statement, dtype)))
         slot = combine("add", combine("mul", Iter(k), integer(THREADS)), Iter(thread))
-        folds.append(Fold(a.op, where[array], Load(a.partial, (slot,), dtype)))
+        folds.append(Fold(a.op, where[a.key], Load(a.partial, (slot,), dtype)))
         combines.append(Combine(a.op, total, (thread,)))
     nodes.append(
         Loop(k, integer(0), integer(blocks // THREADS), 1, Where.SERIAL, tuple(folds))
@@ -295,13 +300,13 @@ def _cpu(
     turn, lane = names.fresh("k"), names.fresh("l")
     number = combine("add", combine("mul", Iter(turn), integer(LANES)), Iter(lane))
     at = tidy(combine("add", low, combine("mul", number, integer(extent.step))))
-    cells = {a.statement.target.array: _lane(a, Iter(lane)) for a in accumulators}
+    cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
     inner = _stage_one(group, site, extents, {**point, last: at}, cells)
     unrolled = Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, inner)
     body.append(Loop(turn, integer(0), rounds, 1, Where.SERIAL, (unrolled,)))
     rest = names.fresh(hint_of(group, last))
     start = combine("add", low, combine("mul", rounds, integer(size)))
-    cells = {a.statement.target.array: _lane(a, integer(0)) for a in accumulators}
+    cells = {a.key: _lane(a, integer(0)) for a in accumulators}
     tail = _stage_one(group, site, extents, {**point, last: Iter(rest)}, cells)
     body.append(Loop(rest, start, high, extent.step, Where.SERIAL, tail))
     for a in accumulators:
@@ -327,17 +332,17 @@ def _cpu_second(
     sizes: Sequence[tuple[str, Expr]],
 ) -> Launch:
     names = site.names
-    where: dict[str, Load] = {}
+    where: dict[tuple[str, str], Load] = {}
     nodes: list[TreeNode] = []
     for a in accumulators:
         array, dtype = a.statement.target.array, a.private.dtype
         total = names.fresh(f"{array}_total")
         names.add(Buffer(total, array, dtype, (), Register()))
-        where[array] = Load(total, (), dtype)
-        nodes.append(Copy(where[array], _neutral(a.statement, dtype)))
+        where[a.key] = Load(total, (), dtype)
+        nodes.append(Copy(where[a.key], _neutral(a.statement, dtype)))
         loops = [(names.fresh(var), count) for var, count in sizes]
         slots = tuple(Iter(var) for var, _ in loops)
-        inner: tuple[TreeNode, ...] = (Fold(a.op, where[array], Load(a.partial, slots, dtype)),)
+        inner: tuple[TreeNode, ...] = (Fold(a.op, where[a.key], Load(a.partial, slots, dtype)),)
         for var, count in reversed(loops):
             inner = (Loop(var, integer(0), count, 1, Where.SERIAL, inner),)
         nodes += inner

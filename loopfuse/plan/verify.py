@@ -47,7 +47,8 @@ from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
-from loopfuse.plan.verify_reductions import Reader, Touch, check_reduction, reductions_into
+from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
+from loopfuse.plan.verify_sets import Touch
 from loopfuse.plan.verify_values import Different, is_same_place, match_value
 from loopfuse.plan.verify_vectors import find_carried
 from loopfuse.poly import isl
@@ -451,7 +452,7 @@ class _Checker:
         cell = kept.set_tuple_name(isl.OUT, names[0])
         if array in reductions:
             element = cell.set_tuple_name(isl.OUT, array)
-            touch = Touch(cell, self._at_the_end(cell), self._end_time())
+            touch = Touch(cell, self._end_time())
             self.ends[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
             return
         flow = [each.reverse() for each in self._last_of_all(written, cell)]

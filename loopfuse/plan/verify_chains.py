@@ -29,25 +29,26 @@ def find_chain(program: PolyProgram, update: Statement, writers: list[Statement]
     of the element comes after."""
     array = update.target.array
     written = dict(update.write.parts)[array]
-    when = _when(program, update)
+    when = program_time(program, update)
     chain = written.apply_range(written.reverse()).intersect(when.lex_ge_map(when))
     others = [s for s in writers if s is not update]
     if not all(names_one_place(s.write) and array in dict(s.write.parts) for s in others):
         raise Undecided(f"{array} may or may not be written between updates")
     levels = tuple(range(when.dim(isl.OUT)))
     sources = [
-        isl_flow.Source(dict(s.write.parts)[array], _when(program, s), levels, True) for s in others
+        isl_flow.Source(dict(s.write.parts)[array], program_time(program, s), levels, True)
+        for s in others
     ]
     answers = isl_flow.last_sources(written, when, sources, True)
     for other, answer in zip(others, answers, strict=True):
         if answer is not None:
             last = answer.range_factor_domain().reverse()  # { update -> last other write }
-            older = _when(program, other).lex_gt_map(when)
+            older = program_time(program, other).lex_gt_map(when)
             chain = chain.subtract(last.apply_range(older))
     return chain
 
 
-def _when(program: PolyProgram, statement: Statement) -> Any:
+def program_time(program: PolyProgram, statement: Statement) -> Any:
     """{ statement -> time } in the program's order, times all as long."""
     times: list[int | tuple[str, int]] = []
     for loop, position in zip(statement.loops, statement.positions[:-1], strict=True):

@@ -402,8 +402,19 @@ class Events:
 
     def not_before(self, first: tuple[Leaf, int], second: tuple[Leaf, int]) -> Any:
         """{ first leaf -> second leaf }: the pairs where that moment of the first does not come
-        before that of the second. Only times that can differ are compared."""
-        times = [self.time_of(leaf, moment) for leaf, moment in (first, second)]
+        before that of the second."""
+        one, other = self._differing(first, second)
+        return one.lex_ge_map(other)
+
+    def after(self, first: tuple[Leaf, int], second: tuple[Leaf, int]) -> Any:
+        """{ first leaf -> second leaf }: the pairs where that moment of the first comes after
+        that of the second."""
+        one, other = self._differing(first, second)
+        return one.lex_gt_map(other)
+
+    def _differing(self, *moments: tuple[Leaf, int]) -> list[Any]:
+        """{ leaf -> time } of two moments: only what can differ of their times."""
+        times = [self.time_of(leaf, moment) for leaf, moment in moments]
         places: list[int] = []
         for place, (one, other) in enumerate(zip(*times, strict=True)):
             numbers = isinstance(one, int) and isinstance(other, int)
@@ -411,11 +422,10 @@ class Events:
                 places.append(place)
             if numbers and one != other:
                 break  # what follows no longer matters
-        ends = [
+        return [
             self._time_map(leaf, [time[place] for place in places])
-            for (leaf, _), time in zip((first, second), times, strict=True)
+            for (leaf, _), time in zip(moments, times, strict=True)
         ]
-        return ends[0].lex_ge_map(ends[1])
 
     def _time_map(self, leaf: Leaf, times: Sequence[int | tuple[str, int]]) -> Any:
         key = ("time", leaf.name, *times)

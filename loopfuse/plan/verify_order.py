@@ -38,7 +38,7 @@ def keeps_order(accesses: Accesses, deps: Dependences, name: str) -> bool:
         return False
     if any(write.leaf.name not in accesses.instances for write in writes):
         return False
-    if not all(_keeps_place(accesses, access, array) for access in (*writes, *reads)):
+    if not all(keeps_place(accesses, access, array) for access in (*writes, *reads)):
         return False
     own = not array.private_to or _has_own_places(accesses, array, [*writes, *reads])
     initial = own and (buffer.argument or buffer.zeroed)  # what the program finds before any write
@@ -84,12 +84,12 @@ def _element(accesses: Accesses, access: Read | Write, array: Array) -> Any | No
     return None
 
 
-def _keeps_place(accesses: Accesses, access: Read | Write, array: Array) -> bool:
+def keeps_place(accesses: Accesses, access: Read | Write, array: Array) -> bool:
     """Does the access touch the very element that the program's access touches? (In which copy of
-    a private array is not asked.)"""
+    a private array is not asked; of any other there is one.)"""
     element = _element(accesses, access, array)
     copies = len(access.load.index) - len(array.extents)
-    if element is None or copies < 0:
+    if element is None or copies < 0 or (copies and not array.private_to):
         return False
     element = element.project_out(isl.OUT, 0, len(array.private_to))
     cell = access.cell.project_out(isl.OUT, 0, copies)
@@ -103,7 +103,7 @@ def _keeps_place(accesses: Accesses, access: Read | Write, array: Array) -> bool
 def _copy(accesses: Accesses, access: Read | Write, array: Array) -> tuple[Any, Any]:
     """{ leaf -> iteration that the array is private to } and { leaf -> copy that is accessed }."""
     element = _element(accesses, access, array)
-    assert element is not None  # `_keeps_place` has seen to that
+    assert element is not None  # `keeps_place` has seen to that
     copies = len(access.load.index) - len(array.extents)
     cell = access.cell.set_tuple_name(isl.IN, access.leaf.name)
     rank = len(array.extents)

@@ -34,7 +34,7 @@ from loopfuse.runtime.checks import at_source
 from loopfuse.runtime.fast import MISS
 from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.steps import buffer_bytes
-from loopfuse.sources import describe_source, read_program, read_source
+from loopfuse.sources import Programs, describe_source, read_program, read_source
 from loopfuse.watch import current_run, is_watched, tell_times
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Kernel:
     """One kernel of a source. Call it on arrays: NumPy runs on the CPU, CuPy and PyTorch arrays
     on their GPU, on the caller's current stream. Omitted `out` arrays are allocated and returned.
 
-    Every instance may be used from several threads at once.
+    Every instance may be used from several threads at once. `programs` holds what was read of the
+    source already, and is shared by the kernels of one file: it is read once for all of them.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Kernel:
         target: str | None = None,
         fuel: int | None = None,
         check: str = "lazy",
+        programs: Programs | None = None,
     ) -> None:
         self.source = source
         self.signature: Signature = read_signature(description)
@@ -73,7 +75,7 @@ class Kernel:
         self._target = parse_target(target) if target else None
         self._fuel = fuel if fuel is not None else fuel_from_environment()
         self._lock = threading.RLock()
-        self._programs: dict[tuple[tuple[str, int], ...], Any] = {}
+        self._programs: Programs = {} if programs is None else programs
         self._loaded: dict[tuple[object, ...], Loaded] = {}
         self.call_paths = CallPaths(self.signature)
 
@@ -121,6 +123,7 @@ class Kernel:
             target=target or (self._target.name if self._target else None),
             fuel=self._fuel if fuel is None else fuel,
             check=check or self._check,
+            programs=self._programs if fp == self._fp else None,
         )
 
     # ---- compiling
@@ -452,8 +455,11 @@ class Kernels(Mapping[str, Kernel]):
 
 def load_all(source: Source, **options: Any) -> Kernels:
     """Every kernel of `source`, in text order, also where there is only one."""
-    described = describe_source(source, options.get("fp", "fast"))
-    return Kernels({one["kernel"]: Kernel(source, one, **options) for one in described})
+    programs: Programs = {}
+    described = describe_source(source, options.get("fp", "fast"), programs)
+    return Kernels(
+        {one["kernel"]: Kernel(source, one, programs=programs, **options) for one in described}
+    )
 
 
 def _one_or_all(kernels: Kernels) -> Any:

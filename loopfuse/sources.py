@@ -54,9 +54,16 @@ def read_source(path: str | os.PathLike[str]) -> Source:
         ) from error
 
 
-def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
+Programs = dict[tuple[tuple[str, int], ...], Any]
+"""The checked programs of one source, by the values of `const` parameters."""
+
+
+def describe_source(
+    source: Source, fp: str = "fast", programs: Programs | None = None
+) -> list[dict[str, Any]]:
     """The `kernel`, `parameters` and `sizes` of each kernel in `source`, in text order; from the
-    disk cache where this text was checked before, else by reading it (every user error)."""
+    disk cache where this text was checked before, else by reading it (every user error). What was
+    read goes into `programs`."""
     key = cache.key_of("signatures", source.language, source.text, fp)
     hit = None if is_watched() else cache.get(key)
     if hit is not None:
@@ -70,6 +77,8 @@ def describe_source(source: Source, fp: str = "fast") -> list[dict[str, Any]]:
             Diagnostic("no-kernel", f"`{source.name}` holds no kernel", source=source)
         )
     cache.put(key, {"kernels": described})
+    if programs is not None:
+        programs[()] = program
     return described
 
 

@@ -318,25 +318,25 @@ def check_key(load: nodes.Load, position: int, writes: bool) -> tuple[str, int, 
 def check_table(tree: LoopTree) -> dict[tuple[str, int, int, int, bool], dict[str, Any]]:
     """The run-time checks of a kernel, numbered from 1 in order, as the manifest has them."""
     found: dict[tuple[str, int, int, int, bool], dict[str, Any]] = {}
+    arrays = {buffer.name: buffer.array for buffer in tree.buffers}
     for launch in tree.launches:
         for load, position, writes in checked_accesses(launch):
-            buffer = tree.buffer(load.array)
+            key = check_key(load, position, writes)
+            if key in found:
+                continue
             call = load.index[position]
             assert isinstance(call, nodes.Call)
             span = call.span
-            found.setdefault(
-                check_key(load, position, writes),
-                {
-                    "array": buffer.array,
-                    "dimension": position,
-                    "extent": to_python(call.arguments[1]),
-                    "writes": writes,
-                    "line": span.line,
-                    "column": span.column,
-                    "end_line": span.end_line,
-                    "end_column": span.end_column,
-                },
-            )
+            found[key] = {
+                "array": arrays[load.array],
+                "dimension": position,
+                "extent": to_python(call.arguments[1]),
+                "writes": writes,
+                "line": span.line,
+                "column": span.column,
+                "end_line": span.end_line,
+                "end_column": span.end_column,
+            }
     return found
 
 

@@ -77,9 +77,11 @@ def emit_module(
         raise not_lowered(f"a block with {shared_bytes(tree)} bytes of shared memory")
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
+    codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
+    narrowest = min((b.dtype.bytes for b in (*kernel.arrays, *tree.buffers)), default=1)
     for launch in tree.launches:
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
-        entry.places = places or {}
+        entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest
         entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
@@ -116,6 +118,8 @@ class _Entry:
         self.globals: dict[tuple[DType, int, int], Operation] = {}
         self.distinct = 0
         self.places: Mapping[str, LocationAttr] = {}
+        self.codes: Mapping[tuple[str, int, int, int, bool], int] = {}
+        self.narrowest = 1
 
     def emit(self) -> list[Operation]:
         """The function, after the shared memory it uses."""
@@ -133,8 +137,7 @@ class _Entry:
             kinds += [I64, I64]
         block = Block(arg_types=kinds)
         builder = Builder(block)
-        narrowest = min((b.dtype.bytes for b in (*self.kernel.arrays, *self.tree.buffers)), default=1)
-        emitter = Emitter(builder, self.index_bits, self.is_gpu, narrowest)
+        emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts = counts
         emitter.places = self.places
         emitter.locate(self.launch.body)
@@ -144,9 +147,8 @@ class _Entry:
         for buffer, argument in zip(buffers, block.args):
             emitter.bind_argument(buffer, argument)
         if has_checks:
-            codes = {key: number for number, key in enumerate(check_table(self.tree), start=1)}
             emitter.error = block.args[len(buffers) + len(values)]
-            emitter.check_code = lambda *access: codes[check_key(*access)]
+            emitter.check_code = lambda *access: self.codes[check_key(*access)]
         sizes = set(self.kernel.sizes)
         originals = {python_name(var): var for var in host_variables(self.tree, self.launch)}
         for value, argument in zip(values, block.args[len(buffers) :]):

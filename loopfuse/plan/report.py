@@ -15,7 +15,7 @@ from loopfuse.plan.looptree import Launch
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.storage import Store, touches
-from loopfuse.poly.model import Dependences, Loop, PolyProgram, Statement
+from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.reuse import Moved, traffic
 
 
@@ -72,24 +72,54 @@ def moved(
 ) -> list[Moved]:
     """What each launch moves: one entry per launch, array and direction. Values made inside a
     launch are not read from memory by it; a temporary that is not in memory moves nothing."""
+    return _moved(_Users(program, dependences), items, stores, times)
+
+
+class _Users:
+    """Who touches what, found once for a whole program."""
+
+    def __init__(self, program: PolyProgram, dependences: Dependences) -> None:
+        self.program = program
+        self.place = {s.id: k for k, s in enumerate(program.statements)}
+        self.order = {name: k for k, name in enumerate(program.arrays)}
+        self.reads = {
+            s.id: dict.fromkeys(n for a in s.reads for n, _ in a.parts) for s in program.statements
+        }
+        self.writes = {s.id: dict.fromkeys(n for n, _ in s.write.parts) for s in program.statements}
+        self.flows: dict[tuple[str, str], list[Dependence]] = {}
+        for d in dependences.flow:
+            self.flows.setdefault((d.sink, d.array), []).append(d)
+
+
+def _moved(
+    users: _Users,
+    items: Sequence[PlanItem],
+    stores: Mapping[str, Store],
+    times: tuple[Loop, ...],
+) -> list[Moved]:
+    arrays = users.program.arrays
     out: list[Moved] = []
     for item in items:
         if isinstance(item, HostGroup):
-            out += moved(program, dependences, item.body, stores, (*times, item.loop))
+            out += _moved(users, item.body, stores, (*times, item.loop))
             continue
         running = {id for placed in item.members for id in placed.unit.ids}
         fed = item.fed
-        for name, array in program.arrays.items():
+        ids = sorted(running | item.ids, key=users.place.__getitem__)
+        names = {name for id in ids for name in (*users.reads[id], *users.writes[id])}
+        for name in sorted(names, key=users.order.__getitem__):
+            array = arrays[name]
             if array.kind == "scalar" or (not array.is_argument and stores[name].home != "global"):
                 continue
-            writes = [s.id for s in program.statements if s.id in running and _writes(s, name)]
+            writes = [id for id in ids if id in running and name in users.writes[id]]
+            writers = set(writes)
             reads = [
-                s.id
-                for s in program.statements
-                if s.id in item.ids
-                and any(n == name for a in s.reads for n, _ in a.parts)
-                and (s.id, name) not in fed
-                and not _made_inside(s.id, name, set(writes), dependences, item)
+                id
+                for id in ids
+                if id in item.ids
+                and name in users.reads[id]
+                and (id, name) not in fed
+                and not _made_inside(users.flows.get((id, name), ()), id, name, writers, item)
             ]
             if reads:
                 out.append(Moved(name, "read", tuple(reads), times))
@@ -98,24 +128,16 @@ def moved(
     return out
 
 
-def _writes(statement: Statement, name: str) -> bool:
-    return any(is_write for _, is_write in touches(statement, name))
-
-
 def _made_inside(
-    reader: str, name: str, writers: set[str], dependences: Dependences, item: Group
+    mine: Sequence[Dependence], reader: str, name: str, writers: set[str], item: Group
 ) -> bool:
-    """Every value of the array that `reader` sees was made by the same launch."""
-    mine = [d for d in dependences.flow if d.sink == reader and d.array == name]
+    """Every value of the array that `reader` sees was made by the same launch. `mine`: the flow
+    that gives it these values."""
     if not mine or not all(d.source in writers for d in mine):
         return False
-    inside = item.scope.dependences if item.scope else ()
-    fed = None
-    for d in inside:
-        if d.kind == "flow" and d.sink == reader and d.array == name:
-            sinks = d.relation.range()
-            fed = sinks if fed is None else fed.union(sinks)
-    return fed is not None
+    return bool(item.scope) and any(
+        d.kind == "flow" and d.sink == reader for d in item.scope.flows.get(name, ())
+    )
 
 
 def passes(program: PolyProgram, entries: Sequence[Moved]) -> int:

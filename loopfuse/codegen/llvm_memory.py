@@ -1,0 +1,128 @@
+"""Operations on memory and of the device, as LLVM instructions: loads, atomics, shuffles."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from loopfuse.codegen.llvm_writer import Writer
+from loopfuse.codegen.mlir_build import element_type
+
+
+def allocate(writer: Writer, operation: Operation) -> None:
+    """A buffer on the stack."""
+    kind: MemRefType = operation.results[0].type  # pyright: ignore
+    element = writer.kind(kind.element_type)
+    writer.define(operation, f"alloca [{kind.get_shape()[0]} x {element}], align 16")
+
+
+def get_global(writer: Writer, operation: Operation) -> None:
+    """A buffer of the module."""
+    writer.names[operation.results[0]] = f"@{operation.properties['name'].string_value()}"  # pyright: ignore
+
+
+def _address(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, str]:
+    """A pointer to `source[index]`, and its type."""
+    kind: MemRefType = source.type  # pyright: ignore
+    pointer = writer.kind(kind)
+    if writer.names[index] == "0":
+        return writer.names[source], pointer
+    element = writer.kind(kind.element_type)
+    place = writer.put(
+        f"getelementptr inbounds {element}, {pointer} {writer.names[source]}, "
+        f"i64 {writer.names[index]}"
+    )
+    return place, pointer
+
+
+def _alignment(writer: Writer, operation: Operation, kind: Attribute) -> int:
+    """The alignment that the operation gives, else its element's."""
+    given = operation.properties.get("alignment")
+    if given is not None:
+        return given.value.data  # pyright: ignore
+    element = element_type(kind)
+    bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(writer.kind(element)) or int(
+        writer.kind(element)[1:]
+    )
+    return max(1, bits // 8)
+
+
+def load(writer: Writer, operation: Operation) -> None:
+    """A load of one element, or of a vector of them."""
+    source, index = operation.operands
+    place, pointer = _address(writer, source, index)
+    kind = operation.results[0].type
+    writer.define(
+        operation,
+        f"load {writer.kind(kind)}, {pointer} {place}, align {_alignment(writer, operation, kind)}",
+    )
+
+
+def store(writer: Writer, operation: Operation) -> None:
+    """A store of one element, or of a vector of them."""
+    value, target, index = operation.operands
+    place, pointer = _address(writer, target, index)
+    align = _alignment(writer, operation, value.type)
+    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}")
+
+
+def atomic(writer: Writer, operation: Operation) -> None:
+    """An atomic update, ordered for the whole device."""
+    value, target, index = operation.operands
+    place, pointer = _address(writer, target, index)
+    # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
+    fence = '  fence syncscope("device") acq_rel'
+    writer.lines.append(fence)
+    word = {3: "xchg", 1: "add"}[operation.properties["kind"].value.data]  # pyright: ignore
+    writer.define(
+        operation,
+        f'atomicrmw {word} {pointer} {place}, {writer.typed(value)} syncscope("device") acq_rel',
+    )
+    writer.lines.append(fence)
+
+
+def shuffle(writer: Writer, operation: Operation) -> None:
+    """A 32-bit `shfl.sync` with the whole warp's mask; 64-bit values go in two halves."""
+    value, offset, _ = operation.operands
+    mode = operation.properties["mode"].data  # pyright: ignore
+    name = f"llvm.nvvm.shfl.sync.{mode}.i32"
+    kind = writer.kind(value.type)
+
+    def one(part: str) -> str:
+        return writer.put(
+            writer.intrinsic(
+                name,
+                "i32",
+                [
+                    ("i32", "-1"),
+                    ("i32", part),
+                    ("i32", writer.names[offset]),
+                    ("i32", "31"),
+                ],
+            )
+        )
+
+    if kind in ("float", "i32"):
+        part = writer.put(f"bitcast {kind} {writer.names[value]} to i32")
+        writer.define(operation, f"bitcast i32 {one(part)} to {kind}")
+        return
+    pair = writer.put(f"bitcast {kind} {writer.names[value]} to <2 x i32>")
+    low = one(writer.put(f"extractelement <2 x i32> {pair}, i64 0"))
+    high = one(writer.put(f"extractelement <2 x i32> {pair}, i64 1"))
+    first = writer.put(f"insertelement <2 x i32> poison, i32 {low}, i64 0")
+    both = writer.put(f"insertelement <2 x i32> {first}, i32 {high}, i64 1")
+    writer.define(operation, f"bitcast <2 x i32> {both} to {kind}")
+
+
+def number_of_block_or_thread(writer: Writer, operation: Operation) -> None:
+    """The number of a block or thread."""
+    register = {"gpu.block_id": "ctaid", "gpu.thread_id": "tid"}[operation.name]
+    name = f"llvm.nvvm.read.ptx.sreg.{register}.x"
+    narrow = writer.put(writer.intrinsic(name, "i32", []))
+    writer.define(operation, f"zext i32 {narrow} to i64")
+
+
+def barrier(writer: Writer, operation: Operation) -> None:
+    """All threads of a block meet."""
+    name = "llvm.nvvm.barrier.cta.sync.aligned.all"
+    writer.lines.append("  " + writer.intrinsic(name, "void", [("i32", "0")]))

@@ -1,15 +1,16 @@
-"""Rows of the mutation table on several reductions into one array, and on where a buffer keeps
-the elements of its array."""
+"""Rows of the mutation table on several reductions into one array, on where a buffer keeps the
+elements of its array, and on registers that are read under guards."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import integer
-from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import Compute, Copy, Fold, LoopTree
+from loopfuse.plan.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping
+from loopfuse.plan.tree_printer import print_node
 from tests.plan.mutate_edit import (
     Edit,
     all_of,
@@ -74,12 +75,23 @@ kernel held(a: f64[N], out b: f64[N]):
         b[i] = t[N - 1 - i] + t[i]
 """
 
+GUARDED = """
+kernel guarded(a: f64[N], inout b: f64[N], inout c: f64[N]):
+    for i in 0..N:
+        var s: f64 = a[i] * 2.0
+        if i < N - 2:
+            b[i] = s + 1.0
+            if i % 2 == 0:
+                c[i] = s * s
+"""
+
 BASES = [
     planned("several", "cpu", {"N": 3}, {"N": 40}, text=SEVERAL),
     planned("elements", "cpu", {"N": 3}, {"N": 40}, text=ELEMENTS),
     planned("started", "cpu", {"N": 3}, {"N": 40}, text=STARTED),
     planned("rows", "cpu", {"N": 4, "M": 5}, {"N": 3, "M": 40}, text=ROWS_OF),
     planned("held", "cpu", {"N": 2}, {"N": 9}, text=HELD, fuel=0),
+    planned("guarded", "cpu", {"N": 3}, {"N": 9}, text=GUARDED),
 ]
 
 
@@ -97,6 +109,39 @@ def renumbered(node: Compute, name: str, other: str) -> Compute:
     target = go(node.target)
     assert isinstance(target, Load)
     return replace(node, target=target, value=map_expr(go, node.value))
+
+
+def below(at: str) -> Edit:
+    """The node at `at` stands last in its list."""
+
+    def edit(tree: LoopTree) -> LoopTree:
+        return map_bodies(
+            tree, lambda body: tuple(sorted(body, key=lambda node: at in print_node(node)))
+        )
+
+    return edit
+
+
+def odd() -> Expr:
+    """i % 2 == 1."""
+    part = Binary("mod", Iter("i"), integer(2), DType.I64)
+    return Compare("eq", part, integer(1))
+
+
+def twice(node: Compute) -> Loop:
+    """The node in a loop of two turns; the first ends with 0 in the register."""
+    zero = Copy(Load("s", (), DType.F64), Const(0.0, DType.F64))
+    return Loop("w", integer(0), integer(2), 1, Mapping.SERIAL, (node, zero))
+
+
+def instance_of_next(node: Compute) -> Compute:
+    """The instance of the next iteration."""
+    onward = combine("add", Iter("i"), integer(1))
+
+    def one(expr: Expr) -> Expr:
+        return onward if expr == Iter("i") else expr
+
+    return replace(node, iteration=(onward,), value=map_expr(one, node.value))
 
 
 def by(at: str, operation: str) -> Edit:
@@ -196,5 +241,18 @@ ROWS = [
     # ------------------------------------------------ held: one place for each element
     Row("read from another copy", "held cpu unfused", "t has two: one written, one read",
         leading("t", "2, N", 0, 1)),
+    # ------------------------------------------------ guarded: a register read under guards
+    Row("written after the guard", "guarded cpu", "s is set behind the reads", below("S1[i]:")),
+    Row("not written", "guarded cpu", "s keeps the iteration before's", drop("S1[i]:")),
+    Row("written under the guard only", "guarded cpu", "where i % 2 == 1",
+        put("S1[i]:", lambda node: (Guard(odd(), (node,)),))),
+    Row("overwritten under the guard", "guarded cpu", "by 0, before it is read there",
+        put("S3[i]:", lambda node: (Copy(Load("s", (), DType.F64), Const(0.0, DType.F64)), node))),
+    Row("overwritten before the guard", "guarded cpu", "by 0, between the two reads",
+        put("S2[i]:", lambda node: (node, Copy(Load("s", (), DType.F64), Const(0.0, DType.F64))))),
+    Row("overwritten in a loop's turn before", "guarded cpu", "S3 runs twice, 0 set in between",
+        put("S3[i]:", lambda node: (twice(node),))),
+    Row("the next iteration's value", "guarded cpu", "s of i + 1 is read",
+        all_of(put("S1[i]:", lambda node: (instance_of_next(node),)), bounds("i_1", lower="N"))),
 ]
 # fmt: on

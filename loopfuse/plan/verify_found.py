@@ -93,7 +93,9 @@ class Values:
             for write, there in zip(writes, places, strict=True):
                 if there == place and write.leaf.number < read.leaf.number:
                     last = write
-            if place is None or last is None or not _same_body(last.leaf, read.leaf):
+            if place is None or last is None:
+                return None
+            if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read.leaf)):
                 return None
             found = self.written(last)
             values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
@@ -111,17 +113,16 @@ class Values:
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:
-    """The write in the same list of nodes, at the same place, after which nothing writes there
-    before the read: `writes` are those that may. None where that does not show in the text."""
+    """The write in the same list of nodes (or one around the guards of the read), at the same
+    place, after which nothing writes there before the read: `writes` are those that may. None
+    where that does not show in the text."""
     before = [write for write in writes if write.leaf.number < read.leaf.number]
     if not before:
         return None
     last, here = before[-1], read.leaf
-    one, other = last.leaf.time, here.time
-    same = one[:-1] == other[:-1] and isinstance(one[-1], int) and isinstance(other[-1], int)
     # A checked subscript may be another place in each run of it.
     plain = not any(is_checked(part) for part in read.load.index)
-    if not (same and plain and _same_body(last.leaf, here) and last.load.index == read.load.index):
+    if not (plain and last.load.index == read.load.index and _leads_to(last.leaf, here)):
         return None
     return last
 
@@ -149,3 +150,18 @@ def _same_body(one: Leaf, other: Leaf) -> bool:
         and one.launch == other.launch
         and one.in_ticket == other.in_ticket
     )
+
+
+def _leads_to(one: Leaf, other: Leaf) -> bool:
+    """Does every run of `other` come after `one`, in the same iteration of all loops, with only
+    nodes between them that stand between them in the text? `other` may be under more guards, but
+    under no more loops: what stands behind it in a loop comes before it in the next iteration."""
+    depth = len(one.time) - 1
+    if one.time[:depth] != other.time[:depth] or one.names != other.names:
+        return False
+    # No loop and no change of threads from here on, so that time follows the text.
+    if not all(isinstance(part, int) for part in (*one.time[depth:], *other.time[depth:])):
+        return False
+    if one.launch != other.launch or one.in_ticket != other.in_ticket:
+        return False
+    return one.points is other.points or bool(other.points.is_subset(one.points))

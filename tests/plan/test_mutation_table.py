@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from loopfuse.plan.verify import verify
-from tests.plan import mutate_data, mutate_planned, mutate_written
+from tests.plan import mutate_data, mutate_planned, mutate_reductions, mutate_written
 from tests.plan.mutate_table import (
     ORDERS,
     Base,
@@ -29,7 +29,7 @@ from tests.plan.mutate_table import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
-ROOMS = (mutate_written, mutate_planned, mutate_data)
+ROOMS = (mutate_written, mutate_planned, mutate_data, mutate_reductions)
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}
 

@@ -1,0 +1,200 @@
+"""Rows of the mutation table on several reductions into one array, and on where a buffer keeps
+the elements of its array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import integer
+from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.walk import map_expr
+from loopfuse.plan.looptree import Compute, Copy, Fold, LoopTree
+from tests.plan.mutate_edit import (
+    Edit,
+    all_of,
+    before,
+    bounds,
+    double,
+    drop,
+    home,
+    launches,
+    map_bodies,
+    put,
+    rewrite,
+)
+from tests.plan.mutate_planned import shifted
+from tests.plan.mutate_table import Row, planned
+
+SEVERAL = """
+kernel several(a: f64[N], inout b: f64[2], out d: f64[N]):
+    for i in 0..N:
+        b[0] += a[i]
+    for i in 0..N:
+        b[0] *= a[i]
+    for i in 0..N:
+        b[0] += a[i] * 2.0
+    for i in 0..N:
+        d[i] = b[0] * a[i]
+"""
+
+ELEMENTS = """
+kernel elements(a: f64[N], c: f64[N], inout b: f64[2]):
+    for i in 0..N:
+        b[0] += a[i]
+        b[1] += c[i]
+"""
+
+STARTED = """
+kernel started(a: f64[N], inout b: f64[2]):
+    b[0] = b[1] * 2.0
+    for i in 0..N:
+        b[0] += a[i]
+    b[1] = b[0] * b[0]
+    for i in 0..N:
+        b[0] *= a[i]
+"""
+
+ROWS_OF = """
+kernel rows(a: f64[N, M], inout b: f64[N]):
+    for i in 0..N:
+        b[i] min= a[i, 0]
+    for i in 0..N - 1:
+        for k in 1..M:
+            b[i] += a[i, k]
+        b[i + 1] = b[i] + b[i + 1]
+"""
+
+HELD = """
+kernel held(a: f64[N], out b: f64[N]):
+    temp t: f64[N]
+    for i in 0..N:
+        t[i] = a[i] * 2.0
+    for i in 0..N:
+        b[i] = t[N - 1 - i] + t[i]
+"""
+
+BASES = [
+    planned("several", "cpu", {"N": 3}, {"N": 40}, text=SEVERAL),
+    planned("elements", "cpu", {"N": 3}, {"N": 40}, text=ELEMENTS),
+    planned("started", "cpu", {"N": 3}, {"N": 40}, text=STARTED),
+    planned("rows", "cpu", {"N": 4, "M": 5}, {"N": 3, "M": 40}, text=ROWS_OF),
+    planned("held", "cpu", {"N": 2}, {"N": 9}, text=HELD, fuel=0),
+]
+
+
+def into(at: str, place: int, number: int, nth: int = 0) -> Edit:
+    """The Fold at `at` adds to b[number] instead of b[place]."""
+    return rewrite(at, f"b[{place}]", f"b[{number}]", nth)
+
+
+def renumbered(node: Compute, name: str, other: str) -> Compute:
+    """The update uses accumulator `other`."""
+
+    def go(expr: Expr) -> Expr:
+        return replace(expr, array=other) if isinstance(expr, Load) and expr.array == name else expr
+
+    target = go(node.target)
+    assert isinstance(target, Load)
+    return replace(node, target=target, value=map_expr(go, node.value))
+
+
+def by(at: str, operation: str) -> Edit:
+    """The Fold at `at` uses another operation."""
+    return put(at, lambda node: (Fold(operation, node.target, node.value),))
+
+
+def order(*places: int) -> Edit:
+    """The launches in this order (those left out do not run)."""
+    return launches(lambda body: [body[place] for place in places])
+
+
+def leading(name: str, extents: str, store: int, load: int) -> Edit:
+    """Buffer `name` gets copies: one is written, one read."""
+
+    def edit(tree: LoopTree) -> LoopTree:
+        def read(expr: Expr) -> Expr:
+            if isinstance(expr, Load) and expr.array == name:
+                return replace(expr, index=(integer(load), *expr.index))
+            return expr
+
+        def node(each: Compute) -> Compute:
+            target = each.target
+            if target.array == name:
+                target = replace(target, index=(integer(store), *target.index))
+            return replace(each, target=target, value=map_expr(read, each.value))
+
+        changed = map_bodies(
+            tree, lambda body: tuple(node(n) if isinstance(n, Compute) else n for n in body)
+        )
+        return home(name, extents=extents)(changed)
+
+    return edit
+
+
+SWAPPED_SUMS = order(4, 5, 2, 3, 0, 1, 6)
+
+# fmt: off
+ROWS = [
+    # ------------------------------------------------ several: sum, product, sum into one element
+    Row("first sum lost", "several cpu", "not added to b[0]", drop("fold sum b[0]")),
+    Row("product lost", "several cpu", "not multiplied into b[0]", drop("fold prod b[0]")),
+    Row("first sum twice", "several cpu", "added to b[0] twice", double("fold sum b[0]")),
+    Row("first sum for the second", "several cpu", "its partial results added again",
+        rewrite("fold sum b_total_2[]", "b_partial_2[ib_3_1]", "b_partial[ib_3_1]")),
+    Row("both sums in the first's partial results", "several cpu", "the second's replace them",
+        rewrite("copy b_partial_2", "b_partial_2[ib_3]", "b_partial[ib_3]")),
+    Row("product before the first sum", "several cpu", "their launches swapped",
+        order(2, 3, 0, 1, 4, 5, 6)),
+    Row("product after both sums", "several cpu", "its launches last but one",
+        order(0, 1, 4, 5, 2, 3, 6)),
+    Row("sums swapped", "several cpu", "the one behind the product first", SWAPPED_SUMS),
+    Row("result read before the second sum", "several cpu", "d's launch first",
+        order(0, 1, 2, 3, 6, 4, 5)),
+    Row("result read before the last fold", "several cpu", "between the two launches of the sum",
+        order(0, 1, 2, 3, 4, 6, 5)),
+    Row("product added", "several cpu", "fold sum into b[0]", by("fold prod b[0]", "sum")),
+    Row("sum by product", "several cpu", "fold prod into b[0]", by("fold sum b[0]", "prod")),
+    Row("product in another element", "several cpu", "into b[1]", into("fold prod b[0]", 0, 1)),
+    Row("lanes of the product not started", "several cpu", "accumulators not set",
+        drop("copy b_acc_1[l_3] = 1.0")),
+    Row("product's last updates missing", "several cpu", "no rest of the elements",
+        drop("serial for i_1 in")),
+    Row("rest of the second sum twice", "several cpu", "run twice", double("serial for i_2 in")),
+    Row("accumulator of two reductions", "several cpu", "the total of the sum starts the product",
+        put("copy b_total_1[]", lambda node: (Copy(node.target, Load("b_total", (), DType.F64)),))),
+    # ------------------------------------------------ elements: two updates in one kernel
+    Row("one accumulator for two elements", "elements cpu", "both updates into that of b[0]",
+        put("S2[ib", lambda node: (renumbered(node, "b_acc_1", "b_acc"),))),
+    Row("results swapped", "elements cpu", "b[1]'s sum into b[0] and the other way round",
+        all_of(into("fold sum b[0]", 0, 1, 0), into("fold sum b[1]", 1, 0, 1))),
+    Row("both results in one element", "elements cpu", "b[1]'s sum into b[0]",
+        into("fold sum b[1]", 1, 0)),
+    Row("a result lost", "elements cpu", "b[1]'s sum is not added", drop("fold sum b[1]")),
+    Row("a result twice", "elements cpu", "b[1]'s sum is added twice", double("fold sum b[1]")),
+    Row("one partial result for two", "elements cpu", "that of b[1] is read for both",
+        rewrite("fold sum b_total[]", "b_partial[ib_1]", "b_partial_1[ib_1]")),
+    # ------------------------------------------------ started: stores between the reductions
+    Row("started after the sum", "started cpu", "b[0] is set when the sum is there",
+        order(1, 2, 0, 3, 4)),
+    Row("not started", "started cpu", "b[0] is not set", order(1, 2, 3, 4)),
+    Row("stored between is too early", "started cpu", "S3 before the sum is added",
+        before("S3[]", "fold sum b[0]")),
+    Row("product before the sum", "started cpu", "their launches swapped", order(0, 3, 4, 1, 2)),
+    Row("product of the sum's partial results", "started cpu", "read by its last step",
+        rewrite("fold prod b_total_1[]", "b_partial_1[ib_2_1]", "b_partial[ib_2_1]")),
+    # ------------------------------------------------ rows: an element a step of the host loop
+    Row("another row's element", "rows cpu", "added to b[i + 1]",
+        put("fold sum b[i.1]", lambda node: (replace(node, target=shifted(node.target, 0)),))),
+    Row("a row short", "rows cpu", "the host loop ends at N - 2", bounds("i.1", upper="N - 2")),
+    Row("element stored before its sum", "rows cpu", "S3 before the fold",
+        before("S3[", "fold sum b[i.1]")),
+    Row("least after the sums", "rows cpu", "the first launch last",
+        lambda tree: replace(tree, body=tree.body[::-1])),
+    Row("accumulator kept for the next row", "rows cpu", "the total is not set again",
+        drop("copy b_total[] = 0.0")),
+    # ------------------------------------------------ held: one place for each element
+    Row("read from another copy", "held cpu unfused", "t has two: one written, one read",
+        leading("t", "2, N", 0, 1)),
+]
+# fmt: on

@@ -2,8 +2,8 @@
 
 The tree is written out as Python source once, then run: one function a launch, one call (or one
 generator, where threads wait for each other) a thread. Storage that nothing has set holds NaN or
-a pattern, an index outside its buffer is an error, and parallel iterations may be run in several
-orders, so that a wrong tree shows.
+a pattern, an index outside its buffer and a loop bound that nothing has set are errors, and
+parallel iterations may be run in several orders, so that a wrong tree shows.
 """
 
 from __future__ import annotations
@@ -143,6 +143,14 @@ def _at(index: tuple[int, ...], extents: tuple[int, ...], name: str) -> int:
             )
         offset = offset * n + i
     return offset
+
+
+def _known(bound: int, var: str) -> int:
+    if bound == poison(DType.I64):  # a loop of so many iterations would never end
+        raise InternalError(
+            Diagnostic("tree-bounds", f"a bound of the loop over `{var}` has not been set")
+        )
+    return bound
 
 
 def _checked_at(index: tuple[int, ...], extents: tuple[int, ...], note: Any) -> int | None:
@@ -307,7 +315,10 @@ class _LaunchWriter:
         self.emit(2, "pass")
         self.lines += ["    " + line for line in thread]
         self.emit(1, "return chain, thread")
-        helpers = {"at": _at, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write}
+        helpers = {
+            "at": _at, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write,
+            "known": _known,
+        }  # fmt: skip
         namespace = {**self.writer.namespace, **helpers}
         exec(compile("\n".join(self.lines), f"<launch {self.launch.name}>", "exec"), namespace)
         prepare = namespace["prepare"]
@@ -343,7 +354,13 @@ class _LaunchWriter:
                 self.emit(1, f"{variable} = values[{name!r}]")
 
     def range(self, loop: Loop) -> str:
-        return f"range({self.writer.index(loop.lower)}, {self.writer.index(loop.upper)}, {loop.step})"
+        ends = [self.bound(expr, loop.var) for expr in (loop.lower, loop.upper)]
+        return f"range({ends[0]}, {ends[1]}, {loop.step})"
+
+    def bound(self, expr: Expr, var: str) -> str:
+        """A bound; one that is loaded must have been set."""
+        text = self.writer.index(expr)
+        return f"known({text}, {var!r})" if loads(expr) else text
 
     def emit_nodes(self, nodes: tuple[TreeNode, ...], depth: int) -> None:
         for node in nodes:

@@ -14,7 +14,9 @@ From the tree alone it derives where and when each Compute runs (`verify_events`
    the order taken in 2 and 3 does not matter;
    and no two iterations of a VECTOR loop meet (`verify_vectors`);
 5. accesses to storage stay inside it;
-6. a reduction whose order changed still counts every update exactly once (`verify_reductions`).
+6. a reduction whose order changed still counts every update exactly once (`verify_reductions`);
+7. a loop whose bounds are data reads those that the program's loop has, once they are there, and
+   what it may leave out is what does not happen (`verify_headers`).
 
 Cells are storage locations: a register of each thread is a cell of its own, and so on. Values are
 named by what made them: `S1[i, j]` for an instance, `@a[i]` for what the caller's array held,
@@ -29,22 +31,22 @@ from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.affine import is_checked
-from loopfuse.lang.nodes import Const, Iter, Load
-from loopfuse.lang.walk import iterators, loads, substitute
+from loopfuse.lang.nodes import Const, Load
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Loop, LoopTree, TreeNode
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import (
     conditions_with_aligned,
     mentions_aligned,
     resolve_aligned,
-    walk_nodes,
 )
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
 from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
+from loopfuse.plan.verify_headers import invented_symbol, misread_bound, read_headers
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
@@ -61,8 +63,8 @@ from loopfuse.poly.model import Dependences, PolyProgram, Statement
 class Verdict:
     """`answer` is proved, wrong or unknown; `findings` say what is wrong or not known, with a
     statement and an example; `questions` is how many relations were compared. `checks` names the
-    check that each finding comes from: form, instance, value, bounds, race, vector, flag, read,
-    result or reduction."""
+    check that each finding comes from: form, instance, value, bounds, race, vector, flag, header,
+    read, result or reduction."""
 
     answer: str
     findings: tuple[str, ...] = ()
@@ -85,6 +87,8 @@ def verify(
         check_tree(tree)
     except InternalError as error:
         return Verdict("wrong", (error.diagnostics[0].message,), 0, ("form",))
+    if name := invented_symbol(program, tree):
+        return Verdict("wrong", (f"{name} is no parameter of the kernel",), 0, ("form",))
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0
@@ -153,7 +157,6 @@ class _Checker:
         self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
-        self.bounded: set[Loop] = set()
 
     def run(self) -> None:
         self.check = "instance"
@@ -167,10 +170,9 @@ class _Checker:
                 ask(lambda leaf=leaf: self._leaf(leaf))
         if self.wrong:
             return  # what follows takes instances and places for granted
-        for leaf in self.events.leaves:
-            for loop in leaf.run_time:
-                if loop not in self.bounded and not leaf.points.is_empty():
-                    raise Undecided(f"nothing says which iterations of {loop.var} happen")
+        self.check = "header"
+        headers, doubts = ask(lambda: read_headers(self.accesses))
+        self.unknown += [(self.check, doubt) for doubt in doubts]
         self.check = "flag"
         self.questions += 1
         misused = ask(lambda: misused_flag(self.accesses))
@@ -189,6 +191,12 @@ class _Checker:
         carried = ask(lambda: find_carried(self.accesses))
         if carried is not None:
             self._fail(*carried)
+        self.check = "header"
+        for header in headers:
+            self.questions += 1
+            stray = ask(lambda header=header: misread_bound(self.accesses, self.values, header))
+            if stray is not None:
+                self._fail(*stray)
         self.check = "read"
         ordered = {
             name
@@ -275,27 +283,9 @@ class _Checker:
             return
         if statement.predicate is not None:
             pairs.append((len(statement.reads) - 1, node.target))
-        self._run_time_loops(leaf, node)
         for number, load in pairs:
             self._compute_read(leaf, node, statement, instance, number, load)
         self.accesses.add_write(leaf, node.target, instance)
-
-    def _run_time_loops(self, leaf: Leaf, node: Compute) -> None:
-        """A loop whose bounds are loaded must run all iterations that really happen: the loads are
-        those of the predicate, which says which do, and nothing inside changes what they find.
-
-        A statement without a predicate is private to an iteration, of the same loop as those that
-        use its value."""
-        found = () if node.predicate is None else loads(node.predicate)
-        for loop in leaf.run_time:
-            bounds = (*loads(loop.lower), *loads(loop.upper))
-            if node.predicate is not None and Iter(loop.var) in node.iteration:
-                if not all(bound in found for bound in bounds):
-                    raise Undecided(f"the bounds of the loop over {loop.var} are not its predicate's")
-                self.bounded.add(loop)
-            used = {bound.array for bound in bounds}
-            if any(used & written_by(inner) for inner in walk_nodes(loop.body)):
-                raise Undecided(f"the bounds of the loop over {loop.var} change inside")
 
     def _compute_read(
         self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
@@ -506,17 +496,6 @@ class _Checker:
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
-
-
-def written_by(node: TreeNode) -> frozenset[str]:
-    """The buffers that the node itself writes."""
-    match node:
-        case Compute(target=target) | Copy(target=target) | Fold(target=target):
-            return frozenset({target.array})
-        case Combine(buffer=buffer):
-            return frozenset({buffer})
-        case _:
-            return frozenset()
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

@@ -84,7 +84,7 @@ class Accesses:
         what: str = "",
         of: tuple[Statement | None, int] = (None, 0),
         hidden: bool = False,
-    ) -> None:
+    ) -> Read:
         """Note a read, in the instances `where` (all, if None); `wanted` is asked once at most.
         `hidden`: where isl cannot express a subscript, it may be any element."""
         name = f"{leaf.name}r{self.count}"
@@ -103,6 +103,7 @@ class Accesses:
             self.copied[leaf.name] = read
         if isinstance(leaf.node, Copy | Fold | Combine):
             self.moved[leaf.name] = read
+        return read
 
     def add_write(self, leaf: Leaf, target: Load, value: Any | None) -> None:
         """Note a write."""

@@ -1,8 +1,10 @@
 """What a LoopTree does, as isl relations: which leaf runs when, touching which cells.
 
 A *leaf* is a node that reads or writes storage. Its instances are the values of all the tree loops
-around it (host loops too). Parallel loops are put in one possible order: the threads of a block
-take turns between two barriers. `verify` proves separately that any other order does the same.
+around it (host loops too). A *header* is a loop whose bounds are loaded when it starts: a leaf that
+runs before its iterations do (`verify_headers`). Parallel loops are put in one possible order: the
+threads of a block take turns between two barriers. `verify` proves separately that any other order
+does the same.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ class Leaf:
     time: Time
     in_ticket: bool
     crosses_lanes: bool
-    run_time: tuple[Loop, ...]  # the loops around it whose bounds are loaded when they start
+    run_time: tuple[Leaf, ...]  # the headers around it
     made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
     vectors: tuple[Vector, ...] = ()  # the VECTOR loops around it
 
@@ -152,7 +154,7 @@ class _Scope:
     time: Time
     chain: tuple[Loop, ...] = ()
     launch: int = 0
-    run_time: tuple[Loop, ...] = ()
+    run_time: tuple[Leaf, ...] = ()
     waiting: tuple[str, ...] = ()  # variables of threads, not yet part of `time`
     in_ticket: bool = False
     vectors: tuple[Vector, ...] = ()
@@ -160,11 +162,12 @@ class _Scope:
 
 @dataclass(slots=True)
 class Events:
-    """All leaves of a tree, in text order."""
+    """All leaves and headers of a tree, in text order."""
 
     program: PolyProgram
     tree: LoopTree
     leaves: list[Leaf] = field(default_factory=list[Leaf])
+    headers: list[Leaf] = field(default_factory=list[Leaf])
     launches: list[Launch] = field(default_factory=list[Launch])
     depth: int = 0  # the length of the longest time
 
@@ -182,7 +185,7 @@ class Events:
         space = isl.set_space(self.context, self.program.symbols, ())
         domain = isl.universe(space).intersect_params(self.program.context)
         self._host(self.tree.body, _Scope((), (), isl.Reader(space), domain, ()))
-        self.depth = max((len(leaf.time) for leaf in self.leaves), default=0)
+        self.depth = max((len(leaf.time) for leaf in (*self.leaves, *self.headers)), default=0)
 
     # ------------------------------------------------------------------------- the walk
 
@@ -201,15 +204,12 @@ class Events:
         if loop.step > 1:
             phase = here.sub(lower).mod_val(loop.step)
             domain = domain.intersect(phase.eq_set(reader.constant(0)))
-        run_time = scope.run_time
-        if isinstance(loop, Loop) and (loads(loop.lower) or loads(loop.upper)):
-            run_time = (*run_time, loop)
-        return replace(scope, names=names, reader=reader, domain=domain, run_time=run_time)
+        return replace(scope, names=names, reader=reader, domain=domain)
 
     def _bound(self, expr: Expr) -> Expr:
-        """A bound or a condition in the model's terms: a data-dependent bound is a symbol there,
-        of an interval around all iterations. `verify` proves that the tree's loop runs those whose
-        predicate holds."""
+        """A bound in the model's terms: a data-dependent bound is a symbol there, of an interval
+        around all iterations. `verify_headers` proves that the tree's loop runs those that
+        happen."""
 
         def one(node: Expr) -> Expr:
             if isinstance(node, Load):
@@ -223,6 +223,7 @@ class Events:
     def _host(self, nodes: tuple[HostNode, ...], scope: _Scope) -> None:
         for position, node in enumerate(nodes):
             if isinstance(node, HostLoop):
+                self._check_plain(node)
                 inside = self._enter(scope, node)
                 inside.time = (*scope.time, position, (node.var, 1))
                 inside.host = (*scope.host, node.var)
@@ -232,6 +233,7 @@ class Events:
             inside = replace(scope, chain=chain, launch=len(self.launches))
             self.launches.append(node)
             for loop in chain:
+                self._check_plain(loop)
                 inside = self._enter(inside, loop)
             flags = any(isinstance(each, Raise | Await) for each in walk_nodes(body))
             if flags and any(loop.mapping is Mapping.CLUSTER for loop in chain):
@@ -247,6 +249,12 @@ class Events:
             if last is not None:
                 inside.time = (*start, 1, *((var, 1) for var in blocks))
                 self._ticket(last, inside)
+
+    @staticmethod
+    def _check_plain(loop: Loop | HostLoop) -> None:
+        """The host and the launch itself load nothing."""
+        if loads(loop.lower) or loads(loop.upper):
+            raise Undecided(f"the bounds of the loop over {loop.var} are data, outside its launch")
 
     def _ticket(self, node: Ticket, scope: _Scope) -> None:
         """The body runs once, in some block: it may not matter in which, so take the first."""
@@ -306,11 +314,21 @@ class Events:
             case Loop():
                 inside = self._enter(scope, node)
                 inside.time = (*scope.time, (node.var, 1))
+                if loads(node.lower) or loads(node.upper):
+                    # 0: the header, read once; 1: the iterations.
+                    header = self._made(
+                        node, self._take_turns(replace(scope, time=(*scope.time, 0)))
+                    )
+                    self.headers.append(header)
+                    inside.run_time = (*scope.run_time, header)
+                    inside.time = (*scope.time, 1, (node.var, 1))
                 if node.mapping is Mapping.VECTOR:
                     inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
                 self._nodes(node.body, inside)
             case Guard():
-                holds = scope.reader.condition(self._bound(node.condition), scope.domain)
+                if loads(node.condition):
+                    raise Undecided("a guard that reads data")
+                holds = scope.reader.condition(node.condition, scope.domain)
                 if holds is None:
                     raise Undecided("a guard that is not affine")
                 then = replace(
@@ -334,25 +352,27 @@ class Events:
                 self.written.add(buffer)
             case _:
                 pass
-        name = f"n{len(self.leaves)}"
-        self.leaves.append(
-            Leaf(
-                name,
-                len(self.leaves),
-                node,
-                scope.launch,
-                scope.host,
-                scope.chain,
-                scope.names,
-                scope.reader,
-                scope.domain,
-                scope.time,
-                scope.in_ticket,
-                self._crosses_lanes(node, scope.chain),
-                scope.run_time,
-                self.made,
-                scope.vectors,
-            )
+        self.leaves.append(self._made(node, scope))
+
+    def _made(self, node: TreeNode, scope: _Scope) -> Leaf:
+        """The leaf, or header, that stands here."""
+        number = len(self.leaves) + len(self.headers)
+        return Leaf(
+            f"n{number}",
+            number,
+            node,
+            scope.launch,
+            scope.host,
+            scope.chain,
+            scope.names,
+            scope.reader,
+            scope.domain,
+            scope.time,
+            scope.in_ticket,
+            self._crosses_lanes(node, scope.chain),
+            scope.run_time,
+            self.made,
+            scope.vectors,
         )
 
     def _synchronises(self, node: TreeNode) -> bool:

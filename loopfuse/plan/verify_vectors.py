@@ -22,9 +22,10 @@ from loopfuse.poly import isl
 
 def find_carried(accesses: Accesses) -> tuple[str, Any] | None:
     """What is wrong with a VECTOR loop, and a relation that shows it; None if nothing is."""
-    vectors = dict.fromkeys(vector for leaf in accesses.events.leaves for vector in leaf.vectors)
+    leaves = (*accesses.events.leaves, *accesses.events.headers)
+    vectors = dict.fromkeys(vector for leaf in leaves for vector in leaf.vectors)
     for vector in vectors:
-        inside = {leaf.name for leaf in accesses.events.leaves if vector in leaf.vectors}
+        inside = {leaf.name for leaf in leaves if vector in leaf.vectors}
         for name, every in accesses.writes.items():
             writes = [write for write in every if write.leaf.name in inside]
             if not writes:

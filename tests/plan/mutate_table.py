@@ -151,6 +151,8 @@ def shown_wrong(made: Made, mutant: LoopTree, sizes: Sequence[dict[str, int]]) -
                     found = run(mutant, given, each, order, aligned)
                 except InternalError as error:
                     return f"{at}: {error.diagnostics[0].message}"
+                except KeyError as name:  # a symbol that is no parameter
+                    return f"{at}: nothing is called {name}"
                 for name, value in right.items():
                     if not equal(value, found[name]):
                         return f"{at}: `{name}` differs"

@@ -30,7 +30,7 @@ from loopfuse.plan.verify import verify
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
-from tests.plan import mutate_planned, mutate_written
+from tests.plan import mutate_headers, mutate_planned, mutate_written
 from tests.plan.mutate import mutate
 from tests.plan.mutate_table import ORDERS, Base, Made, arguments, equal, run
 
@@ -201,7 +201,7 @@ def try_mutants(
                     assert equal(value, found[name]), (note, seed, what, name, order, aligned)
 
 
-TREES = [*mutate_written.BASES, *mutate_planned.BASES]
+TREES = [*mutate_written.BASES, *mutate_planned.BASES, *mutate_headers.BASES]
 
 
 @pytest.mark.parametrize("base", TREES, ids=lambda base: base.name)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, is_affine
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Select, Unary
 from loopfuse.lang.walk import map_expr, substitute, walk_expr
 from loopfuse.plan.expressions import from_linear, greatest, least
@@ -157,20 +157,18 @@ def _tests(expr: Expr, var: str, inner: frozenset[str]):
     usual answer is the one in the interior."""
     for node in walk_expr(expr):
         match node:
-            case Binary(op="min" | "max" as op, left=left, right=right) if (
-                node.dtype is DType.I64
-            ):
+            case Binary(op="min" | "max" as op, left=left, right=right) if node.dtype is DType.I64:
                 # left <= right decides; the operand that holds the variable is the usual result.
                 side = var in _names(left)
                 found = _threshold("le", left, right, var, inner)
                 if found is not None and side != (var in _names(right)):
                     usual = side == (op == "min")
                     yield node, *found, usual
-            case Binary(op="mod", left=left, right=right) if not (
+            case Binary(op="mod", left=left, right=right, dtype=DType.I64) if not (
                 isinstance(right, Const) or var in _names(right) or inner & _names(right)
             ):
                 terms = linear(left)
-                if terms is not None and terms.get(var) == 1:
+                if terms is not None and terms.get(var) == 1 and _is_bound(right):
                     rest = tidy(combine("sub", left, Iter(var)))
                     if not inner & _names(rest):
                         yield node, tidy(combine("sub", integer(0), rest)), True, True
@@ -181,6 +179,15 @@ def _tests(expr: Expr, var: str, inner: frozenset[str]):
                     yield node, *found, True
             case _:
                 pass
+
+
+def _is_bound(expr: Expr) -> bool:
+    """May it be part of a loop's bound: affine pieces, as isl has them?"""
+    return is_affine(expr) and all(
+        isinstance(node.right, Const)
+        for node in walk_expr(expr)
+        if isinstance(node, Binary) and node.op in ("floordiv", "mod")
+    )
 
 
 def _names(expr: Expr) -> set[str]:

@@ -45,7 +45,9 @@ def _linear(expr: Expr) -> tuple[int, dict[Expr, int]]:
         case Const(value=value) if not isinstance(value, float):
             return int(value), {}
         case Cast(operand=operand, dtype=DType.I64) if operand.dtype.is_integer:
-            return _linear(operand)
+            if operand.dtype is DType.I64 or isinstance(operand, Const | Symbol | Cast):
+                return _linear(operand)
+            return 0, {_normalised(operand): 1}  # its sums wrap before they are widened
         case Unary(op="neg", operand=operand):
             return _scaled(_linear(operand), -1)
         case Binary(op="add", left=left, right=right):
@@ -68,9 +70,14 @@ def _normalised(expr: Expr) -> Expr:
     below = children(expr)
     if not below:
         return expr
-    return with_children(
-        expr, tuple(_rebuilt(child) if child.dtype.is_integer else child for child in below)
-    )
+    return with_children(expr, tuple(_normalised_operand(child) for child in below))
+
+
+def _normalised_operand(expr: Expr) -> Expr:
+    """Sums of narrow integers wrap: a linear form would forget at which number."""
+    if expr.dtype is DType.I64:
+        return _rebuilt(expr)
+    return _normalised(expr) if expr.dtype.is_integer else expr
 
 
 def _rebuilt(expr: Expr) -> Expr:

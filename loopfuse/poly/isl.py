@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import islpy
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.indices import LARGEST
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -183,8 +184,29 @@ def reading_everything(elements: Any) -> Any:
 # --------------------------------------------------------------------------- core to isl
 
 
+def keeps_value(operand: DType, dtype: DType) -> bool:
+    """Does a conversion from one integer type to another never change the number? (A u64 that
+    becomes an index is taken to be small enough.)"""
+    if dtype is DType.I64:
+        return True
+    if operand.is_signed == dtype.is_signed:
+        return operand.bits <= dtype.bits
+    return operand.is_unsigned and operand.bits < dtype.bits
+
+
 def linear(expr: Expr) -> dict[str, int] | None:
-    """`expr` as coefficients by name ("" for the constant), or None if it is not linear."""
+    """`expr` as coefficients by name ("" for the constant), or None if it is not linear.
+
+    Sums and products are those of i64 alone, which index arithmetic is done in: those of
+    narrower types wrap, and so may those of numbers that no index expression has.
+    """
+    found = _linear(expr)
+    if found is None or any(abs(coefficient) > LARGEST for coefficient in found.values()):
+        return None
+    return found
+
+
+def _linear(expr: Expr) -> dict[str, int] | None:
     match expr:
         case Const(value=value, dtype=dtype):
             return {"": int(value)} if dtype.is_integer else None
@@ -192,12 +214,12 @@ def linear(expr: Expr) -> dict[str, int] | None:
             return {name: 1}
         case Symbol(name=name, dtype=dtype):
             return {name: 1} if dtype.is_integer else None
-        case Unary(op="neg", operand=operand):
+        case Unary(op="neg", operand=operand, dtype=DType.I64):
             inner = linear(operand)
             return None if inner is None else {name: -c for name, c in inner.items()}
-        case Cast(operand=operand, dtype=dtype) if dtype.is_integer and operand.dtype.is_integer:
+        case Cast(operand=operand, dtype=dtype) if _is_plain_cast(operand.dtype, dtype):
             return linear(operand)
-        case Binary(op="add" | "sub" as op, left=left, right=right):
+        case Binary(op="add" | "sub" as op, left=left, right=right, dtype=DType.I64):
             first, second = linear(left), linear(right)
             if first is None or second is None:
                 return None
@@ -206,7 +228,7 @@ def linear(expr: Expr) -> dict[str, int] | None:
             for name, coefficient in second.items():
                 out[name] = out.get(name, 0) + sign * coefficient
             return out
-        case Binary(op="mul", left=left, right=right):
+        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
             first, second = linear(left), linear(right)
             if first is None or second is None:
                 return None
@@ -218,6 +240,10 @@ def linear(expr: Expr) -> dict[str, int] | None:
             return {name: c * factor for name, c in first.items()}
         case _:
             return None
+
+
+def _is_plain_cast(operand: DType, dtype: DType) -> bool:
+    return dtype.is_integer and operand.is_integer and keeps_value(operand, dtype)
 
 
 class Reader:
@@ -272,14 +298,12 @@ class Reader:
         if coefficients is not None:
             return self.affine(coefficients)
         match expr:
-            case Unary(op="neg", operand=operand):
+            case Unary(op="neg", operand=operand, dtype=DType.I64):
                 inner = self.piecewise(operand, where)
                 return None if inner is None else inner.neg()
-            case Cast(operand=operand, dtype=dtype) if (
-                dtype.is_integer and operand.dtype.is_integer
-            ):
+            case Cast(operand=operand, dtype=dtype) if _is_plain_cast(operand.dtype, dtype):
                 return self.piecewise(operand, where)
-            case Call(function="abs", arguments=(operand,)):
+            case Call(function="abs", arguments=(operand,), dtype=DType.I64):
                 inner = self.piecewise(operand, where)
                 return None if inner is None else inner.max(inner.neg())
             case Select(condition=condition, then=then, otherwise=otherwise):
@@ -292,6 +316,8 @@ class Reader:
                 )
             case Binary(op="floordiv" | "mod" as op, left=left, right=right):
                 return self._division(op, left, right, where)
+            case Binary(op="add" | "sub" | "mul", dtype=dtype) if dtype is not DType.I64:
+                return None  # it wraps
             case Binary(op=op, left=left, right=right) if op in ("add", "sub", "min", "max", "mul"):
                 first, second = self.piecewise(left, where), self.piecewise(right, where)
                 if first is None or second is None:
@@ -311,6 +337,8 @@ class Reader:
             value = divisor.get("", 0)
             if value == 0:
                 return self.constant(0)  # x // 0 = x % 0 = 0
+            if value == -1 and left.dtype is not DType.I64:
+                return None  # the least number has no negative
             if value < 0:
                 dividend = dividend.neg()  # x // -d = -x // d; x % -d = -(-x % d)
             if op == "mod":

@@ -289,6 +289,7 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
 
 def _model(kernel: Kernel) -> PolyProgram:
     model = build_model(kernel)
+    isl.weigh(max((len(each.loops) for each in model.statements), default=0))
     return replace(model, **_bounds(model))
 
 

@@ -248,7 +248,8 @@ def grid_formula(chain: Chain) -> str:
 def launch_buffers(tree: LoopTree, launch: Launch, kernel: nodes.Kernel) -> tuple[Buffer, ...]:
     """The Global buffers that `launch` uses: arguments in parameter order, then workspaces."""
     counts, _ = accessed_buffers(launch.body)
-    used = [each for each in tree.buffers if isinstance(each.home, Global) and each.name in counts]
+    places = sorted(tree.places[name] for name in counts if name in tree.places)
+    used = [each for each in map(tree.buffers.__getitem__, places) if isinstance(each.home, Global)]
     order = {array.name: number for number, array in enumerate(kernel.arrays)}
     arguments = sorted(
         (each for each in used if each.argument), key=lambda each: order[each.array]
@@ -342,18 +343,7 @@ def check_table(tree: LoopTree) -> dict[tuple[str, int, int, int, bool], dict[st
 
 def host_variables(tree: LoopTree, launch: Launch) -> tuple[str, ...]:
     """The variables of the host loops around `launch`, outermost first."""
-
-    def search(body: tuple[HostNode, ...], around: tuple[str, ...]) -> tuple[str, ...] | None:
-        for node in body:
-            if node is launch:
-                return around
-            if isinstance(node, HostLoop):
-                found = search(node.body, (*around, node.var))
-                if found is not None:
-                    return found
-        return None
-
-    return search(tree.body, ()) or ()
+    return tree.host_variables.get(id(launch), ())
 
 
 def entry_name(launch: Launch) -> str:

@@ -45,13 +45,15 @@ class Names:
     used: set[str] = field(default_factory=set[str])
     strided: frozenset[str] = frozenset()
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with a number behind it."""
-        name, count = wanted, 1
+        name, count = wanted, self.counts.get(wanted, 1)
         while name in self.used:
             name = f"{wanted}_{count}"
             count += 1
+        self.counts[wanted] = count
         self.used.add(name)
         return name
 

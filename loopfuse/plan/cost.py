@@ -51,6 +51,8 @@ class Estimate:
     bytes: float
     operations: float
     threads: float
+    anew: int = 0
+    """How many values its instances compute anew."""
 
 
 class CostModel:
@@ -59,6 +61,7 @@ class CostModel:
     def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
         self.program = program
         self.machine = GPU if device == "gpu" else CPU
+        self.order = {name: number for number, name in enumerate(program.arrays)}
         self.users: dict[str, list[Statement]] = {name: [] for name in program.arrays}
         for s in program.statements:
             for name in arrays_of(s):
@@ -100,7 +103,7 @@ class CostModel:
         """The cost of one run of a group (one iteration of the host loops around)."""
         machine = self.machine
         host = len(group.scope.host) if group.scope else 0
-        operations = self.operations(group, host)
+        operations, anew = self.operations(group, host)
         threads = 1.0
         if group.members and group.dims:
             first = group.members[0]
@@ -110,15 +113,17 @@ class CostModel:
                 threads = min(threads, 1024.0 * 256)
         mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
         last = order_dims(group)[-1] if group.dims else ""
-        moved = sum(self.traffic(group, name, last) for name in self.program.arrays if name in mine)
+        touched = sorted(mine, key=self.order.__getitem__)
+        moved = sum(self.traffic(group, name, last) for name in touched)
         speed = min(1.0, max(threads, 1.0) / machine.threads)
         seconds = max(moved / machine.bandwidth, operations / machine.operations) / speed
         launches = 2 if group.kind == "combine" else 1
-        return Estimate(seconds + launches * machine.launch, moved, operations, threads)
+        return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
 
-    def operations(self, group: Group, host: int) -> float:
-        """Operations of the group. Values that several members recompute at one point count
-        once; infinite past the limit of recomputation."""
+    def operations(self, group: Group, host: int) -> tuple[float, int]:
+        """Operations of the group, and how many values its instances compute anew. Values that
+        several members recompute at one point count once; infinite past the limit of
+        recomputation."""
         resolver = Resolver(self.program, group)
         total = 0.0
         values: dict[Value, float] = {}
@@ -132,9 +137,10 @@ class CostModel:
                     for value in resolver.closure(s, point):
                         values[value] = max(count, values.get(value, 0.0))
                 except TooMany:
-                    return float("inf")
+                    return float("inf"), len(values)
         statements = resolver.statements
-        return total + sum(c * operations_of(statements[v.statement]) for v, c in values.items())
+        total += sum(c * operations_of(statements[v.statement]) for v, c in values.items())
+        return total, len(values)
 
     def traffic(self, group: Group, array: str, last: str) -> float:
         """Bytes of `array` the group moves: each element read once and written once, nothing for

@@ -155,7 +155,7 @@ def find_remedy(
     """The smallest change that makes the group legal, or None if none of ours does."""
     overwritten = [
         d
-        for d in scope.dependences
+        for d in scope.touching(user.ids)
         if d.kind != "flow" and d.sink in user.ids and d.source not in user.ids
     ]
     arrays = list(dict.fromkeys([dependence.array, *sorted(d.array for d in overwritten)]))

@@ -61,7 +61,7 @@ class Unit:
         return first.loop.line if isinstance(first, Nest) else first.line
 
 
-@dataclass(frozen=True)  # no slots: `flows` is kept once it is asked for
+@dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
 class Scope:
     """Where in the program planning stands: the host loops around, and the dependences between
     instances that share an iteration of those loops."""
@@ -78,6 +78,21 @@ class Scope:
             if dependence.kind == "flow":
                 found.setdefault(dependence.array, []).append(dependence)
         return {array: tuple(flows) for array, flows in found.items()}
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """Which dependences have an end at each statement."""
+        found: dict[str, list[int]] = {}
+        for number, dependence in enumerate(self.dependences):
+            for id in {dependence.source, dependence.sink}:
+                found.setdefault(id, []).append(number)
+        return found
+
+    def touching(self, ids: Iterable[str]) -> list[Dependence]:
+        """The dependences with an end at a statement of `ids`, in order. (A kernel may have many
+        hundred loops, and each is asked about its own.)"""
+        numbers = {number for id in ids for number in self._numbers.get(id, ())}
+        return [self.dependences[number] for number in sorted(numbers)]
 
     def values(self) -> dict[str, Expr]:
         """The host iterators in terms of the tree's host loop variables, which have their names
@@ -198,7 +213,7 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
         if main[0].loops[depth].unknown:
             break  # each thread runs it in order, once it has read the bounds
         common.append(main[0].loops[depth])
-    inside = [d for d in scope.dependences if d.source in by_id and d.sink in by_id]
+    inside = [d for d in scope.touching(by_id) if d.source in by_id and d.sink in by_id]
     parallel = tuple(
         loop.iterator for loop in common if _moves_nothing(loop.iterator, inside, by_id)
     )
@@ -266,7 +281,7 @@ def components(
     }
     n = len(parts)
     reach = [[False] * n for _ in range(n)]
-    for dependence in scope.dependences:
+    for dependence in scope.touching(index):
         if dependence.source in index and dependence.sink in index:
             reach[index[dependence.source]][index[dependence.sink]] = True
     direct = [row[:] for row in reach]

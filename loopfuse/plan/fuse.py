@@ -42,6 +42,10 @@ MAX_UNITS = 64
 """The most loops of one kernel: more would take long to plan and to assemble, and save nothing
 that counts (a loop more moves at most one array less)."""
 
+MAX_ANEW = 512
+"""The most values that the kernels of one plan may compute anew, added up: each is a statement of
+its own to plan, to prove and to compile, and what takes too long to prove is not used at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class FusionPlan:
@@ -62,13 +66,17 @@ class Planner:
     fuel: int | None
     quiet: bool = False
     decisions: list[Decision] = field(default_factory=list[Decision])
+    anew: int = 0
+    """How many values the groups made so far compute anew."""
 
     def __post_init__(self) -> None:
-        self.statements = {s.id: s for s in self.program.statements}
+        self.statements = self.program.by_id
+        self.whole = Scope((), self.dependences.all, self.reassociate)
+        self.arguments = {a.name for a in self.program.arrays.values() if a.is_argument}
 
     def plan(self) -> FusionPlan:
         """The plan of the whole kernel."""
-        scope = Scope((), self.dependences.all, self.reassociate)
+        scope = self.whole
         if not self.dependences.complete:
             return self.plan_in_order(scope)
         items = self.sequence(build_forest(self.program.statements), scope)
@@ -76,7 +84,7 @@ class Planner:
 
     def plan_in_order(self, scope: Scope | None = None) -> FusionPlan:
         """No proof is to be had: every nest runs in one thread, in text order."""
-        scope = scope or Scope((), self.dependences.all, self.reassociate)
+        scope = scope or self.whole
         items: list[PlanItem] = []
         for cell in cells(build_forest(self.program.statements)):
             unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
@@ -150,10 +158,11 @@ class Planner:
         """The loop run by the host around the launches of its body, if that is faster than one
         thread running all of it."""
         inner = scope.enter(nest.loop, self.statements)
-        mark = len(self.decisions)
+        mark, anew = len(self.decisions), self.anew
         body = self.sequence(nest.children, inner)
         if not any(isinstance(i, HostGroup) or i.kind != "serial" for i in body):
             del self.decisions[mark:]
+            self.anew = anew
             return None
         return HostGroup(nest.loop, tuple(body))
 
@@ -173,7 +182,7 @@ class Planner:
 
     def depends(self, item: PlanItem, ids: frozenset[str], scope: Scope) -> bool:
         """A statement of `ids` needs `item` to have run."""
-        return any(d.source in item.ids and d.sink in ids for d in scope.dependences)
+        return any(d.source in item.ids and d.sink in ids for d in scope.touching(ids))
 
     def join(self, group: Group, unit: Unit, scope: Scope) -> Group | None:
         """The group with `unit` in it, if legal without recomputation and not slower; leaves a
@@ -252,20 +261,29 @@ class Planner:
         ) & earlier.ids
         if not anew:
             return None
+        wanted = any(self.must_fuse(earlier, u) for u in later.units)
+        if not wanted and self.anew >= MAX_ANEW:
+            self.decide_anew(partner, consumer)
+            return None
         keep = self.needed_after(units)
         formed = form_group(units, scope, self.program, keep, anew)
-        wanted = any(self.must_fuse(earlier, u) for u in later.units)
         if isinstance(formed, Refusal):
             decision = describe_refusal(self.program, partner, consumer, formed, units, scope, keep)
             if wanted:
                 raise self.cannot_fuse(decision, consumer)
             self.decisions.append(decision)
             return None
-        apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
-        together = self.cost.group(formed).seconds
-        if not wanted and together > apart:
-            self.decline(partner, consumer, together, apart)
+        parts = (self.cost.group(earlier), self.cost.group(later))
+        whole = self.cost.group(formed)
+        apart = sum(part.seconds for part in parts)
+        if not wanted and whole.seconds > apart:
+            self.decline(partner, consumer, whole.seconds, apart)
             return None
+        more = whole.anew - sum(part.anew for part in parts)
+        if not wanted and self.anew + more > MAX_ANEW:
+            self.decide_anew(partner, consumer)
+            return None
+        self.anew += more
         self.accept(partner, consumer, formed)
         return formed
 
@@ -280,18 +298,24 @@ class Planner:
         reason = f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
         self.decide(first, second, False, reason, remedy="wrap both loops in a `fuse:` block")
 
+    def decide_anew(self, first: Unit, second: Unit) -> None:
+        """Record a fusion that would make the whole plan compute too much anew."""
+        reason = f"the kernels of one plan compute at most {MAX_ANEW} values anew"
+        self.decide(first, second, False, reason, remedy="wrap both loops in a `fuse:` block")
+
     def partner(self, units: Sequence[Unit], ids: frozenset[str], scope: Scope) -> Unit:
         """The unit a decision names: the last one that statements of `ids` read, else the last."""
-        sources = {d.source for d in scope.dependences if d.kind == "flow" and d.sink in ids}
+        sources = {d.source for d in scope.touching(ids) if d.kind == "flow" and d.sink in ids}
         related = [u for u in units if not sources.isdisjoint(u.ids)]
         return (related or list(units))[-1]
 
     def needed_after(self, units: Sequence[Unit]) -> frozenset[str]:
         """Arrays whose values someone outside `units` sees."""
         ids = {s.id for u in units for s in u.statements}
-        keep = {a.name for a in self.program.arrays.values() if a.is_argument}
-        keep |= {d.array for d in self.dependences.flow if d.source in ids and d.sink not in ids}
-        return frozenset(keep)
+        flows = (d for d in self.whole.touching(ids) if d.kind == "flow")
+        return frozenset(
+            self.arguments | {d.array for d in flows if d.source in ids and d.sink not in ids}
+        )
 
     def decide(
         self, first: Unit, second: Unit, fused: bool, reason: str, remedy: str | None = None

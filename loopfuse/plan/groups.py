@@ -70,7 +70,7 @@ class Group:
         """(statement id, array) of the reads that recomputed values feed."""
         return frozenset(
             (d.sink, d.array)
-            for d in (self.scope.dependences if self.scope else ())
+            for d in (self.scope.touching(self.recomputed) if self.scope else ())
             if d.kind == "flow" and d.source in self.recomputed
         )
 
@@ -174,7 +174,7 @@ def _with_producers(
         inside = {id for u in units for id in u.ids} - producer.ids
         waiting += [
             d
-            for d in scope.dependences
+            for d in scope.touching(producer.ids)
             if d.kind == "flow" and d.sink in producer.ids and d.source in inside
         ]
     return found, ""
@@ -186,7 +186,7 @@ def recomputable_producers(
     """Statements of `units` that `consumer` could compute anew instead of reading."""
     found: set[str] = set()
     inside = {id for u in units if u is not consumer for id in u.ids}
-    for d in scope.dependences:
+    for d in scope.touching(consumer.ids):
         if d.kind == "flow" and d.source in inside and d.sink in consumer.ids:
             more, why = _with_producers(d, units, scope, program)
             if not why:
@@ -199,7 +199,7 @@ def extend_group(group: Group, unit: Unit, scope: Scope) -> Group | None:
     where the whole group must be thought over."""
     if group.kind != "map" or not unit.parallel or not group.dims:
         return None
-    mine = [d for d in scope.dependences if d.source in unit.ids or d.sink in unit.ids]
+    mine = scope.touching(unit.ids)
     if any(d.source in group.recomputed or d.sink in group.recomputed for d in mine):
         return None
     near = Scope(scope.host, tuple(mine), scope.reassociate)
@@ -233,7 +233,7 @@ def why_not_recomputable(
     inside = {id for unit in units for id in unit.ids}
     flows = [
         d
-        for d in scope.dependences
+        for d in scope.touching((dependence.source,))
         if d.kind == "flow"
         and (d.array, d.source) == (dependence.array, dependence.source)
         and d.sink in inside
@@ -249,16 +249,12 @@ def why_not_recomputable(
     source = program.statement(dependence.source)
     if solve_target(source) is None:
         return "its subscripts cannot be turned back into its iteration"
-    writers = [
-        s.id
-        for s in program.statements
-        if any(name == dependence.array for name, _ in s.write.parts)
-    ]
+    writers = program.writers.get(dependence.array, ())
     other_values = any(
         d.kind == "flow"
         and (d.array, d.sink) == (dependence.array, dependence.sink)
         and d.source != dependence.source
-        for d in scope.dependences
+        for d in scope.touching((dependence.sink,))
     )
     if len(writers) > 1 and (other_values or program.arrays[dependence.array].kind != "scalar"):
         return f"`{dependence.array}` is written in several places"
@@ -275,7 +271,7 @@ def why_not_recomputable(
     for array in sorted(read & written_here):
         sources = {
             d.source
-            for d in scope.dependences
+            for d in scope.touching(producer.ids)
             if d.kind == "flow" and d.sink in producer.ids and d.array == array
         }
         writers_here = {
@@ -294,7 +290,7 @@ def _overwritten_inside(producer: Unit, scope: Scope, program: PolyProgram) -> s
     carries nothing), so that a second run would read other values; "" where there is none."""
     lost = {
         d.array
-        for d in scope.dependences
+        for d in scope.touching(producer.ids)
         if d.kind == "anti" and d.source in producer.ids and d.sink in producer.ids
     }
     for s in producer.statements:
@@ -350,7 +346,7 @@ def _align_all(
     staying = [u for u in units if u not in absorbed]
     covered = frozenset(
         ("flow", d.source, d.sink)
-        for d in scope.dependences
+        for d in scope.touching(recompute)
         if d.source in recompute and d.kind == "flow"
     )
     if len(staying) == 1:
@@ -376,14 +372,13 @@ def _align_all(
     if isinstance(placed, Refusal):
         return placed
     dims = tuple(c.dim for c in placed[0].coordinates)
-    violation = find_violation(
-        placed, dims, scope.dependences, scope, covered, relax=kind == "combine"
-    )
+    near = scope.touching(id for unit in staying for id in unit.ids)
+    violation = find_violation(placed, dims, near, scope, covered, relax=kind == "combine")
     while violation is not None and len(dims) > 1 and kind == "map" and not strict:
         # Keep the dimensions along which nothing moves; the rest stays serial inside.
         dims = tuple(dim for dim in dims if dim != violation.dim)
         placed = tuple(with_dims(p, dims) for p in placed)
-        violation = find_violation(placed, dims, scope.dependences, scope, covered)
+        violation = find_violation(placed, dims, near, scope, covered)
     if violation is not None:
         return Refusal("", violation.dependence, violation.offending)
     if kind == "combine" and (bad := _early_use(placed, scope)):
@@ -399,7 +394,7 @@ def _append_scalars(
     body = [u for u in staying if u.common]
     tail = [u for u in staying if not u.common]
     before = {id for u in tail for id in u.ids}
-    for d in scope.dependences:
+    for d in scope.touching(before):
         needy = next((u for u in body if d.sink in u.ids), None)
         if d.source in before and needy is not None:
             return Refusal(f"{needy.label} needs `{d.array}` first", d, d.relation)
@@ -418,7 +413,7 @@ def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
     """In a combining group, a reduction's result is complete only after the last iteration."""
     where = {s.id: k for k, p in enumerate(placed) for s in p.unit.statements}
     carried = frozenset[str]().union(*(p.unit.carried for p in placed))
-    for dependence in scope.dependences:
+    for dependence in scope.touching(carried):
         if dependence.kind != "flow" or dependence.reduction:
             continue
         if dependence.source in where and dependence.sink in where:
@@ -470,9 +465,10 @@ def _find_coordinates(
     statements = {s.id: s for s in unit.statements}
     found: dict[str, Coordinate] = {}
     related = False
+    near = scope.touching(statements)
     for p in placed:
         others = {s.id: s for s in p.unit.statements}
-        for d in scope.dependences:
+        for d in near:
             if (d.kind, d.source, d.sink) in covered:
                 continue
             if d.source in others and d.sink in statements:

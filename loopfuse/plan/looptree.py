@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from functools import cached_property
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Expr, Load, Symbol
@@ -287,7 +288,7 @@ class HostLoop:
 HostNode = HostLoop | Launch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
 class LoopTree:
     """A planned kernel for one kind of target (`cpu` or `gpu`)."""
 
@@ -298,12 +299,32 @@ class LoopTree:
 
     def buffer(self, name: str) -> Buffer:
         """The buffer called `name`; KeyError if there is none."""
-        for buffer in self.buffers:
-            if buffer.name == name:
-                return buffer
-        raise KeyError(name)
+        return self.buffers[self.places[name]]
 
-    @property
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in `buffers` each name stands (its first, in a tree that is wrong)."""
+        found: dict[str, int] = {}
+        for place, buffer in enumerate(self.buffers):
+            found.setdefault(buffer.name, place)
+        return found
+
+    @cached_property
+    def host_variables(self) -> dict[int, tuple[str, ...]]:
+        """The variables of the host loops around each launch, outermost first, by its `id`."""
+        found: dict[int, tuple[str, ...]] = {}
+
+        def visit(nodes: tuple[HostNode, ...], around: tuple[str, ...]) -> None:
+            for node in nodes:
+                if isinstance(node, Launch):
+                    found.setdefault(id(node), around)
+                else:
+                    visit(node.body, (*around, node.var))
+
+        visit(self.body, ())
+        return found
+
+    @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """Every launch, in text order."""
         found: list[Launch] = []

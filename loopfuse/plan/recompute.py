@@ -43,7 +43,7 @@ class Resolver:
     """Answers, for a group, which reads are recomputed and at which iteration."""
 
     def __init__(self, program: PolyProgram, group: Group) -> None:
-        self.statements = {s.id: s for s in program.statements}
+        self.statements = program.by_id
         self.producer: dict[tuple[str, str], Statement] = {}
         self._reads: dict[str, tuple[tuple[Load, Expr], ...]] = {}
         self._sources: dict[tuple[str, Point], tuple[Value | None, ...]] = {}
@@ -51,7 +51,7 @@ class Resolver:
         scope = group.scope
         if scope is None or not group.recomputed:
             return
-        for d in scope.dependences:
+        for d in scope.touching(group.recomputed):
             if d.kind == "flow" and d.source in group.recomputed:
                 self.producer[(d.sink, d.array)] = self.statements[d.source]
 

@@ -8,14 +8,14 @@ writers and readers connected by flow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import map_expr
 from loopfuse.poly.isl_relations import rename_range
-from loopfuse.poly.model import Access, Dependences, PolyProgram, Statement
+from loopfuse.poly.model import Access, Dependence, Dependences, PolyProgram, Statement
 
 
 def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
@@ -24,10 +24,17 @@ def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
     arrays = dict(program.arrays)
     if not dependences.complete:
         return program
+    users: dict[str, list[Statement]] = {}
+    for s in program.statements:
+        for touched in {n for a in (*s.reads, s.write) for n, _ in a.parts}:
+            users.setdefault(touched, []).append(s)
+    flows: dict[str, list[Dependence]] = {}
+    for d in dependences.flow:
+        flows.setdefault(d.array, []).append(d)
     for name, array in program.arrays.items():
         if array.is_argument:
             continue
-        webs = _webs(program, dependences, name)
+        webs = _webs(users.get(name, []), flows.get(name, []), name)
         for number, web in enumerate(webs[1:], start=2):
             new = f"{name}.{number}"
             while new in arrays:
@@ -37,14 +44,21 @@ def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
                 renames[(id, name)] = new
     if not renames:
         return program
-    statements = tuple(_renamed(s, renames) for s in program.statements)
+    mine: dict[str, dict[str, str]] = {}
+    for (id, name), new in renames.items():
+        mine.setdefault(id, {})[name] = new
+    statements = tuple(
+        _renamed(s, mine[s.id]) if s.id in mine else s for s in program.statements
+    )
     return replace(program, arrays=arrays, statements=statements)
 
 
-def _webs(program: PolyProgram, dependences: Dependences, name: str) -> list[list[str]]:
-    """Statement ids that touch the array, grouped; only statements with one web each, and only
-    if no read can see an element nothing wrote (then the webs share that)."""
-    users = [s for s in program.statements if _touches(s, name)]
+def _webs(
+    users: Sequence[Statement], flows: Sequence[Dependence], name: str
+) -> list[list[str]]:
+    """The ids of `users` (who touch the array), grouped; only statements with one web each, and
+    only if no read can see an element nothing wrote (then the webs share that). `flows`: the flow
+    over the array."""
     if any(len(a.parts) > 1 for s in users for a in (*s.reads, s.write)):
         return []
     parent = {s.id: s.id for s in users}
@@ -54,14 +68,14 @@ def _webs(program: PolyProgram, dependences: Dependences, name: str) -> list[lis
             id = parent[id]
         return id
 
-    for d in dependences.flow:
-        if d.array == name and d.source in parent and d.sink in parent:
+    for d in flows:
+        if d.source in parent and d.sink in parent:
             parent[root(d.source)] = root(d.sink)
+    sinks = {d.sink for d in flows}
     for s in users:
         reads = any(a.array == name for a in s.reads)
         writes = s.write.array == name
-        fed = any(d.sink == s.id and d.array == name for d in dependences.flow)
-        if (reads and writes and not s.reduction) or (reads and not fed):
+        if (reads and writes and not s.reduction) or (reads and s.id not in sinks):
             return []  # its own read and write may be of different webs
     for s in users:  # an accumulator's init and updates stay together
         for t in users:
@@ -73,15 +87,7 @@ def _webs(program: PolyProgram, dependences: Dependences, name: str) -> list[lis
     return list(groups.values())
 
 
-def _touches(statement: Statement, name: str) -> bool:
-    return any(n == name for a in (*statement.reads, statement.write) for n, _ in a.parts)
-
-
-def _renamed(statement: Statement, renames: Mapping[tuple[str, str], str]) -> Statement:
-    mine = {array: new for (id, array), new in renames.items() if id == statement.id}
-    if not mine:
-        return statement
-
+def _renamed(statement: Statement, mine: Mapping[str, str]) -> Statement:
     def load(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.array in mine:
             return replace(expr, array=mine[expr.array])

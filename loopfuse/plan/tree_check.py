@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
@@ -79,16 +80,16 @@ def check_tree(tree: LoopTree) -> None:
     place = _Place(tree, "", {}, {})
     if tree.device not in ("cpu", "gpu"):
         raise place.fail(tree.device, "a tree's device is cpu or gpu")
-    names = [buffer.name for buffer in tree.buffers]
+    names = Counter(buffer.name for buffer in tree.buffers)
+    arguments = Counter(buffer.array for buffer in tree.buffers if buffer.argument)
     for buffer in tree.buffers:
-        if names.count(buffer.name) > 1:
+        if names[buffer.name] > 1:
             raise place.fail(buffer.name, "two buffers have this name")
         _check_buffer(buffer, place)
-        if sum(b.argument and buffer.argument and b.array == buffer.array for b in tree.buffers) > 1:
+        if buffer.argument and arguments[buffer.array] > 1:
             raise place.fail(buffer.name, f"two buffers are the argument `{buffer.array}`")
-    launches = [launch.name for launch in tree.launches]
-    for name in launches:
-        if launches.count(name) > 1:
+    for name, times in Counter(launch.name for launch in tree.launches).items():
+        if times > 1:
             raise place.fail(name, "two launches have this name")
     _check_host(tree.body, place)
 

@@ -19,6 +19,10 @@ import islpy
 OPERATIONS = 3_000_000
 """isl operations one question may take: about a second, more in many dimensions."""
 
+SHALLOW = 12
+"""Loops in one nest up to which an operation costs about the same. In a deeper nest it costs more
+time and memory in proportion, and a question may take fewer."""
+
 QUESTIONS = 7
 """How many such questions a whole compile may take together."""
 
@@ -56,6 +60,12 @@ class Budget:
     seconds: float = SECONDS
     start: float = field(default_factory=time.thread_time)
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def weigh(self, depth: int) -> None:
+        """From now on ask about nests of `depth` loops."""
+        if depth > SHALLOW:
+            self.question = max(1, self.question * SHALLOW // depth)
+            self.left = self.left * SHALLOW // depth
 
     def check_time(self) -> None:
         """Unknown where the compile has worked for its seconds."""
@@ -108,6 +118,13 @@ def check_time() -> None:
     budget = _current.get()
     if budget is not None:
         budget.check_time()
+
+
+def weigh(depth: int) -> None:
+    """Tell the budget of the compile that runs how deep its loops are nested."""
+    budget = _current.get()
+    if budget is not None:
+        budget.weigh(depth)
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)

@@ -21,6 +21,7 @@ that the iterations which do not happen change nothing, and may be left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from loopfuse.base.diagnostics import NOWHERE, Span
@@ -153,7 +154,7 @@ class Precondition:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
 class PolyProgram:
     """A kernel, exactly: arrays, statements in text order, what is known of the parameters.
 
@@ -172,10 +173,21 @@ class PolyProgram:
 
     def statement(self, id: str) -> Statement:
         """The statement called `id`; KeyError if there is none."""
+        return self.by_id[id]
+
+    @cached_property
+    def by_id(self) -> dict[str, Statement]:
+        """The statements by id."""
+        return {statement.id: statement for statement in self.statements}
+
+    @cached_property
+    def writers(self) -> dict[str, tuple[str, ...]]:
+        """The ids of the statements that write each array, in text order."""
+        found: dict[str, dict[str, None]] = {}
         for statement in self.statements:
-            if statement.id == id:
-                return statement
-        raise KeyError(id)
+            for name, _ in statement.write.parts:
+                found.setdefault(name, {})[statement.id] = None
+        return {name: tuple(ids) for name, ids in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -405,17 +405,22 @@ def compile_kernel(
     *,
     emit: Collection[str] = frozenset({"ptx"}),
     run: Run | None = None,
+    planned: Planned | None = None,
 ) -> Artifact:
-    """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin."""
+    """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin. `planned`:
+    what `plan_kernel` made of it under these options, but for `index_bits`; nobody else may use
+    it meanwhile."""
     run = run or Run()
     with deep_recursion(), _reported(program, name, options, run):
-        return _compile_kernel(program, name, options, emit, run)
+        if planned is None:
+            planned = plan_kernel(program, name, options, run)
+        return _compile_kernel(program, name, replace(planned, options=options), emit, run)
 
 
 def _compile_kernel(
-    program: Program, name: str, options: Options, emit: Collection[str], run: Run
+    program: Program, name: str, planned: Planned, emit: Collection[str], run: Run
 ) -> Artifact:
-    planned = plan_kernel(program, name, options, run)
+    options = planned.options
     kernel, tree, target = planned.kernel, planned.tree, options.target
     if options.check == "off" and planned.plain is None:  # there nothing else guards memory
         tree = trust_subscripts(tree)

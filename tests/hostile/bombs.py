@@ -319,6 +319,7 @@ SLOW: dict[str, Callable[[], str]] = {
     "affine ifs": lambda: _affine_ifs(60),
     "elif chain": lambda: _if_chain(150),
     "deep loops": lambda: _deep_loops(100),
+    "30 deep loops": lambda: _deep_loops(30),
     "mods": lambda: _mods(12),
     "triangles": lambda: _triangles(6),
 }

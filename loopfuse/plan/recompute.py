@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import children, iterators, substitute, walk_expr, with_children
+from loopfuse.lang.walk import children, iterators, loads, substitute, with_children
 from loopfuse.plan.expressions import TRUE, conjoin, from_linear, negate
 from loopfuse.plan.groups import Group, solve_target
 from loopfuse.poly.isl import linear
@@ -100,8 +100,6 @@ class Resolver:
                 point.append(tidy(combine("sub", subscript, offset)))
             else:
                 point.append(iteration[iterator])
-        if any(isinstance(node, Load) for node in walk_expr(needed)):
-            needed = TRUE
         return Value(producer.id, tuple(point), substitute(needed, iteration))
 
     def closure(self, statement: Statement, iteration: Mapping[str, Expr]) -> list[Value]:
@@ -138,8 +136,11 @@ def within(value: Value, needed: Expr) -> Value:
 def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
     if isinstance(expr, Select):
         _collect(expr.condition, needed, found)
-        _collect(expr.then, conjoin(needed, expr.condition), found)
-        _collect(expr.otherwise, conjoin(needed, negate(expr.condition)), found)
+        first = second = needed
+        if not loads(expr.condition):  # data is not known before the value is computed
+            first, second = conjoin(needed, expr.condition), conjoin(needed, negate(expr.condition))
+        _collect(expr.then, first, found)
+        _collect(expr.otherwise, second, found)
         return
     for child in children(expr):
         _collect(child, needed, found)

@@ -7,11 +7,12 @@ of this level's scope before them, happen in no given order. Such a cell must be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.looptree import Await, Barrier, Raise
-from loopfuse.plan.verify_accesses import Accesses, Read, Write
+from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
 from loopfuse.plan.verify_flags import unordered_blocks
 from loopfuse.poly import isl
@@ -76,22 +77,30 @@ def _conflict(
     by_epoch: dict[str, list[tuple[bool, Any]]] = {}
     for access in here:
         for epoch, relation in _touches(accesses, access, levels, barriers):
+            # The pieces of all are compared pair by pair, and bounds split one shape into many.
+            relation = isl.simplified(relation)
             by_epoch.setdefault(epoch, []).append((isinstance(access, Write), relation))
     for touched in by_epoch.values():
-        written: Any = None
-        for is_write, relation in touched:
-            if is_write:
-                written = relation if written is None else written.union(relation)
-        if written is None:
+        writes = _distinct([relation for is_write, relation in touched if is_write])
+        if not writes:
             continue
-        everyone = written
-        for is_write, relation in touched:
-            if not is_write:
-                everyone = everyone.union(relation.intersect_domain(written.domain()))
+        written = union(writes, None)
+        where = isl.simplified(written).domain()
+        reads = _distinct([relation for is_write, relation in touched if not is_write], writes)
+        everyone = union([written, *(relation.intersect_domain(where) for relation in reads)], None)
         if not everyone.is_single_valued():
             pairs = everyone.reverse().apply_range(everyone)
             return pairs.subtract(pairs.domain().identity())
     return None
+
+
+def _distinct(relations: list[Any], known: Sequence[Any] = ()) -> list[Any]:
+    """Those that are not plainly another, nor one of `known`."""
+    kept: list[Any] = []
+    for relation in relations:
+        if not any(relation.plain_is_equal(other) for other in (*known, *kept)):
+            kept.append(relation)
+    return kept
 
 
 def _owned(here: list[Read | Write], var: str) -> bool:

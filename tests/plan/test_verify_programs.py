@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from fuzz.machines import machine
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
@@ -102,6 +103,32 @@ def test_planned_programs_are_proved(name: str, target: Target, fuel: int | None
     program = read_program(Source("test.lf", PROGRAMS[name]))
     planned = plan_kernel(program, "k", Options(target=target, fuel=fuel))
     assert planned.verdict.answer == "proved", planned.verdict
+
+
+MANY_PIECES = """
+kernel k(a: f32[M], inout b: f32[M], sN: f32[N], m: i32):
+    for i in M - 3..0 step -2:
+        for j in 0..M - 2:
+            b[i] = a[i-1]
+    for i in max(m, 0)..M:
+        b[i] = 0.0 // b[i]
+        b[i] = b[i] * a[i] * (b[i] + a[i])
+    for i in max(m, 0)..M, j in N - 3..1 step -1:
+        var s: f32 = 1.0
+        for k in max(m, 0)..N:
+            s *= -b.clamp[2 * i + 4]
+        b[i] = b[i]
+"""
+"""Bounds by min and max of a parameter, peeled: hundreds of pieces of a few shapes."""
+
+
+@pytest.mark.filterwarnings("ignore")  # `s` and `sN` are not used
+def test_threads_of_many_pieces_are_compared() -> None:
+    with machine("tiny"):
+        program = read_program(Source("test.lf", MANY_PIECES))
+        planned = plan_kernel(program, "k", Options())
+    assert planned.verdict.answer == "proved", planned.verdict
+    assert len(planned.tree.launches) == 1  # not run again unfused
 
 
 def _spoilt(expr: Expr) -> Iterator[Expr]:

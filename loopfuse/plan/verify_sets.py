@@ -263,7 +263,8 @@ class Sets:
             step = self._entering(write.leaf, read, kind).apply_range(each)  # { read -> event }
             if step.is_empty():
                 continue
-            for source, taken in self.taken(read).items():
+            for source, found_there in self.taken(read).items():
+                taken = isl.simplified(found_there)  # pieces are compared pair by pair
                 if not taken.is_single_valued():
                     self._check_once(taken, step)
                 arrives = taken.apply_range(step)

@@ -131,6 +131,32 @@ def test_threads_of_many_pieces_are_compared() -> None:
     assert len(planned.tree.launches) == 1  # not run again unfused
 
 
+MANY_WAYS = """
+kernel k(a: f32[M, N], inout b: f32[M]):
+    for i in 2..M:
+        b[i] = (b[i-2] - b[i]) * b[i-1]
+        let v: f32 = b[i-1]
+        b[i] = (b[i-1] - b[i-2]) * min(p in 2..N - 1: a[i-1, p] - b[i])
+    temp t: f32[M]
+    for i in 0..M:
+        t[i] = b[i]
+    temp u: f32[M, N]
+    for i in 0..M, j in 0..N:
+        u[i, j] = b[i] - (t[i] + a[i, j])
+    for i in 1..M - 2:
+        b[i] = t[i+1] + max(p in 1..N - 1: u[i-1, p+1] + u[i-1, p])
+"""
+"""The lanes' parts of a minimum arrive by ways that bounds split into many pieces."""
+
+
+@pytest.mark.filterwarnings("ignore")  # `v` is not used
+def test_parts_that_arrive_in_many_pieces_are_counted() -> None:
+    with machine("tiny"):
+        program = read_program(Source("test.lf", MANY_WAYS))
+        planned = plan_kernel(program, "k", Options(target=Target("sm_80"), fuel=0))
+    assert planned.verdict.answer == "proved", planned.verdict
+
+
 def _spoilt(expr: Expr) -> Iterator[Expr]:
     """`expr` with one mistake: a limit moved, arms exchanged, an operand of `and`/`or` lost."""
     match expr:

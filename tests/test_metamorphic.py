@@ -49,6 +49,7 @@ WEAKNESSES: dict[tuple[str, str], str] = {
         "fold",
     ): "a `let` in a serial loop is split from it: launches at every step of the host's loop",
     ("recurrence_distance_two", "fold"): "a `let` in a serial loop gets a launch of its own",
+    ("fuzz_recomputed_running_sum", "fold"): "a `let` in a serial loop joins the launch of its use",
     ("step_negative_three", "fold"): "a `let` in a serial loop gets a launch of its own",
     ("distribute_separable", "distribute"): "one nest stays one launch where two nests, priced "
     "apart, would be two",

@@ -259,6 +259,9 @@ def why_not_recomputable(
     if len(writers) > 1 and (other_values or program.arrays[dependence.array].kind != "scalar"):
         return f"`{dependence.array}` is written in several places"
     read = {name for s in producer.statements for a in s.reads for name, _ in a.parts}
+    if read & {name for s in producer.statements for name, _ in s.write.parts}:
+        # An iteration of a loop outside this scope may read what one before it left in storage.
+        return "it reads what it writes"
     if lost := _overwritten_inside(producer, scope, program):
         return f"it overwrites `{lost}`, which it reads"
     written_here = {

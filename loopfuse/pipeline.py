@@ -64,8 +64,9 @@ from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
-from loopfuse.plan.tree_walk import trust_subscripts
+from loopfuse.plan.tree_walk import has_windows, trust_subscripts
 from loopfuse.plan.verify import Verdict, verify
+from loopfuse.plan.window_shape import WindowRules
 from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
@@ -324,15 +325,18 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
+    rules = WindowRules(frozenset(options.strided), options.tuning)
+
     def attempt(
-        fuel: int | None, in_order: bool = False
+        fuel: int | None, in_order: bool = False, streamed: bool = options.tuning.windows
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, device, options.size_map)
-        planner = Planner(model, dependences, cost, options.reassociate, fuel)
+        windows = rules if device == "gpu" and streamed else None
+        planner = Planner(model, dependences, cost, options.reassociate, fuel, windows=windows)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
         scheduled = run.stage(
             "schedule",
-            lambda: build_tree(model, dependences, plan, device, options.strided),
+            lambda: build_tree(model, dependences, plan, device, rules),
             lambda result: print_tree(result.tree),
         )
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
@@ -340,6 +344,9 @@ def _plan_model(
 
     check_parallel_loops(model, dependences, options.reassociate)
     plan, scheduled, verdict = attempt(options.fuel)
+    if verdict.answer != "proved" and has_windows(scheduled.tree):
+        _warn_unproved(kernel, verdict, "recomputation is used instead of windows")
+        plan, scheduled, verdict = attempt(options.fuel, streamed=False)
     if verdict.answer != "proved" and options.fuel != 0:
         _warn_unproved(kernel, verdict)
         plan, scheduled, verdict = attempt(0)
@@ -350,18 +357,20 @@ def _plan_model(
     )
 
 
-def _warn_unproved(kernel: Kernel, verdict: Verdict) -> None:
+def _warn_unproved(
+    kernel: Kernel, verdict: Verdict, instead: str = "the unfused kernels are used"
+) -> None:
     """A tree that is not proved is our bug (wrong) or isl's limit (unknown); say which."""
     finding = verdict.findings[0] if verdict.findings else ""
     if verdict.answer == "wrong":
         text = (
-            f"loopfuse planned `{kernel.name}` wrongly and noticed ({finding}); the unfused "
-            "kernels are used. This is a bug: please report it with the program."
+            f"loopfuse planned `{kernel.name}` wrongly and noticed ({finding}); "
+            f"{instead}. This is a bug: please report it with the program."
         )
     else:
         text = (
-            f"the fused schedule of `{kernel.name}` could not be proved ({finding}); the unfused "
-            "kernels are used."
+            f"the fused schedule of `{kernel.name}` could not be proved ({finding}); "
+            f"{instead}."
         )
     warnings.warn(text, stacklevel=4)
 

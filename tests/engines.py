@@ -14,7 +14,7 @@ from case_files import copy_arguments
 
 from loopfuse import kernels, pipeline
 from loopfuse.base.diagnostics import Source
-from loopfuse.base.options import CPU, Options, Target
+from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.codegen.mathfns_host import compiled_math
 from loopfuse.lang import nodes
 from loopfuse.lang.interp import interpret as run_program
@@ -22,6 +22,7 @@ from loopfuse.plan.looptree import Loop
 from loopfuse.plan.tree_interp import run_tree
 
 GPU = Target("sm_80")
+SMALL = Tuning(rows=8, warps=1)
 
 Arrays = dict[str, np.ndarray]
 
@@ -53,8 +54,9 @@ def interpret(kernel: nodes.Kernel, arguments: Mapping[str, Any], sizes: dict[st
 
 @functools.lru_cache(maxsize=64)
 def plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
-    """The planned kernel: `.tree` and `.report`."""
-    options = Options(target=target, fuel=fuel, reassociate=reassociate)
+    """The planned kernel: `.tree` and `.report`. Windows get short chunks, so that small arrays
+    have seams too and the LoopTree interpreter few threads."""
+    options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=SMALL)
     return pipeline.plan_kernel(read(source), name, options)
 
 

@@ -97,6 +97,21 @@ def operations_from_environment() -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Tuning:
+    """Choices that change how fast a kernel runs, never what it computes; 0 (or None): the
+    planner's own. `windows`: stencils may keep windows of rows in registers; `columns`: elements
+    a lane holds of a row; `warps`: warps of a block; `rows`: rows of a chunk; `ahead`: rows that
+    loads run ahead; `steps`: time steps in one launch."""
+
+    windows: bool = True
+    columns: int = 0
+    warps: int = 0
+    rows: int = 0
+    ahead: int | None = None
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """Everything that, with the program, decides the code: part of every cache key.
 
@@ -119,6 +134,7 @@ class Options:
     check: str = "lazy"
     strided: tuple[str, ...] = ()
     operations: int = 0
+    tuning: Tuning = Tuning()
 
     @property
     def size_map(self) -> dict[str, int]:

@@ -77,6 +77,7 @@ class Emitter:
         self.vector = ""
         self.lanes = 0
         self.threads = 1
+        self.lane = ""  # the variable of the LANE loop
         self.thread: SSAValue | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.subscripts = 0

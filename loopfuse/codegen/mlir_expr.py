@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.abi import not_lowered
+from loopfuse.codegen.abi import broken, not_lowered
 from loopfuse.codegen.mlir_build import (
     F32,
     I1,
@@ -31,12 +31,12 @@ from loopfuse.codegen.mlir_build import (
 )
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_half import cast_half
-from loopfuse.codegen.mlir_index import Linear, is_index, linear, mentions
+from loopfuse.codegen.mlir_index import Linear, constant_form, is_index, linear, mentions
 from loopfuse.codegen.mlir_integer import divide, shift
+from loopfuse.codegen.mlir_lanes import columns_of, load_lanes, own_place
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.walk import loads, walk_expr
-from loopfuse.plan.looptree import Lanes, Window
 
 _FLOAT = {
     "add": "addf",
@@ -355,9 +355,8 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
 def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
     if any(is_checked(each) for each in expr.index):
         return _checked_load(emitter, expr)
-    home = emitter.storage[expr.array].buffer.home
-    if isinstance(home, Lanes) or (isinstance(home, Window) and home.columns):
-        return load_lanes(emitter, expr)
+    if columns_of(emitter.storage[expr.array]):
+        return _load_strip(emitter, expr)
     storage, place = emitter.place(expr.array, expr.index)
     key = (expr.array, place)
     if all(is_index(each) for each in expr.index):
@@ -366,6 +365,12 @@ def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
                 return scope[key]
     value = emitter.loaded[-1][key] = _load_place(emitter, expr, storage, place)
     return value
+
+
+def _load_strip(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+    if varies(emitter, expr):
+        return per_lane(emitter, lambda: _load_strip(emitter, expr))
+    return load_lanes(emitter, expr)
 
 
 def _checked_load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
@@ -461,7 +466,12 @@ def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
 
         builder.branch(fits, write, note)
         return
-    storage, place = emitter.place(target.array, target.index)
+    if columns_of(emitter.storage[target.array]):
+        if vector:
+            raise broken("a strip written in SIMD lanes")
+        storage, place = emitter.storage[target.array], constant_form(own_place(emitter, target))
+    else:
+        storage, place = emitter.place(target.array, target.index)
     emitter.forget_loads()
     if storage.buffer.dtype is DType.BOOL:
         value = builder.convert("extui", value, I8)
@@ -485,8 +495,3 @@ def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
         builder.store(one, storage.memref, emitter.index(where))
 
     each_lane(emitter, scatter)
-
-
-def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
-    """An element of a strip held by a warp: a shuffle, unless it is the lane's own."""
-    raise not_lowered(f"the Lanes buffer {expr.array}")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import gpu, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken, not_lowered
-from loopfuse.codegen.mlir_build import I32, I64, INDEX, STORAGE, VALUE, ShuffleOp
+from loopfuse.codegen.mlir_build import I32, I64, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_binary
 from loopfuse.codegen.mlir_index import linear
+from loopfuse.codegen.mlir_shuffle import shuffled
 from loopfuse.lang import nodes
 
 _ATOMIC = {"assign": 3, "addi": 1}
@@ -61,31 +62,6 @@ def _warp_barrier(emitter: Emitter):
     return llvm.CallIntrinsicOp("llvm.nvvm.bar.warp.sync", [mask], [])
 
 
-def shuffle(emitter: Emitter, mode: str, value: SSAValue, offset: SSAValue) -> SSAValue:
-    """`gpu.shuffle` over the whole warp."""
-    width = emitter.builder.constant(32, I32)
-    return emitter.builder.add(
-        ShuffleOp.create(
-            operands=(value, offset, width),
-            result_types=(value.type, VALUE[DType.BOOL]),
-            properties={"mode": StringAttr(mode)},
-        )
-    )
-
-
-def _shuffled(emitter: Emitter, mode: str, value: SSAValue, offset: SSAValue, dtype: DType):
-    builder = emitter.builder
-    if dtype is DType.BOOL:
-        wide = shuffle(emitter, mode, builder.convert("extui", value, I32), offset)
-        return builder.compare("ne", wide, builder.constant(0, I32))
-    if dtype.bits < 32:
-        if dtype.is_float:
-            raise not_lowered(f"a shuffle of {dtype.value}")
-        wide = shuffle(emitter, mode, builder.convert("extui", value, I32), offset)
-        return builder.convert("trunci", wide, value.type)
-    return shuffle(emitter, mode, value, offset)
-
-
 def _reduce_group(
     emitter: Emitter, op: str, value: SSAValue, dtype: DType, place: SSAValue, count: int
 ) -> SSAValue:
@@ -94,7 +70,7 @@ def _reduce_group(
     builder = emitter.builder
     for distance in (16, 8, 4, 2, 1):
         offset = builder.constant(distance, I32)
-        other = _shuffled(emitter, "down", value, offset, dtype)
+        other = shuffled(emitter, "down", value, offset, dtype)
         if count % 32:
             inside = builder.compare(
                 "slt", builder.binary("addi", place, offset), builder.constant(count, I32)

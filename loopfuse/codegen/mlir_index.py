@@ -93,6 +93,8 @@ class Facts:
     constants: dict[str, int] = field(default_factory=dict[str, int])
     bounds: dict[str, int] = field(default_factory=dict[str, int])
     divisors: dict[str, int] = field(default_factory=dict[str, int])
+    offsets: dict[str, int] = field(default_factory=dict[str, int])
+    """How far an iterator is ahead of its variable, in the copies of a ROTATED loop's body."""
 
 
 def is_index(expr: nodes.Expr) -> bool:
@@ -118,7 +120,9 @@ def linear(expr: nodes.Expr, facts: Facts) -> Linear:
             return Linear((), int(value))
         case nodes.Iter(name=name):
             known = facts.constants.get(name)
-            return Linear(((expr, 1),), 0) if known is None else Linear((), known)
+            if known is not None:
+                return Linear((), known)
+            return Linear(((expr, 1),), facts.offsets.get(name, 0))
         case nodes.Symbol(dtype=DType.I64):
             return Linear(((expr, 1),), 0)
         case nodes.Unary(op="neg", operand=operand):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import gcd
+from collections.abc import Callable
+from dataclasses import replace
+from math import gcd, lcm
 from typing import assert_never
 
 from loopfuse.base.dtypes import DType
@@ -19,7 +21,7 @@ from loopfuse.codegen.mlir_gpu import (
 )
 from loopfuse.codegen.mlir_index import UNBOUNDED, bound, conjuncts, divisor, known_divisors, linear
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.looptree import (
     ALIGNED,
     Await,
@@ -36,6 +38,7 @@ from loopfuse.plan.looptree import (
     Shared,
     Ticket,
     TreeNode,
+    Window,
 )
 
 FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
@@ -55,6 +58,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
     match node:
         case Loop(mapping=Mapping.SERIAL):
             emit_serial(emitter, node)
+        case Loop(mapping=Mapping.ROTATED):
+            emit_rotated(emitter, node)
         case Loop(mapping=Mapping.UNROLLED):
             emit_unrolled(emitter, node)
         case Loop(mapping=Mapping.VECTOR):
@@ -133,8 +138,45 @@ def note_variable(emitter: Emitter, loop: Loop) -> None:
     facts.divisors[loop.var] = gcd(divisor(lower, facts), loop.step)
 
 
-def emit_serial(emitter: Emitter, loop: Loop) -> None:
-    """`scf.for`."""
+def emit_rotated(emitter: Emitter, loop: Loop) -> None:
+    """`scf.for` over as many copies of the body as bring every window's rows back to their places."""
+    copies = 1
+    for name in sorted(windows_along(loop.body, loop.var)):
+        home = emitter.storage[name].buffer.home
+        copies = lcm(copies, home.rows if isinstance(home, Window) else 1)
+    trips = constant_range(emitter, loop)
+    if loop.step != 1 or trips.start or trips.stop % copies:
+        raise broken(f"the windows along {loop.var} do not come round after {trips.stop} steps")
+
+    def body() -> None:
+        for ahead in range(copies):
+            emitter.facts.offsets[loop.var] = ahead
+            emit_body(emitter, loop.body)
+        del emitter.facts.offsets[loop.var]
+
+    emit_serial(emitter, replace(loop, step=copies, body=()), body)
+
+
+def windows_along(body: tuple[TreeNode, ...], var: str) -> set[str]:
+    """The buffers whose first subscript moves with `var`."""
+    found: set[str] = set()
+    for node in walk_nodes(body):
+        match node:
+            case Compute(target=target, value=value) | Copy(target=target, value=value):
+                for load in (target, *loads(value)):
+                    if load.index and var in iterators(load.index[0]):
+                        found.add(load.array)
+            case Fold(target=target, value=value):
+                for load in (target, value):
+                    if load.index and var in iterators(load.index[0]):
+                        found.add(load.array)
+            case _:
+                pass
+    return found
+
+
+def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None = None) -> None:
+    """`scf.for` around the loop's body, or `inside` instead."""
     lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
     kind, safe = emitter.width(lower, upper)
     builder = emitter.builder
@@ -143,7 +185,10 @@ def emit_serial(emitter: Emitter, loop: Loop) -> None:
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore
         with emitter.scope():
-            emit_body(emitter, loop.body)
+            if inside is None:
+                emit_body(emitter, loop.body)
+            else:
+                inside()
 
     builder.loop(
         emitter.form(lower, kind, safe),

@@ -193,7 +193,7 @@ class BodyBuilder:
         index = tuple(
             self.redirected(each, sources, statement, iteration) for each in target.index
         )
-        target = self.storage(replace(target, index=index), statement, iteration)
+        target = self.target(replace(target, index=index), statement, iteration)
         out.append(Compute(statement.id, point, target, value_expr, predicate))
         if condition != TRUE:
             self.values = saved
@@ -279,6 +279,10 @@ class BodyBuilder:
         )
         name = declare_global(self.program, self.stores, self.extents, self.names, load.array)
         return Load(name, (*leading, *load.index), load.dtype, span=load.span)
+
+    def target(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
+        """The buffer element that a statement writes."""
+        return self.storage(load, statement, iteration)
 
     def original_parity(self, load: Load, statement: Statement) -> Expr:
         """The parity of a substituted load as the statement writes it."""

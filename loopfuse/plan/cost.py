@@ -120,6 +120,20 @@ class CostModel:
         launches = 2 if group.kind == "combine" else 1
         return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
 
+    def time_block(self, group: Group, redundancy: float, steps: int) -> float:
+        """Seconds for one iteration of a time loop, `steps` of them in one launch."""
+        machine = self.machine
+        operations, _ = self.operations(group, len(group.scope.host) if group.scope else 0)
+        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
+        written = {s.write.array for u in group.units for s in u.statements}
+        moved = sum(
+            self.elements(name) * self.program.arrays[name].dtype.bytes * (1 + (name in written))
+            for name in mine
+            if self.program.arrays[name].kind != "scalar"
+        )
+        busy = steps * operations * redundancy / machine.operations
+        return (max(moved / machine.bandwidth, busy) + machine.launch) / steps
+
     def operations(self, group: Group, host: int) -> tuple[float, int]:
         """Operations of the group, and how many values its instances compute anew. Values that
         several members recompute at one point count once; infinite past the limit of

@@ -29,12 +29,15 @@ from loopfuse.plan.groups import (
     HostGroup,
     PlanItem,
     Refusal,
+    TimeBlock,
     extend_group,
     form_group,
     recomputable_producers,
     single_group,
 )
 from loopfuse.plan.records import Decision
+from loopfuse.plan.time_blocks import best_blocks, split_loop
+from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -65,6 +68,7 @@ class Planner:
     reassociate: bool
     fuel: int | None
     quiet: bool = False
+    windows: WindowRules | None = None
     decisions: list[Decision] = field(default_factory=list[Decision])
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -126,7 +130,7 @@ class Planner:
         if unit.relaxed and unit.carried:
             return [unit]
         if len(cell) == 1 and (host := self.host_loop(nest, scope)):
-            return [host]
+            return list(self.blocked(host, scope))
         return [unit]
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
@@ -165,6 +169,45 @@ class Planner:
             self.anew = anew
             return None
         return HostGroup(nest.loop, tuple(body))
+
+    def blocked(self, host: HostGroup, scope: Scope) -> list[HostGroup]:
+        """The time loop in blocks of several iterations a launch, where its body is a pipeline of
+        stencils: most of it in pairs of launches, to copies of the arrays and back; what is left in
+        shorter blocks; the rest one by one."""
+        out, rest = [], host.loop
+        groups = [item for item in host.body if isinstance(item, Group)]
+        fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
+        if self.windows is None or self.fuel == 0 or fenced or len(groups) != len(host.body):
+            return [host]
+        live = self.live_after(host)
+        inner = scope.enter(host.loop, self.statements)
+        for steps in best_blocks(groups, host.loop, inner, self.program, self.windows, self.cost):
+            if self.fuel is not None and self.fuel <= 0:
+                break
+            main, rest = split_loop(rest, 2 * steps)
+            pair: list[PlanItem] = []
+            for back in (False, True):
+                block = TimeBlock(host.loop.iterator, steps, steps * back, back, live)
+                units = in_order([unit for group in groups for unit in group.units])
+                found = fit_windows(units, inner, self.program, self.windows, block)
+                assert isinstance(found, Windowed)
+                pair.append(found.group)
+            out.append(HostGroup(main, tuple(pair)))
+            if self.fuel is not None:
+                self.fuel -= 1
+            first, last = groups[0].units[0], groups[-1].units[-1]
+            name = host.loop.iterator.split(".")[0]
+            self.decide(
+                first, last, True, f"{steps} iterations of `{name}` run in one pass over the arrays"
+            )
+        return [*out, HostGroup(rest, host.body)]
+
+    def live_after(self, host: HostGroup) -> frozenset[str]:
+        """Arrays whose values someone outside the time loop sees."""
+        ids = host.ids
+        live = {a.name for a in self.program.arrays.values() if a.is_argument}
+        live |= {d.array for d in self.dependences.flow if d.source in ids and d.sink not in ids}
+        return frozenset(live)
 
     # ---------------------------------------------------------------------------- fusing
 
@@ -208,6 +251,8 @@ class Planner:
         if isinstance(formed, Refusal):
             if formed.could or recomputable_producers(units, unit, scope, self.program):
                 return None
+            if self.windowed(units, scope) is not None:
+                return None
             decision = describe_refusal(self.program, partner, unit, formed, units, scope, keep)
             if wanted:
                 raise self.cannot_fuse(decision, unit)
@@ -216,7 +261,8 @@ class Planner:
         apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
         together = self.cost.group(formed).seconds
         if not wanted and together > apart:
-            if not recomputable_producers(units, unit, scope, self.program):
+            could = recomputable_producers(units, unit, scope, self.program)
+            if not could and self.windowed(units, scope) is None:
                 self.decline(partner, unit, together, apart)
             return None
         self.accept(partner, unit, formed)
@@ -246,7 +292,8 @@ class Planner:
             later += not merged
 
     def join_groups(self, earlier: Group, later: Group, scope: Scope) -> Group | None:
-        """Both groups as one by recomputation, if legal and not slower; leaves a decision."""
+        """Both groups as one by windows or recomputation, if legal and not slower; leaves a
+        decision."""
         units = in_order((*earlier.units, *later.units))
         if len(units) > MAX_UNITS:
             return None
@@ -256,6 +303,11 @@ class Planner:
         if consumer is None or any(self.is_fenced(earlier, u) for u in later.units):
             return None
         partner = self.partner(earlier.units, consumer.ids, scope)
+        apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
+        streamed = self.windowed(units, scope)
+        if streamed is not None and self.cost.group(streamed).seconds <= apart:
+            self.accept(partner, consumer, streamed)
+            return streamed
         anew = frozenset[str]().union(
             *(recomputable_producers(units, u, scope, self.program) for u in later.units)
         ) & earlier.ids
@@ -286,6 +338,13 @@ class Planner:
         self.anew += more
         self.accept(partner, consumer, formed)
         return formed
+
+    def windowed(self, units: Sequence[Unit], scope: Scope) -> Group | None:
+        """The units as a pipeline of windows, if they can be one."""
+        if self.windows is None:
+            return None
+        found = fit_windows(in_order(units), scope, self.program, self.windows)
+        return found.group if isinstance(found, Windowed) else None
 
     def accept(self, first: Unit, second: Unit, formed: Group) -> None:
         """Record a fusion, and pay for it."""
@@ -348,10 +407,15 @@ class Planner:
         )
 
     def drop_recomputed(self, items: list[PlanItem], scope: Scope) -> list[PlanItem]:
-        """Producers that nothing needs any more are absorbed; form the final groups with what is
-        really needed after them."""
+        """The final groups. Stencils get windows; producers that nothing needs any more are
+        absorbed, now that it is known what is needed after them."""
         out: list[PlanItem] = []
         for item in items:
+            if isinstance(item, Group) and item.kind == "map" and item.dims:
+                streamed = self.windowed(item.units, scope)
+                if streamed is not None:
+                    out.append(streamed)
+                    continue
             if isinstance(item, Group) and item.recomputed:
                 keep = self.needed_after(item.units)
                 again = form_group(item.units, scope, self.program, keep, item.recomputed)

@@ -27,12 +27,26 @@ from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
 
+@dataclass(frozen=True, slots=True)
+class TimeBlock:
+    """`steps` iterations of the time loop `iterator` in one launch, the first of them `first`
+    after the host loop's value. Launches take turns: one from the arrays to their copies, the next
+    (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back."""
+
+    iterator: str
+    steps: int
+    first: int = 0
+    back: bool = False
+    live: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
 class Group:
     """Units that run as one kernel.
 
     `kind` is map (iterations of `dims` are independent), combine (they are but for reductions,
-    whose partial results are combined) or serial (one thread, no dims). `members` are in order;
+    whose partial results are combined), window (a pipeline of stencils that
+    streams over rows, `plan.windows`) or serial (one thread, no dims). `members` are in order;
     `recomputed` are ids of statements whose values consumers compute anew where they need them;
     a recomputed unit that nothing else needs is in `absorbed`, not in `members`.
     """
@@ -43,6 +57,7 @@ class Group:
     recomputed: frozenset[str] = frozenset()
     absorbed: tuple[Unit, ...] = ()
     scope: Scope | None = None
+    time: TimeBlock | None = None
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

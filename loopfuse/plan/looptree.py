@@ -16,7 +16,9 @@ Grammar::
 A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
 the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
 those. GRID and THREAD loops have any affine bounds; their product is linearised into one launch
-dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too.
+dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too. A
+ROTATED loop steps by 1 from 0 to a multiple of the rows of every Window that its body indexes with
+it.
 
 Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
 read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
@@ -45,13 +47,16 @@ class Mapping(enum.Enum):
     LANE = "lane"  # one lane of the warp each, 0..32
     THREAD = "thread"  # a CPU worker takes a run of consecutive iterations
     SERIAL = "serial"  # in order, by one thread
+    ROTATED = "rotated"  # as SERIAL, unrolled until the rows of every Window have constant places
     UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
     VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
 
     @property
     def is_parallel(self) -> bool:
         """Iterations run in no given order, by different threads."""
-        return self not in (Mapping.SERIAL, Mapping.UNROLLED, Mapping.VECTOR)
+        return self not in (
+            Mapping.SERIAL, Mapping.ROTATED, Mapping.UNROLLED, Mapping.VECTOR
+        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ homes
@@ -75,7 +80,7 @@ class Lanes:
 @dataclass(frozen=True, slots=True)
 class Window:
     """`rows` rows of Lanes (`columns` > 0) or of registers (`columns` == 0): the first index is
-    taken modulo `rows`, in an unrolled loop so that it is constant."""
+    taken modulo `rows`, in a ROTATED (or UNROLLED) loop so that it is constant."""
 
     rows: int
     columns: int = 0

@@ -16,7 +16,9 @@ from loopfuse.plan.generic import Site, plan_map, plan_serial
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
 from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
+from loopfuse.plan.sliding import plan_sliding
 from loopfuse.plan.storage import Store, place_storage
+from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
@@ -35,16 +37,16 @@ def build_tree(
     dependences: Dependences,
     plan: FusionPlan,
     device: str,
-    strided: tuple[str, ...] = (),
+    rules: WindowRules,
 ) -> Scheduled:
-    """The LoopTree of `plan` for `device` (cpu or gpu); `strided` arguments are views."""
+    """The LoopTree of `plan` for `device` (cpu or gpu)."""
     stores = place_storage(program, dependences, plan.items)
     # Hidden from other names: the parameters, and iterators of host loops.
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
-    names.strided = frozenset(strided)
+    names.strided = rules.strided
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
-    builder = _TreeBuilder(site, program.kernel.name)
+    builder = _TreeBuilder(site, program.kernel.name, rules)
     body = builder.host(plan.items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
     return Scheduled(tree, stores)
@@ -54,6 +56,7 @@ def build_tree(
 class _TreeBuilder:
     site: Site
     kernel: str
+    rules: WindowRules
     count: int = 0
 
     def host(self, items: Sequence[PlanItem], outer: Mapping[str, Expr]) -> list[HostNode]:
@@ -85,6 +88,12 @@ class _TreeBuilder:
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
         if group.kind == "combine":
             return list(plan_combine(group, self.site, name, labels))
+        if group.kind == "window":
+            assert group.scope is not None
+            program, scope = self.site.program, group.scope
+            fit = fit_windows(group.units, scope, program, self.rules, group.time)
+            assert isinstance(fit, Windowed)
+            return [plan_sliding(fit, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             if fits_pointwise(group, self.site):
                 return [plan_pointwise(group, self.site, name, labels)]

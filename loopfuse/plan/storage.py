@@ -19,8 +19,8 @@ from loopfuse.poly.model import Access, Array, Dependence, Dependences, PolyProg
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where an array lives. `home` is none (never stored: recomputed or dead), register, or
-    global; a global array keeps `leading`, the iterators it stays expanded over; `zeroed` where
+    """Where an array lives. `home` is none (never stored: recomputed or dead), register, window
+    (some rows of it, in registers) or global; a global array keeps `leading`, the iterators it stays expanded over; `zeroed` where
     a read may see an element nothing wrote."""
 
     home: str
@@ -94,6 +94,9 @@ def _place(
         if not users:
             return Store("none")
         return Store("global", array.private_to, zeroed=True)
+    groups_of = {id(group): group for group, _ in users}
+    if len(groups_of) == 1 and users[0][0].kind == "window" and array.kind != "scalar":
+        return Store("window")
     ids = {s.id for _, s in users}
     flows = [d for d in dependences.flow if d.array == array.name]
     zeroed = _reads_unwritten(program, array.name, [s for _, s in users], dependences)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
@@ -63,6 +63,8 @@ class _Place:
     vars: dict[str, Mapping | None]  # None: a host loop's
     sizes: dict[str, int]  # constant trip counts of CLUSTER, BLOCK, WARP and LANE loops
     divergent: frozenset[str] = frozenset()
+    trips: dict[str, int] = field(default_factory=dict[str, int])
+    """How often ROTATED loops run."""
 
     def fail(self, what: What, rule: str) -> InternalError:
         where = f" of launch `{self.launch}`" if self.launch else ""
@@ -169,6 +171,8 @@ def _check_loop(loop: Loop, place: _Place) -> None:
         raise place.fail(what, "a warp has 32 lanes")
     if loop.mapping in (Mapping.UNROLLED, Mapping.VECTOR) and (lower is None or upper is None):
         raise place.fail(what, "its bounds are constants")
+    if loop.mapping is Mapping.ROTATED and (lower != 0 or upper is None or loop.step > 1):
+        raise place.fail(what, "it runs from 0 to a constant by ones")
 
 
 def _check_nodes(nodes: tuple[TreeNode, ...], place: _Place) -> None:
@@ -184,6 +188,9 @@ def _check_node(node: TreeNode, place: _Place) -> None:
                 raise place.fail(what, "a parallel loop stands alone in the chain at the top")
             _check_loop(node, place)
             inside = _enter(place, what, node.var, node.mapping)
+            trips = constant_value(node.upper)
+            if node.mapping is Mapping.ROTATED and trips is not None:
+                inside = replace(inside, trips={**inside.trips, node.var: trips})
             _check_nodes(node.body, _diverge(inside, node.lower, node.upper))
         case Guard():
             _check_names(node.condition, what, place, in_guard=True)
@@ -381,12 +388,14 @@ def _check_access(load: Load, what: What, place: _Place) -> None:
 
 def _is_constant(index: Expr, modulus: int, place: _Place) -> bool:
     """Is `index` (modulo `modulus`, if that is not 0) a constant once UNROLLED and VECTOR loops
-    are written out?"""
+    are written out, and ROTATED ones often enough?"""
     unrolled = (Mapping.UNROLLED, Mapping.VECTOR)
     _, named, linear = coefficients(index)
     if linear:
         return all(
-            place.vars.get(name) in unrolled or (modulus and coefficient % modulus == 0)
+            place.vars.get(name) in unrolled
+            or (modulus and coefficient % modulus == 0)
+            or (modulus and place.trips.get(name, 1) % modulus == 0)
             for name, coefficient in named.items()
         )
     atoms = [node for node in walk_expr(index) if isinstance(node, Iter | Symbol | Load)]

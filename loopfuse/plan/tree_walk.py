@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from loopfuse.lang.affine import is_checked
@@ -22,9 +22,11 @@ from loopfuse.plan.looptree import (
     Launch,
     Loop,
     LoopTree,
+    Mapping,
     Raise,
     Ticket,
     TreeNode,
+    Window,
 )
 
 
@@ -77,6 +79,31 @@ def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]
     return tuple(chain), body
 
 
+def is_tile(node: Guard) -> bool:
+    """Does the guard choose between two ways of running the steps of one tile?"""
+    return all(
+        any(isinstance(n, Loop) and n.mapping is Mapping.ROTATED for n in walk_nodes(branch))
+        for branch in (node.then, node.otherwise)
+    )
+
+
+def has_windows(tree: LoopTree) -> bool:
+    """Does the tree keep windows?"""
+    return any(isinstance(buffer.home, Window) for buffer in tree.buffers)
+
+
+def open_tiles(tree: LoopTree) -> LoopTree:
+    """The tree with ALIGNED taken as true by the guards that choose between two ways of running a
+    tile: both ways do the same, as `verify_windows` proves."""
+
+    def one(node: TreeNode) -> TreeNode:
+        if isinstance(node, Guard) and is_tile(node):
+            return replace(node, condition=_with_aligned(node.condition, True))
+        return node
+
+    return map_nodes(one, tree)
+
+
 def mentions_aligned(tree: LoopTree) -> bool:
     """Does any guard of the tree ask for ALIGNED?"""
     return any(
@@ -102,6 +129,33 @@ def _with_aligned(expr: Expr, aligned: bool) -> Expr:
         return Const(aligned, ALIGNED.dtype) if is_aligned else node
 
     return map_expr(one, expr)
+
+
+def map_nodes(change: Callable[[TreeNode], TreeNode], tree: LoopTree) -> LoopTree:
+    """The tree with every node changed, those inside it first."""
+
+    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        out: list[TreeNode] = []
+        for node in body:
+            match node:
+                case Guard():
+                    then, otherwise = nodes(node.then), nodes(node.otherwise)
+                    out.append(change(replace(node, then=then, otherwise=otherwise)))
+                case Loop() | Ticket():
+                    out.append(change(replace(node, body=nodes(node.body))))
+                case _:
+                    out.append(change(node))
+        return tuple(out)
+
+    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        return tuple(
+            replace(node, body=host(node.body))
+            if isinstance(node, HostLoop)
+            else replace(node, body=nodes(node.body))
+            for node in body
+        )
+
+    return replace(tree, body=host(tree.body))
 
 
 def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:

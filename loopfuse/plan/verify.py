@@ -40,6 +40,7 @@ from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import (
     conditions_with_aligned,
     mentions_aligned,
+    open_tiles,
     resolve_aligned,
 )
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
@@ -53,6 +54,7 @@ from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_
 from loopfuse.plan.verify_sets import Touch
 from loopfuse.plan.verify_values import Different, is_same_place, match_value
 from loopfuse.plan.verify_vectors import find_carried
+from loopfuse.plan.verify_windows import different_tile
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.isl_relations import sample_pair
@@ -89,6 +91,7 @@ def verify(
         return Verdict("wrong", (error.diagnostics[0].message,), 0, ("form",))
     if name := invented_symbol(program, tree):
         return Verdict("wrong", (f"{name} is no parameter of the kernel",), 0, ("form",))
+    tree = open_tiles(tree)
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0
@@ -198,6 +201,13 @@ class _Checker:
             if stray is not None:
                 self._fail(*stray)
         self.check = "read"
+        for name in self.accesses.writes:
+            junk = ask(lambda name=name: self.values.junk_in_memory(name))
+            if junk is not None:
+                self._fail(f"what is no value is copied to {name}", junk)
+        different = ask(lambda: different_tile(self.values))
+        if different is not None:
+            self._fail(*different)
         ordered = {
             name
             for name in dict.fromkeys((*self.accesses.writes, *self.accesses.reads))
@@ -370,11 +380,13 @@ class _Checker:
                 wanted.remove(read)
         if not wanted:
             return
-        found = self.values.at(buffer)
         for read in wanted:
+            if self.values.makes_junk(read.leaf):
+                continue  # whoever needs its value will find it missing
+            found = self.values.of(read)
             for value in read.wanted:
                 self.questions += 1
-                missing = value.subtract(union(found[read.name], value))
+                missing = value.subtract(union(found, value))
                 if missing.is_empty():
                     continue
                 if self._is_reduced(read):

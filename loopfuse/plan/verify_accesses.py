@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from loopfuse.lang.nodes import Load
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Global
 from loopfuse.plan.verify_events import Events, Leaf
 from loopfuse.poly import isl
 from loopfuse.poly.model import Statement
@@ -64,7 +64,9 @@ class Accesses:
     def __init__(self, events: Events) -> None:
         self.events = events
         self.reads: dict[str, list[Read]] = {}
+        self.reads_of: dict[str, list[Read]] = {}  # by leaf
         self.writes: dict[str, list[Write]] = {}
+        self.tile_writes: list[Write] = []  # to memory, by the first way of a tile
         self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
         self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
         self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold or Combine takes in
@@ -99,6 +101,7 @@ class Accesses:
 
         read = Read(name, leaf, load, cell.set_tuple_name(isl.IN, name), ask, what, *of)
         self.reads.setdefault(load.array, []).append(read)
+        self.reads_of.setdefault(leaf.name, []).append(read)
         if isinstance(leaf.node, Copy):
             self.copied[leaf.name] = read
         if isinstance(leaf.node, Copy | Fold | Combine):
@@ -107,8 +110,11 @@ class Accesses:
 
     def add_write(self, leaf: Leaf, target: Load, value: Any | None) -> None:
         """Note a write."""
-        cell = self.events.cell(leaf, target)
-        self.writes.setdefault(target.array, []).append(Write(leaf, target, cell, value))
+        write = Write(leaf, target, self.events.cell(leaf, target), value)
+        if leaf.tile is not None and isinstance(self.events.buffers[target.array].home, Global):
+            self.tile_writes.append(write)
+        else:
+            self.writes.setdefault(target.array, []).append(write)
 
 
 def union(maps: Sequence[Any], like: Any | None) -> Any:

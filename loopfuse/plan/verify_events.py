@@ -43,7 +43,7 @@ from loopfuse.plan.looptree import (
     Window,
 )
 from loopfuse.plan.tree_check import owns_lane
-from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
+from loopfuse.plan.tree_walk import is_tile, node_expressions, split_chain, walk_nodes
 from loopfuse.poly import isl
 from loopfuse.poly.model import PolyProgram
 
@@ -93,6 +93,8 @@ class Leaf:
     run_time: tuple[Leaf, ...]  # the headers around it
     made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
     vectors: tuple[Vector, ...] = ()  # the VECTOR loops around it
+    rotated: Loop | None = None  # the ROTATED loop around it
+    tile: Any | None = None  # in the first way of a tile: the { thread } that take it
 
     def level_vars(self, levels: Sequence[int]) -> list[str]:
         """The variables of the parallel loops of these levels."""
@@ -158,6 +160,8 @@ class _Scope:
     waiting: tuple[str, ...] = ()  # variables of threads, not yet part of `time`
     in_ticket: bool = False
     vectors: tuple[Vector, ...] = ()
+    rotated: Loop | None = None
+    tile: Any | None = None
 
 
 @dataclass(slots=True)
@@ -324,6 +328,8 @@ class Events:
                     inside.time = (*scope.time, 1, (node.var, 1))
                 if node.mapping is Mapping.VECTOR:
                     inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
+                if node.mapping is Mapping.ROTATED:
+                    inside.rotated = node
                 self._nodes(node.body, inside)
             case Guard():
                 if loads(node.condition):
@@ -334,6 +340,12 @@ class Events:
                 then = replace(
                     scope, domain=scope.domain.intersect(holds), time=(*scope.time, 0)
                 )
+                if scope.rotated is None and is_tile(node):
+                    if len(scope.names) != len(scope.host) + len(scope.chain):
+                        raise Undecided("a tile inside a loop")
+                    # The second way must be right for every tile: `verify_windows` compares.
+                    then.tile = then.domain.set_tuple_name("thread")
+                    holds = isl.empty(holds.get_space())
                 self._nodes(node.then, then)
                 otherwise = replace(
                     scope, domain=scope.domain.subtract(holds), time=(*scope.time, 1)
@@ -373,6 +385,8 @@ class Events:
             scope.run_time,
             self.made,
             scope.vectors,
+            scope.rotated,
+            scope.tile,
         )
 
     def _synchronises(self, node: TreeNode) -> bool:
@@ -513,7 +527,7 @@ class Events:
         if isinstance(buffer.home, Window | LineBuffer):
             rows = Const(buffer.home.rows, DType.I64)
             index[0] = Binary("mod", index[0], rows, DType.I64)
-        return leaf.relation([*self._owner(leaf, buffer), *index], buffer.name)
+        return leaf.relation([*self.owner(leaf, buffer), *index], buffer.name)
 
     def box(self, buffer: Buffer, owners: int) -> Any:
         """The cells a buffer has; its first `owners` dimensions are not bounded."""
@@ -547,7 +561,8 @@ class Events:
             case _:
                 return LANE
 
-    def _owner(self, leaf: Leaf, buffer: Buffer) -> list[Expr | int]:
+    def owner(self, leaf: Leaf, buffer: Buffer) -> list[Expr | int]:
+        """Who holds the copy of the buffer that the leaf touches: a part of its cells' names."""
         level = self.shared_by(buffer)
         if level < 0:
             return []

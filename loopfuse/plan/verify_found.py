@@ -7,64 +7,83 @@ from typing import Any
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import LineBuffer, Register, Window
-from loopfuse.plan.verify_accesses import Accesses, Read, Write
+from loopfuse.plan.looptree import Compute, Global, LineBuffer, Register, Window
+from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, Undecided
+from loopfuse.plan.verify_windows import sources_in_window
 from loopfuse.poly import isl
 
 
 class Values:
-    """The values that reads find, buffer by buffer, each found when first asked for."""
+    """The values that reads find, each found when first asked for.
+
+    A Compute that reads what it should not makes *junk*, which is no value: in storage of a thread
+    or a warp that does no harm, as long as nobody reads it who should find a value. So a tile may
+    compute more than it needs, from cells that are not filled yet or are beyond its strip.
+
+    Memory never holds junk: `junk_in_memory` proves it of every copy from such storage. So what is
+    read from memory is taken as if nothing were junk (`trusting`): by induction over time, as the
+    first junk to reach memory would have to come from memory without.
+    """
 
     def __init__(self, accesses: Accesses) -> None:
         self.accesses, self.events = accesses, accesses.events
-        self.found: dict[str, dict[str, list[Any]] | None] = {}
+        self.found: dict[tuple[str, bool], list[Any] | None] = {}
+        self.straight: dict[str, dict[str, list[Any]] | None] = {}
+        self.junk: dict[str, Any] = {}  # by leaf
+        self.has_windows = any(isinstance(b.home, Window) for b in self.events.tree.buffers)
 
     def at(self, buffer: str) -> dict[str, list[Any]]:
         """For each read of `buffer`: maps { read -> value it finds }, one a kind of value."""
-        if buffer in self.found:
-            found = self.found[buffer]
+        return {read.name: self.of(read) for read in self.accesses.reads.get(buffer, [])}
+
+    def of(self, read: Read, trusting: bool = False) -> list[Any]:
+        """Maps { read -> value it finds }, one a kind of value. `trusting`: were there no junk."""
+        key = (read.name, trusting)
+        if key in self.found:
+            found = self.found[key]
             if found is None:
-                raise Undecided(f"values are copied in a circle through {buffer}")
+                raise Undecided(f"values are copied in a circle through {read.buffer}")
             return found
-        self.found[buffer] = None
-        straight = self._in_straight_line(buffer)
-        if straight is not None:
-            self.found[buffer] = straight
-            return straight
-        reads = {read.name: read for read in self.accesses.reads.get(buffer, [])}
-        writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
-        values: dict[str, list[Any]] = {name: [] for name in reads}
-        unwritten = {name: read.cell for name, read in reads.items()}
-        places = {name: self._constants(write.load) for name, write in writes.items()}
-        for name, read in reads.items():
-            here = self._constants(read.load)
-            just = _just_written(read, [w for n, w in writes.items() if _may_meet(here, places[n])])
-            if just is not None:
-                found = self.written(just)
-                values[name] = [value.set_tuple_name(isl.IN, name) for value in found]
-                unwritten.pop(name)
-                continue
-            sources = [
-                (write.leaf, write.cell, WRITE)
-                for write in writes.values()
-                if _may_meet(here, places[write.leaf.name])
+        self.found[key] = None
+        found = self.found[key] = self._of(read, trusting)
+        return found
+
+    def _of(self, read: Read, trusting: bool) -> list[Any]:
+        buffer, name = read.buffer, read.name
+        trusting |= self.has_windows and isinstance(self.events.buffers[buffer].home, Global)
+        window = sources_in_window(self, read)
+        if window is not None:
+            return [
+                pairs.apply_range(value)
+                for write, pairs in window
+                for value in self.written(write, trusting)
             ]
-            when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
-            for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
-                back = pairs.reverse()
-                values[name] += [
-                    back.apply_range(value) for value in self.written(writes[leaf.name])
-                ]
-                unwritten[name] = unwritten[name].subtract_domain(pairs.range())
+        if buffer not in self.straight:
+            self.straight[buffer] = self._in_straight_line(buffer)
+        straight = self.straight[buffer]
+        if straight is not None:
+            return straight[name]
+        writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
+        here = self._constants(read.load)
+        meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
+        just = _just_written(read, meeting)
+        if just is not None:
+            return [value.set_tuple_name(isl.IN, name) for value in self.written(just, trusting)]
+        values: list[Any] = []
+        unwritten = read.cell
+        sources = [(write.leaf, write.cell, WRITE) for write in meeting]
+        when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
+        for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
+            back = pairs.reverse()
+            values += [back.apply_range(value) for value in self.written(writes[leaf.name], trusting)]
+            unwritten = unwritten.subtract_domain(pairs.range())
         about = self.events.buffers[buffer]
-        for name, rest in unwritten.items():
-            if about.argument:
-                values[name].append(rest.set_tuple_name(isl.OUT, f"@{about.array}"))
-            elif about.zeroed:
-                zero = reads[name].leaf.relation([], "@0").set_tuple_name(isl.IN, name)
-                values[name].append(zero.intersect_domain(rest.domain()))
-        self.found[buffer] = values
+        if about.argument:
+            values.append(unwritten.set_tuple_name(isl.OUT, f"@{about.array}"))
+        elif about.zeroed:
+            zero = read.leaf.relation([], "@0").set_tuple_name(isl.IN, name)
+            values.append(zero.intersect_domain(unwritten.domain()))
         return values
 
     def _constants(self, load: Load) -> tuple[int | None, ...]:
@@ -101,15 +120,56 @@ class Values:
             values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
         return values
 
-    def written(self, write: Write) -> list[Any]:
+    def written(self, write: Write, trusting: bool = False) -> list[Any]:
         """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""
         if write.value is not None:
-            return [write.value]
+            junk = None
+            if not trusting and self.makes_junk(write.leaf):
+                junk = self.junk_of(write.leaf)
+            return [write.value if junk is None else write.value.subtract_domain(junk)]
         copied = self.accesses.copied.get(write.leaf.name)
         if copied is None:
             return []
-        values = self.at(copied.buffer)[copied.name]
-        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in values]
+        found = self.of(copied, trusting)
+        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in found]
+
+    def junk_in_memory(self, buffer: str) -> Any | None:
+        """{ leaf -> value }: copies to `buffer` of what is junk; None: there are none."""
+        if not (self.has_windows and isinstance(self.events.buffers[buffer].home, Global)):
+            return None
+        for write in self.accesses.writes.get(buffer, []):
+            if write.leaf.name in self.accesses.copied:
+                for value in self.written(write, trusting=True):
+                    junk = value.subtract(union(self.written(write), value))
+                    if not junk.is_empty():
+                        return junk
+        return None
+
+    def makes_junk(self, leaf: Leaf) -> bool:
+        """May the leaf read what it should not? In a tree with windows, where nobody but its
+        thread or warp sees what it writes."""
+        if not (self.has_windows and isinstance(leaf.node, Compute)):
+            return False
+        return not isinstance(self.events.buffers[leaf.node.target.array].home, Global)
+
+    def junk_of(self, leaf: Leaf) -> Any | None:
+        """The instances { leaf } of which some read does not find what it must; None: there is
+        none."""
+        if leaf.name not in self.junk:
+            self.junk[leaf.name] = self._junk_of(leaf)
+        return self.junk[leaf.name]
+
+    def _junk_of(self, leaf: Leaf) -> Any | None:
+        junk: Any | None = None
+        for read in self.accesses.reads_of.get(leaf.name, []):
+            if read.statement is None:
+                continue
+            for value in read.wanted:
+                missing = value.subtract(union(self.of(read), value)).domain()
+                if not missing.is_empty():
+                    missing = missing.set_tuple_name(leaf.name)
+                    junk = missing if junk is None else junk.union(missing)
+        return None if junk is None else junk.coalesce()
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:

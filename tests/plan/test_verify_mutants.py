@@ -25,6 +25,7 @@ from loopfuse.plan.cost import CostModel
 from loopfuse.plan.fuse import Planner
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.schedule import build_tree
+from loopfuse.plan.window_shape import WindowRules
 from loopfuse.plan.tree_interp import run_tree
 from loopfuse.plan.verify import verify
 from loopfuse.poly.build import build_model
@@ -106,7 +107,7 @@ def planned(text: str, device: str, fuel: int | None) -> tuple[PolyProgram, Depe
     program = build_model(kernel)
     deps = find_dependences(program)
     plan = Planner(program, deps, CostModel(program, device, {}), True, fuel).plan()
-    return program, deps, build_tree(program, deps, plan, device).tree
+    return program, deps, build_tree(program, deps, plan, device, WindowRules()).tree
 
 
 def wrong_at(kernel: Kernel, tree: LoopTree, sizes: dict[str, int], order: str) -> str:

@@ -1,0 +1,81 @@
+"""Strategy `sliding`, GPU: chains of stencils in one pass. A warp owns a strip of columns and
+streams down the rows; every array between the loops is a window of rows in registers.
+
+    before:  for y, x: b[y, x] = f(a[y, x-1..x+1])      for y, x: c[y, x] = g(b[y-1..y+1, x])
+    after:   for each strip, chunk: for y: a row of a; a row of b; a row of c, one row behind
+
+A lane holds `columns` neighbouring columns; what it needs of its neighbours' columns comes by
+shuffle. Strips overlap by the columns that the chain reads sideways, chunks of rows by those it
+reads up and down: what is computed there is not stored. A tile that lies inside every loop's
+bounds takes a way without guards, with 16-byte accesses where rows are aligned; the others test
+each element.
+"""
+
+from __future__ import annotations
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.expressions import ceil_div, compare
+from loopfuse.plan.generic import Site, count_of
+from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
+from loopfuse.plan.looptree import Mapping as Where
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.sliding_rows import (
+    compute_rows,
+    halo,
+    load_row,
+    mirror_columns,
+    mirror_rows,
+    store_row,
+)
+from loopfuse.plan.sliding_tile import Tile
+from loopfuse.plan.window_records import Step
+from loopfuse.plan.window_shape import LANES, Windowed
+
+
+def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch of a window group."""
+    pipeline, shape = windowed.pipeline, windowed.shape
+    tile = Tile(pipeline, shape, site)
+    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    started = compare("lt", tile.first_column, tile.end)
+    interior = Guard(tile.aligned(), (whole,), (inside,))
+    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), (edge,)),)),)
+    chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
+    blocks = ceil_div(tile.end, shape.stored * shape.warps)
+    chain: list[tuple[str, Expr, Where]] = [
+        (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
+    ]
+    chain += [
+        (tile.chunk, chunks, Where.GRID),
+        (tile.block, blocks, Where.GRID),
+        (tile.warp, integer(shape.warps), Where.WARP),
+        (tile.lane, integer(LANES), Where.LANE),
+    ]
+    for var, count, where in reversed(chain):
+        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    return Launch(name, "sliding", labels, nodes)
+
+
+def tile_steps(tile: Tile, way: str) -> TreeNode:
+    """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
+    `edge`."""
+    edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
+    var = tile.site.names.fresh("t")
+    body: list[TreeNode] = []
+    done: list[Step] = []
+    for stage in tile.pipeline.stages:
+        row = tidy(combine("sub", Iter(var), integer(stage.lag)))
+        if stage.step is None:
+            body += load_row(tile, stage, row, not edge, where)
+        elif stage.step not in done:
+            done.append(stage.step)
+            body += compute_rows(tile, stage.step, row, not edge)
+        if edge:
+            body += mirror_columns(tile, stage, row)
+        body += halo(tile, stage, row)
+        if edge:
+            body += mirror_rows(tile, stage, row)
+        if stage in tile.outputs:
+            body += store_row(tile, stage, row, not edge, where)
+    return Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))

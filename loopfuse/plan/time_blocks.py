@@ -1,0 +1,62 @@
+"""Time loops in blocks: how many iterations run in one pass, and the loops over the blocks.
+
+before:  for t in 0..n: sweep                   (n launches, each moves the arrays once)
+after:   for t in 0..n - n % 16 step 16: { 8 sweeps to the copies; 8 sweeps back }
+         for t in n - n % 16..n: sweep
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.cost import CostModel
+from loopfuse.plan.forest import Scope
+from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.poly.model import Loop, PolyProgram
+
+STEPS = (16, 12, 10, 8, 6, 5, 4, 3, 2, 1)
+"""Iterations of the time loop in one pass that are tried."""
+
+
+def best_blocks(
+    groups: Sequence[Group],
+    loop: Loop,
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+    cost: CostModel,
+) -> tuple[int, ...]:
+    """The lengths of blocks to use, longest first; none where the body is no pipeline of stencils
+    or blocks would be no faster."""
+    if loop.step != 1 or iterators(loop.lower) or iterators(loop.upper):
+        return ()
+    if any(group.kind not in ("map", "window") for group in groups):
+        return ()
+    units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
+    one = sum(cost.group(group).seconds for group in groups)
+    best: tuple[float, int] = (one, 0)
+    for steps in (rules.tuning.steps,) if rules.tuning.steps else reversed(STEPS):
+        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps))
+        if not isinstance(found, Windowed):
+            if steps == 1:
+                return ()
+            break
+        seconds = cost.time_block(found.group, found.shape.redundancy, steps)
+        if seconds < best[0]:
+            best = (seconds, steps)
+    if best[1] < 2 and not rules.tuning.steps:
+        return ()
+    return (best[1], 2) if best[1] > 4 else (best[1],)
+
+
+def split_loop(loop: Loop, length: int) -> tuple[Loop, Loop]:
+    """(the loop over whole blocks of `length` iterations, the loop over what is left)."""
+    count = combine("max", tidy(combine("sub", loop.upper, loop.lower)), integer(0))
+    blocks = combine("floordiv", count, integer(length))
+    middle = tidy(combine("add", loop.lower, combine("mul", blocks, integer(length))))
+    return replace(loop, upper=middle, step=length), replace(loop, lower=middle)

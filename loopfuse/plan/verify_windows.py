@@ -1,0 +1,196 @@
+"""Windows and strips inside a ROTATED loop: which write each read finds, without asking isl for
+the last of all.
+
+Whoever holds a window (a thread; a warp for a strip) runs the loop alone and in order, so the time
+of an access is its step t and its place in the text. A window's row is `t + c` modulo the number of
+rows R; so of the writes by one leaf to the cell that a read at step t touches, the last is that of
+step `t - d`, with d the one number in 0..R-1 (1..R, if the leaf comes after the read in the text)
+that makes the rows equal. Candidates are asked in order of d; what the nearest leaves open (a guard,
+columns it does not write) the next may have written. What none has written within R steps stays
+open: a reader that needs a value there has none.
+
+Also: tiles. A guard around ROTATED loops chooses between two ways of running one tile. The second
+must be right everywhere; the first is then compared with it, write by write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.linear import coefficients
+from loopfuse.plan.looptree import Lanes, Window
+from loopfuse.plan.verify_accesses import Read, Write, union
+from loopfuse.plan.verify_events import Leaf
+from loopfuse.poly import isl
+
+if TYPE_CHECKING:
+    from loopfuse.plan.verify_found import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A write that may be the last before a read: `back` steps ago, as { read -> write }."""
+
+    back: int
+    write: Write
+    pairs: Any
+
+
+def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | None:
+    """(write, { read -> write it finds }) for a read of a window or a strip; None where it is not
+    as the module says."""
+    buffer = values.events.buffers[read.buffer]
+    home = buffer.home
+    if not isinstance(home, Lanes | Window) or (isinstance(home, Window) and home.columns):
+        return None
+    loop = read.leaf.rotated
+    if loop is None:
+        return None
+    candidates: list[Candidate] = []
+    for write in values.accesses.writes.get(read.buffer, []):
+        if write.leaf.rotated is not loop or write.leaf.launch != read.leaf.launch:
+            continue  # it runs this loop, or the other way of its tile, in another order
+        found = _candidate(values, read, write)
+        if found is None:
+            return None
+        if not found.pairs.is_empty():
+            candidates.append(found)
+    candidates.sort(key=lambda each: (each.back, -each.write.leaf.number))
+    out: list[tuple[Write, Any]] = []
+    rest = read.cell.domain()
+    for candidate in candidates:
+        pairs = candidate.pairs.intersect_domain(rest)
+        if pairs.is_empty():
+            continue
+        if not pairs.is_single_valued():
+            return None
+        out.append((candidate.write, pairs))
+        rest = rest.subtract(pairs.domain())
+        if rest.is_empty():
+            break
+    return out
+
+
+def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
+    """The last time that `write` touched what `read` touches."""
+    here, there = read.leaf, write.leaf
+    assert here.rotated is not None
+    step = here.rotated.var
+    home = values.events.buffers[read.buffer].home
+    later = there.number >= here.number
+    index, other = list(read.load.index), list(write.load.index)
+    back = 0
+    if isinstance(home, Window):
+        one, two = _ahead(index.pop(0), step), _ahead(other.pop(0), step)
+        if one is None or two is None:
+            return None
+        back = (two - one) % home.rows
+        if _shares_inner_loop(here, there, step):
+            # Iterations of a loop inside come between: only a column of their own is in order.
+            same = index == other and all(_is_own(part, here, there, step) for part in index)
+            if back == 0 and not same:
+                return None
+        if back == 0 and later:
+            back = home.rows
+    elif later:
+        return Candidate(0, write, isl.empty_map(_pairs_space(read, write)))
+    elif _shares_inner_loop(here, there, step):
+        return None
+    owners = values.events.owner(here, values.events.buffers[read.buffer])
+    theirs = values.events.owner(there, values.events.buffers[read.buffer])
+    first = here.relation([*owners, combine("sub", Iter(step), integer(back)), *index], "held")
+    second = there.relation([*theirs, Iter(step), *other], "held")
+    first = first.set_tuple_name(isl.IN, read.name).intersect_domain(read.cell.domain())
+    return Candidate(back, write, first.apply_range(second.reverse()))
+
+
+def _pairs_space(read: Read, write: Write) -> Any:
+    return read.cell.apply_range(write.cell.reverse()).get_space()
+
+
+def _ahead(row: Expr, step: str) -> int | None:
+    """c of a row `step + c`."""
+    constant, named, linear = coefficients(row)
+    if not linear or {name: n for name, n in named.items() if n} != {step: 1}:
+        return None
+    return constant
+
+
+def _shares_inner_loop(one: Leaf, other: Leaf, step: str) -> bool:
+    depth = one.names.index(step) + 1
+    return one.names[depth : depth + 1] == other.names[depth : depth + 1] != ()
+
+
+def _is_own(column: Expr, one: Leaf, other: Leaf, step: str) -> bool:
+    """Is the column another one in each iteration of the loops inside that both share?"""
+    depth = one.names.index(step) + 1
+    inner = [a for a, b in zip(one.names[depth:], other.names[depth:], strict=False) if a == b]
+    _, named, linear = coefficients(column)
+    return linear and len(inner) == 1 and abs(named.get(inner[0], 0)) == 1
+
+
+# ----------------------------------------------------------------------------------- tiles
+
+
+def different_tile(values: Values) -> tuple[str, Any | None] | None:
+    """What the first way of a tile writes otherwise than the second, where it may run; None: no
+    difference."""
+    accesses = values.accesses
+    by_place: dict[tuple[int, int, str], list[Write]] = {}
+    for write in accesses.tile_writes:
+        key = (write.leaf.launch, id(write.leaf.tile), write.load.array)
+        by_place.setdefault(key, []).append(write)
+    for (launch, _, buffer), first in by_place.items():
+        second = [
+            write for write in accesses.writes.get(buffer, []) if write.leaf.launch == launch
+        ]
+        inside = first[0].leaf.tile
+        assert inside is not None
+        ours = _touched(values, first)
+        theirs = _touched(values, second)
+        if theirs is None or ours is None:
+            return f"only one way of a tile writes {buffer}", None
+        theirs = theirs.intersect_domain(inside)
+        if not (extra := ours.subtract(theirs)).is_empty():
+            return f"the first way of a tile writes more of {buffer}", extra
+        if not (missing := theirs.subtract(ours)).is_empty():
+            return f"the first way of a tile writes less of {buffer}", missing
+        whole = ours.wrap()
+        held = _written(values, first)
+        for value in held:
+            known = union(_written(values, second), value)
+            wrong = value.subtract(known)
+            if not wrong.is_empty():
+                return f"the first way of a tile writes something else to {buffer}", wrong
+            whole = whole.subtract(value.domain())
+        if not whole.is_empty():
+            return f"the first way of a tile writes what is no value to {buffer}", whole.unwrap()
+    return None
+
+
+def _touched(values: Values, writes: Sequence[Write]) -> Any | None:
+    """{ thread -> cell }: what each thread writes."""
+    return union([_thread(write.leaf).reverse().apply_range(write.cell) for write in writes], None)
+
+
+def _written(values: Values, writes: Sequence[Write]) -> list[Any]:
+    """Maps { [thread -> cell] -> value }, one a kind of value."""
+    found: dict[str, Any] = {}
+    for write in writes:
+        where = _thread(write.leaf).range_product(write.cell)
+        for value in values.written(write):
+            one = where.reverse().apply_range(value)
+            name = isl.range_name(one)
+            found[name] = found[name].union(one) if name in found else one
+    return list(found.values())
+
+
+def _thread(leaf: Leaf) -> Any:
+    """{ leaf -> thread }: which thread of which launch runs it."""
+    own: list[Expr | int] = [Iter(var) for var in (*leaf.host, *(lp.var for lp in leaf.chain))]
+    return leaf.relation(own, "thread")
+

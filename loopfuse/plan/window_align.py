@@ -1,0 +1,83 @@
+"""Alignment of a chain of stencils: every step on the first one's dimensions, shifted so that what
+it reads lies around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median_low
+
+from loopfuse.lang.nodes import Expr
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.align import Coordinate, Placed
+from loopfuse.plan.window_edges import inner_of
+from loopfuse.plan.window_records import Step
+from loopfuse.poly.isl import linear
+
+
+def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:
+    """The steps with their coordinates, or why there are none."""
+    first = steps[0].placed.unit
+    dims = tuple(f"g{k}" for k in range(len(first.common)))
+    coordinates = tuple(Coordinate(d, loop.iterator, 1) for d, loop in zip(dims, first.common))
+    out = [replace(steps[0], placed=Placed(first, coordinates))]
+    for step in steps[1:]:
+        unit = step.placed.unit
+        shifts = _shifts(out, step)
+        if not shifts:  # they touch nothing in common: as they stand
+            pairs = zip(dims, unit.common, strict=True)
+            shifts = {(dim, loop.iterator): [0] for dim, loop in pairs}
+        taken: dict[str, Coordinate] = {}
+        for (dim, iterator), offsets in shifts.items():
+            if dim not in taken and iterator not in {c.iterator for c in taken.values()}:
+                taken[dim] = Coordinate(dim, iterator, 1, (), median_low(offsets))
+        if len(taken) < len(dims):
+            return f"{unit.label} shares too few dimensions with the loops before it"
+        out.append(replace(step, placed=Placed(unit, tuple(taken[dim] for dim in dims))))
+    return tuple(out)
+
+
+def _shifts(before: Sequence[Step], step: Step) -> dict[tuple[str, str], list[int]]:
+    """For each pair of a group dimension and an iterator of the step: by how much the iterator is
+    ahead of the dimension where both touch the same element (of stages that earlier steps make
+    first, of operands they share where there are none)."""
+    names = {loop.iterator for loop in step.placed.unit.common}
+    related: dict[tuple[str, str], list[int]] = {}
+    shared: dict[tuple[str, str], list[int]] = {}
+    wanted = set(step.reads.values())
+    for other in before:
+        by_iterator = {c.iterator: c for c in other.placed.coordinates}
+        if not wanted & {*other.writes.values(), *other.reads.values()}:
+            continue
+        for theirs in other.placed.unit.statements:
+            for one in (theirs.write, *theirs.reads):
+                array = other.array_of(one.load)
+                key = (other.writes if one is theirs.write else other.reads).get(array, "")
+                if not key or key not in wanted or not one.load.index:
+                    continue
+                found = related if one is theirs.write else shared
+                for mine in step.placed.unit.statements:
+                    for access in mine.reads:
+                        if step.reads.get(step.array_of(access.load)) != key:
+                            continue
+                        for a, b in zip(one.load.index, access.load.index, strict=True):
+                            here, there = moves(inner_of(a)), moves(inner_of(b))
+                            if here is None or there is None or here[0] not in by_iterator:
+                                continue
+                            if there[0] in names:
+                                c = by_iterator[here[0]]
+                                # element = dim + offset + a = iterator + b
+                                distance = c.constant + here[1] - there[1]
+                                found.setdefault((c.dim, there[0]), []).append(distance)
+    return related or shared
+
+
+def moves(subscript: Expr) -> tuple[str, int] | None:
+    """(iterator, constant) where the subscript is their sum."""
+    terms = linear(subscript)
+    if terms is None:
+        return None
+    names = [name for name, factor in terms.items() if name and factor]
+    if len(names) != 1 or terms[names[0]] != 1 or names[0] not in iterators(subscript):
+        return None
+    return names[0], terms.get("", 0)

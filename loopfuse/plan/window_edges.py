@@ -1,0 +1,69 @@
+"""Edge modes of windowed reads: what a subscript is below them, and loads without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from loopfuse.lang.affine import is_affine
+from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.walk import iterators, map_expr, walk_expr
+from loopfuse.plan.forest import Item, Nest, Unit, statements_of
+from loopfuse.poly.edges import lower_subscript
+from loopfuse.poly.isl import linear
+from loopfuse.poly.model import PolyProgram, Statement
+
+MODES = ("clamp", "reflect", "symmetric", "wrap")
+
+
+def inner_of(subscript: Expr) -> Expr:
+    """The subscript below an edge mode (or a `min`, `max` or `%` by hand): the one affine part
+    that holds its iterators."""
+    if is_affine(subscript) and linear(subscript) is not None:
+        return subscript
+    found = {
+        part
+        for part in walk_expr(subscript)
+        if linear(part) is not None and iterators(part) and iterators(part) == iterators(subscript)
+    }
+    largest = [p for p in found if not any(p is not q and p in set(walk_expr(q)) for q in found)]
+    return largest[0] if len(largest) == 1 else subscript
+
+
+def edge_of(subscript: Expr, extent: Expr) -> tuple[str, Expr] | None:
+    """(mode, subscript below it) of a lowered subscript; the mode "" where there is none."""
+    if linear(subscript) is not None:
+        return "", subscript
+    inner = inner_of(subscript)
+    for mode in MODES:
+        for low in (False, True):
+            for high in (False, True):
+                if lower_subscript(mode, inner, extent, low, high) == subscript:
+                    return mode, inner
+    return None
+
+
+def unfolded(unit: Unit, is_windowed: Callable[[Load], bool], program: PolyProgram) -> Unit:
+    """The unit with the edge modes of windowed reads taken off: the window holds what they read
+    beyond the edge."""
+
+    def one(node: Expr) -> Expr:
+        if not isinstance(node, Load) or not node.index or not is_windowed(node):
+            return node
+        extents = program.arrays[node.array].extents
+        index: list[Expr] = []
+        for subscript, extent in zip(node.index, extents, strict=True):
+            edge = edge_of(subscript, extent)
+            index.append(subscript if edge is None else edge[1])
+        return replace(node, index=tuple(index))
+
+    def statement(s: Statement) -> Statement:
+        return replace(s, value=map_expr(one, s.value))
+
+    def item(each: Item) -> Item:
+        if isinstance(each, Nest):
+            return replace(each, children=tuple(item(child) for child in each.children))
+        return statement(each)
+
+    items = tuple(item(each) for each in unit.items)
+    return replace(unit, items=items, statements=statements_of(items))

@@ -1,0 +1,97 @@
+"""Lags, rows and halos of a pipeline's stages: forward from the loads; then what must be right,
+back from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loopfuse.plan.window_align import moves
+from loopfuse.plan.window_edges import inner_of
+from loopfuse.plan.window_records import Frame, Stage, Step, Tap
+
+Taps = dict[str, list[tuple[int, list[Tap]]]]
+"""By stage: the steps that read it from before them (their numbers), and where."""
+
+
+def find_stages(
+    steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str, ahead: int
+) -> tuple[Stage, ...] | str:
+    """The stages, producers first; loads run `ahead` rows ahead of need."""
+    made = {name: number for number, step in enumerate(steps) for name in step.writes.values()}
+    order = [name for name in frames if name not in made]
+    order += [name for step in steps for name in step.writes.values()]
+    taps = _taps(steps, frames, stream, across)
+    if isinstance(taps, str):
+        return taps
+    lag_of = {name: 0 for name in order if name not in made}
+    lags: list[int] = []
+    for number, step in enumerate(steps):
+        lag = 0
+        for name in dict.fromkeys(step.reads.values()):
+            if name in frames:
+                rows = [tap.row for n, found in taps[name] if n == number for tap in found]
+                reach = _reach(frames[name], stream, rows)
+                lag = max(lag, lag_of[name] + max(reach) + (ahead if name not in made else 0))
+        lags.append(lag)
+        lag_of |= dict.fromkeys(step.writes.values(), lag)
+    stages: dict[str, Stage] = {}
+    for name in order:
+        rows, up, down, left, right = 1, 0, 0, 0, 0
+        for number, found in taps.get(name, []):
+            reach = _reach(frames[name], stream, [tap.row for tap in found])
+            rows = max(rows, lags[number] - lag_of[name] - min(reach) + 1)
+            up, down = max(up, -min(reach)), max(down, max(reach))
+            left = max(left, -min(tap.column for tap in found))
+            right = max(right, max(tap.column for tap in found))
+        step = steps[made[name]] if name in made else None
+        stages[name] = Stage(
+            name, step, frames[name], lag_of[name], rows, up, down, left, right
+        )
+    for name in reversed(order):
+        above = before = after = 0
+        for number, found in taps.get(name, []):
+            reach = _reach(frames[name], stream, [tap.row for tap in found])
+            for maker in steps[number].writes.values():
+                reader = stages[maker]
+                above = max(above, reader.above - min(reach))
+                before = max(before, reader.before - min(tap.column for tap in found))
+                after = max(after, reader.after + max(tap.column for tap in found))
+        stages[name] = replace(stages[name], above=above, before=before, after=after)
+    return tuple(stages[name] for name in order)
+
+
+def _reach(frame: Frame, stream: str, rows: Sequence[int]) -> list[int]:
+    """The rows read, and those that a mirror at the first or last row needs besides."""
+    if frame.modes[frame.position(stream)] in ("reflect", "symmetric"):
+        far = max(abs(row) for row in rows)
+        return [*rows, -far, far]
+    return list(rows)
+
+
+def _taps(
+    steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str
+) -> Taps | str:
+    """Where each step reads the stages that were made before it."""
+    out: Taps = {name: [] for name in frames}
+    for number, step in enumerate(steps):
+        by_iterator = {c.iterator: c for c in step.placed.coordinates}
+        found: dict[str, list[Tap]] = {}
+        for s in step.placed.unit.statements:
+            for access in s.reads:
+                name = step.reads.get(step.array_of(access.load), "")
+                frame = frames.get(name)
+                if frame is None or not access.load.index:
+                    continue
+                offset: dict[str, int] = {}
+                for position, subscript in enumerate(access.load.index):
+                    move = moves(inner_of(subscript))
+                    assert move is not None
+                    c = by_iterator[move[0]]
+                    offset[c.dim] = c.constant + move[1] - frame.shifts[position]
+                if any(n for dim, n in offset.items() if dim not in (stream, across)):
+                    return f"`{frame.array}` is read along more than two dimensions"
+                found.setdefault(name, []).append(Tap(offset[stream], offset[across]))
+        for name, taps in found.items():
+            out[name].append((number, taps))
+    return out

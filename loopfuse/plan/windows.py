@@ -1,0 +1,158 @@
+"""Sliding windows: what each loop of a chain of stencils reads of the others, and how many rows
+and columns a strip has to keep of every array for that.
+
+A chain is streamed along one group dimension (rows, `stream`); the last one (columns, `across`)
+is held by the lanes of a warp. Every array that moves along both becomes a *stage*: a window of
+rows, either loaded or computed by one of the units. At step t a stage stands at row
+`first + t - lag`; `lag` is how many rows it must stay behind the loads for what it reads to be
+there.
+
+    before:  for y, x: rows[y, x] = f(img[y, x-2..x+2])      for y, x: blur[y, x] = g(rows[y-2..y+2, x])
+    stages:  img (lag 0, 1 row, 2 columns left and right)   rows (lag 0, 5 rows)   blur (lag 2, 1 row)
+
+A time loop around the chain is a longer chain: T iterations of it, one after the other. An array
+then has a stage for each time it is written, and one more for what it holds before:
+
+    before:  for t: { for x: b[x] = f(a[x-1..x+1]);  for x: a[x] = g(b[x-1..x+1]) }
+    stages:  a.0 (loaded)   b.1   a.1   b.2   a.2   ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.align import Placed
+from loopfuse.plan.forest import Scope, Unit, carries_nothing
+from loopfuse.plan.generic import order_dims
+from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.window_align import align_steps
+from loopfuse.plan.window_frames import find_frames
+from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step
+from loopfuse.plan.window_stages import find_stages
+from loopfuse.poly.model import PolyProgram, Statement
+
+__all__ = ["Frame", "Pipeline", "Stage", "Step", "find_pipeline"]
+
+
+def find_pipeline(
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+    ahead: int,
+    time: TimeBlock | None = None,
+) -> Pipeline | str:
+    """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
+    rows ahead of need. `time`: several iterations of the time loop around them."""
+    why = _why_not_streamed(units, scope, program)
+    if why:
+        return why
+    unrolled = _unroll(units, scope, program, time)
+    if isinstance(unrolled, str):
+        return unrolled
+    steps = align_steps(unrolled)
+    if isinstance(steps, str):
+        return steps
+    dims = tuple(c.dim for c in steps[0].placed.coordinates)
+    members = tuple(step.placed for step in steps[: len(units)])
+    whole = Group("window", dims, members, scope=scope, time=time)
+    *outer, stream, across = order_dims(whole)
+    frames = find_frames(steps, program, (*outer, stream, across))
+    if isinstance(frames, str):
+        return frames
+    stages = find_stages(steps, frames, stream, across, ahead)
+    if isinstance(stages, str):
+        return stages
+    return Pipeline(whole, steps, tuple(outer), stream, across, stages)
+
+
+def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram) -> str:
+    if not all(unit.common and unit.parallel for unit in units):
+        return "not all loops are parallel"
+    depth = len(units[0].common)
+    if depth < 2:
+        return "it has one dimension"
+    writers: dict[str, str] = {}
+    for unit in units:
+        if len(unit.common) != depth or not carries_nothing(unit, scope):
+            return f"{unit.label} has another depth, or its iterations depend on each other"
+        if any(loop.step != 1 for loop in unit.common):
+            return f"{unit.label} has a step"
+        names = {loop.iterator for loop in unit.common}
+        if any((iterators(loop.lower) | iterators(loop.upper)) & names for loop in unit.common):
+            return f"{unit.label} has bounds that depend on an outer loop"
+        for s in unit.statements:
+            if s.predicate is not None or s.kind not in ("store", "define"):
+                return f"{s.label} is conditional on data, or a reduction"
+            for name, _ in s.write.parts:
+                scalar = program.arrays[name].kind == "scalar"
+                if not scalar and writers.setdefault(name, unit.label) != unit.label:
+                    return f"`{name}` is written by two loops"
+    return ""
+
+
+def _unroll(
+    units: Sequence[Unit], scope: Scope, program: PolyProgram, time: TimeBlock | None
+) -> list[Step] | str:
+    """Every unit once an iteration, and which stage each of its arrays is."""
+    newest: dict[str, str] = {}  # by array: the stage that holds it now
+    count: dict[str, int] = {}
+    out: list[Step] = []
+    for ahead in range(time.steps if time else 1):
+        for unit in units:
+            swaps = _swaps(unit, scope, time, ahead)
+            if isinstance(swaps, str):
+                return swaps
+            step = Step(Placed(unit, ()), ahead, swaps)
+            reads: dict[str, str] = {}
+            writes: dict[str, str] = {}
+            for s in unit.statements:
+                for access in s.reads:
+                    name = step.array_of(access.load)
+                    if access.load.index and name not in writes:
+                        reads[name] = newest.setdefault(name, f"{name}.0")
+                if not s.target.index:
+                    continue
+                name = step.array_of(s.target)
+                if time is None and f"{name}.0" in newest.values():
+                    return f"`{name}` is overwritten by the loops that read it"
+                if name not in writes:
+                    count[name] = count.get(name, 0) + 1
+                    writes[name] = f"{name}.{count[name]}"
+            newest |= writes
+            out.append(Step(step.placed, ahead, swaps, reads, writes))
+    return out
+
+
+def _swaps(
+    unit: Unit, scope: Scope, time: TimeBlock | None, ahead: int
+) -> tuple[tuple[Expr, int], ...] | str:
+    """Which way the swaps that the unit sees stand `ahead` iterations into a block."""
+    out: dict[Expr, int] = {}
+    for s in unit.statements:
+        for load in (s.target, *(access.load for access in s.reads)):
+            if load.swapped is None:
+                continue
+            found = _parity(s, load, scope, time, ahead)
+            if found is None:
+                return f"{s.label} accesses a swapped array"
+            out[load.swapped.parity] = found
+    return tuple(out.items())
+
+
+def _parity(
+    statement: Statement, load: Load, scope: Scope, time: TimeBlock | None, ahead: int
+) -> int | None:
+    """The parity of a swap, where it depends on the time loop alone."""
+    assert load.swapped is not None
+    parity = load.swapped.parity
+    if time is None or iterators(parity) - {time.iterator}:
+        return None
+    loop = next(loop for loop in scope.host if loop.iterator == time.iterator)
+    try:
+        first = evaluate_index(loop.lower, {})
+        return evaluate_index(parity, {time.iterator: first + time.first + ahead})
+    except (KeyError, ValueError):
+        return None

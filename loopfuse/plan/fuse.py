@@ -184,15 +184,15 @@ class Planner:
         for steps in best_blocks(groups, host.loop, inner, self.program, self.windows, self.cost):
             if self.fuel is not None and self.fuel <= 0:
                 break
-            main, rest = split_loop(rest, 2 * steps)
+            main, rest, count = split_loop(rest, 2 * steps)
             pair: list[PlanItem] = []
             for back in (False, True):
-                block = TimeBlock(host.loop.iterator, steps, steps * back, back, live)
+                block = TimeBlock(main.iterator, steps, main.lower, steps * back, back, live)
                 units = in_order([unit for group in groups for unit in group.units])
                 found = fit_windows(units, inner, self.program, self.windows, block)
-                assert isinstance(found, Windowed)
+                assert isinstance(found, Windowed), found
                 pair.append(found.group)
-            out.append(HostGroup(main, tuple(pair)))
+            out.append(HostGroup(main, tuple(pair), blocks=count))
             if self.fuel is not None:
                 self.fuel -= 1
             first, last = groups[0].units[0], groups[-1].units[-1]

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from loopfuse.lang.affine import is_checked
-from loopfuse.lang.nodes import Iter
+from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.align import (
     Coordinate,
     Placed,
@@ -29,12 +29,13 @@ from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
 @dataclass(frozen=True, slots=True)
 class TimeBlock:
-    """`steps` iterations of the time loop `iterator` in one launch, the first of them `first`
-    after the host loop's value. Launches take turns: one from the arrays to their copies, the next
+    """`steps` iterations of the time loop `iterator` in one launch. The host numbers pairs of
+    launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`. Launches take turns: one from the arrays to their copies, the next
     (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back."""
 
     iterator: str
     steps: int
+    lower: Expr
     first: int = 0
     back: bool = False
     live: frozenset[str] = frozenset()
@@ -92,10 +93,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class HostGroup:
-    """A loop the host runs around launches, and the plan of its body."""
+    """A loop the host runs around launches, and the plan of its body. `blocks`: it is a time loop
+    in so many blocks; the tree's loop numbers them from 0."""
 
     loop: Loop
     body: tuple[PlanItem, ...]
+    blocks: Expr | None = None
 
     @property
     def ids(self) -> frozenset[str]:

@@ -77,6 +77,9 @@ class _TreeBuilder:
         body = tuple(self.host(item.body, inside))
         lower = substitute(loop.lower, outer)
         upper = substitute(loop.upper, outer)
+        if item.blocks is not None:
+            trips = substitute(item.blocks, outer)
+            return HostLoop(loop.iterator, integer(0), trips, 1, body)
         if loop.step > 0:
             return HostLoop(loop.iterator, lower, upper, loop.step, body)
         trips = trip_count(lower, upper, loop.step)

@@ -212,8 +212,9 @@ class _WindowBody(BodyBuilder):
         iteration = scope.values() if scope is not None else {}
         iteration |= {c.iterator: tidy(substitute(c.value(), point)) for c in placed.coordinates}
         if time is not None:
-            ahead = integer(time.first + step.ahead)
-            iteration[time.iterator] = tidy(combine("add", iteration[time.iterator], ahead))
+            before = combine("mul", Iter(time.iterator), integer(2 * time.steps))
+            first = combine("add", time.lower, integer(time.first + step.ahead))
+            iteration[time.iterator] = tidy(combine("add", first, before))
         self.parity = dict(step.swaps)
         known: list[Expr] = [*host_conditions(self.tile.group)]
         for loop in placed.unit.common:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope
@@ -41,7 +42,7 @@ def best_blocks(
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     for steps in (rules.tuning.steps,) if rules.tuning.steps else reversed(STEPS):
-        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps))
+        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps, loop.lower))
         if not isinstance(found, Windowed):
             if steps == 1:
                 return ()
@@ -54,9 +55,10 @@ def best_blocks(
     return (best[1], 2) if best[1] > 4 else (best[1],)
 
 
-def split_loop(loop: Loop, length: int) -> tuple[Loop, Loop]:
-    """(the loop over whole blocks of `length` iterations, the loop over what is left)."""
+def split_loop(loop: Loop, length: int) -> tuple[Loop, Loop, Expr]:
+    """(the loop over whole blocks of `length` iterations, the loop over what is left, how many
+    blocks there are)."""
     count = combine("max", tidy(combine("sub", loop.upper, loop.lower)), integer(0))
     blocks = combine("floordiv", count, integer(length))
     middle = tidy(combine("add", loop.lower, combine("mul", blocks, integer(length))))
-    return replace(loop, upper=middle, step=length), replace(loop, lower=middle)
+    return replace(loop, upper=middle, step=length), replace(loop, lower=middle), blocks

@@ -48,6 +48,7 @@ from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
 from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
 from loopfuse.plan.verify_headers import invented_symbol, misread_bound, read_headers
+from loopfuse.plan.verify_needs import Needs
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
 from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
@@ -176,6 +177,8 @@ class _Checker:
         self.check = "header"
         headers, doubts = ask(lambda: read_headers(self.accesses))
         self.unknown += [(self.check, doubt) for doubt in doubts]
+        self.check = "read"
+        self.needs = ask(lambda: Needs(self.values))
         self.check = "flag"
         self.questions += 1
         misused = ask(lambda: misused_flag(self.accesses))
@@ -201,10 +204,6 @@ class _Checker:
             if stray is not None:
                 self._fail(*stray)
         self.check = "read"
-        for name in self.accesses.writes:
-            junk = ask(lambda name=name: self.values.junk_in_memory(name))
-            if junk is not None:
-                self._fail(f"what is no value is copied to {name}", junk)
         different = ask(lambda: different_tile(self.values))
         if different is not None:
             self._fail(*different)
@@ -381,11 +380,14 @@ class _Checker:
         if not wanted:
             return
         for read in wanted:
-            if self.values.makes_junk(read.leaf):
-                continue  # whoever needs its value will find it missing
             found = self.values.of(read)
+            needed = None
+            if self.needs.may_be_junk(read.leaf):
+                needed = self.needs.of(read.leaf).set_tuple_name(read.name)
             for value in read.wanted:
                 self.questions += 1
+                if needed is not None:
+                    value = value.intersect_domain(needed)
                 missing = value.subtract(union(found, value))
                 if missing.is_empty():
                     continue
@@ -457,18 +459,26 @@ class _Checker:
             touch = Touch(cell, self._end_time())
             self.ends[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
             return
-        flow = [each.reverse() for each in self._last_of_all(written, cell)]
-        by_name = {write.leaf.name: write for write in written}
-        found = [
-            pairs.apply_range(value)
-            for pairs in flow
-            for value in self.values.written(by_name[isl.range_name(pairs)])
-        ]
+        found = self._held_at_the_end(names[0], written, cell)
         for value in expected:
             self.questions += 1
             missing = value.subtract(union(found, value))
             if not missing.is_empty():
                 self._fail(f"{array} does not hold in the end", missing)
+
+    def _held_at_the_end(self, buffer: str, written: list[Write], cell: Any) -> list[Any]:
+        """Maps { @end -> value }: what the cells of { @end -> cell } hold in the end."""
+        if self.values.has_windows:
+            end = self._at_the_end(cell)
+            found = self.values.memory.at_end(cell, end, self._end_time(), buffer)
+            if found is not None:
+                return found
+        by_name = {write.leaf.name: write for write in written}
+        return [
+            pairs.apply_range(value)
+            for pairs in (each.reverse() for each in self._last_of_all(written, cell))
+            for value in self.values.written(by_name[isl.range_name(pairs)])
+        ]
 
     def _last_of_all(self, writes: list[Write], cell: Any) -> list[Any]:
         """{ write -> @end } maps: the last write of all to each cell of { @end -> cell }."""

@@ -80,7 +80,7 @@ class Leaf:
 
     name: str
     number: int  # its place in the text
-    node: TreeNode
+    node: TreeNode | Launch
     launch: int
     host: tuple[str, ...]
     chain: tuple[Loop, ...]
@@ -173,6 +173,8 @@ class Events:
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     headers: list[Leaf] = field(default_factory=list[Leaf])
     launches: list[Launch] = field(default_factory=list[Launch])
+    starts: list[_Scope] = field(default_factory=list[_Scope])
+    """Where each launch stands among the host's loops."""
     depth: int = 0  # the length of the longest time
 
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
@@ -235,6 +237,7 @@ class Events:
                 continue
             chain, body = split_chain(node)
             inside = replace(scope, chain=chain, launch=len(self.launches))
+            self.starts.append(replace(scope, time=(*scope.time, position)))
             self.launches.append(node)
             for loop in chain:
                 self._check_plain(loop)
@@ -366,7 +369,7 @@ class Events:
                 pass
         self.leaves.append(self._made(node, scope))
 
-    def _made(self, node: TreeNode, scope: _Scope) -> Leaf:
+    def _made(self, node: TreeNode | Launch, scope: _Scope) -> Leaf:
         """The leaf, or header, that stands here."""
         number = len(self.leaves) + len(self.headers)
         return Leaf(
@@ -393,7 +396,7 @@ class Events:
         waits = isinstance(node, Barrier | Combine | Raise | Await)
         return waits or self._reads_lanes(node)
 
-    def _lane_reads(self, node: TreeNode) -> Iterator[tuple[Load, int]]:
+    def _lane_reads(self, node: TreeNode | Launch) -> Iterator[tuple[Load, int]]:
         if self.has_lanes and isinstance(node, Compute | Copy | Fold):
             for expr in node_expressions(node)[:-1]:
                 for load in loads(expr):
@@ -404,7 +407,7 @@ class Events:
     def _reads_lanes(self, node: TreeNode) -> bool:
         return any(True for _ in self._lane_reads(node))
 
-    def _crosses_lanes(self, node: TreeNode, chain: tuple[Loop, ...]) -> bool:
+    def _crosses_lanes(self, node: TreeNode | Launch, chain: tuple[Loop, ...]) -> bool:
         lane = next((loop.var for loop in chain if loop.mapping is Mapping.LANE), "")
         return any(
             not owns_lane(load.index[-1], lane, columns, self.tree)
@@ -412,6 +415,22 @@ class Events:
         )
 
     # ------------------------------------------------------------------------- relations
+
+    def launch_event(self, launch: int, rank: int) -> Leaf:
+        """A launch as a whole, for each element of an array of `rank` dimensions: a leaf with the
+        instances `launch[host, element]`."""
+        key = ("launch", launch, rank)
+        if key not in self.made:
+            scope = self.starts[launch]
+            names = (*scope.names, *(f"element{k}" for k in range(rank)))
+            space = isl.set_space(self.context, self.program.symbols, names)
+            domain = scope.domain.insert_dims(isl.SET, len(scope.names), rank)
+            for position, name in enumerate(names):
+                domain = domain.set_dim_name(isl.SET, position, name)
+            inside = replace(scope, names=names, reader=isl.Reader(space), domain=domain)
+            leaf = self._made(self.launches[launch], replace(inside, launch=launch))
+            self.made[key] = replace(leaf, name=f"launch{launch}")
+        return self.made[key]
 
     def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:
         """{ leaf -> time } of a moment of the leaf; `name` renames the leaf's tuple."""

@@ -7,9 +7,10 @@ from typing import Any
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import Compute, Global, LineBuffer, Register, Window
-from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
+from loopfuse.plan.looptree import Global, LineBuffer, Register, Window
+from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, Undecided
+from loopfuse.plan.verify_memory import Memory
 from loopfuse.plan.verify_windows import sources_in_window
 from loopfuse.poly import isl
 
@@ -17,48 +18,53 @@ from loopfuse.poly import isl
 class Values:
     """The values that reads find, each found when first asked for.
 
-    A Compute that reads what it should not makes *junk*, which is no value: in storage of a thread
-    or a warp that does no harm, as long as nobody reads it who should find a value. So a tile may
-    compute more than it needs, from cells that are not filled yet or are beyond its strip.
-
-    Memory never holds junk: `junk_in_memory` proves it of every copy from such storage. So what is
-    read from memory is taken as if nothing were junk (`trusting`): by induction over time, as the
-    first junk to reach memory would have to come from memory without.
+    A Compute may calculate *junk*, from cells that are not filled yet or lie beyond its strip, in
+    storage of a thread or a warp, as long as nothing that leaves it depends on that. So what
+    writes to windows and strips is taken at its word here, and `verify_needs` says which of its
+    instances must be right.
     """
 
     def __init__(self, accesses: Accesses) -> None:
         self.accesses, self.events = accesses, accesses.events
-        self.found: dict[tuple[str, bool], list[Any] | None] = {}
+        self.found: dict[str, list[Any] | None] = {}
         self.straight: dict[str, dict[str, list[Any]] | None] = {}
-        self.junk: dict[str, Any] = {}  # by leaf
+        self.memory = Memory(self)
+        self.windows: dict[str, list[tuple[Write, Any]] | None] = {}
         self.has_windows = any(isinstance(b.home, Window) for b in self.events.tree.buffers)
 
     def at(self, buffer: str) -> dict[str, list[Any]]:
         """For each read of `buffer`: maps { read -> value it finds }, one a kind of value."""
         return {read.name: self.of(read) for read in self.accesses.reads.get(buffer, [])}
 
-    def of(self, read: Read, trusting: bool = False) -> list[Any]:
-        """Maps { read -> value it finds }, one a kind of value. `trusting`: were there no junk."""
-        key = (read.name, trusting)
-        if key in self.found:
-            found = self.found[key]
+    def of(self, read: Read) -> list[Any]:
+        """Maps { read -> value it finds }, one a kind of value."""
+        if read.name in self.found:
+            found = self.found[read.name]
             if found is None:
                 raise Undecided(f"values are copied in a circle through {read.buffer}")
             return found
-        self.found[key] = None
-        found = self.found[key] = self._of(read, trusting)
+        self.found[read.name] = None
+        found = self.found[read.name] = self._of(read)
         return found
 
-    def _of(self, read: Read, trusting: bool) -> list[Any]:
+    def in_window(self, read: Read) -> list[tuple[Write, Any]] | None:
+        """(write, { read -> write it finds }) for a read of a window or a strip; None where
+        another way must tell."""
+        if read.name not in self.windows:
+            self.windows[read.name] = sources_in_window(self, read)
+        return self.windows[read.name]
+
+    def _of(self, read: Read) -> list[Any]:
         buffer, name = read.buffer, read.name
-        trusting |= self.has_windows and isinstance(self.events.buffers[buffer].home, Global)
-        window = sources_in_window(self, read)
+        window = self.in_window(read)
         if window is not None:
             return [
-                pairs.apply_range(value)
-                for write, pairs in window
-                for value in self.written(write, trusting)
+                pairs.apply_range(value) for write, pairs in window for value in self.written(write)
             ]
+        if self.has_windows and isinstance(self.events.buffers[buffer].home, Global):
+            found = self.memory.of_read(read)
+            if found is not None:
+                return found
         if buffer not in self.straight:
             self.straight[buffer] = self._in_straight_line(buffer)
         straight = self.straight[buffer]
@@ -69,14 +75,14 @@ class Values:
         meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
         just = _just_written(read, meeting)
         if just is not None:
-            return [value.set_tuple_name(isl.IN, name) for value in self.written(just, trusting)]
+            return [value.set_tuple_name(isl.IN, name) for value in self.written(just)]
         values: list[Any] = []
         unwritten = read.cell
         sources = [(write.leaf, write.cell, WRITE) for write in meeting]
         when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
         for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
             back = pairs.reverse()
-            values += [back.apply_range(value) for value in self.written(writes[leaf.name], trusting)]
+            values += [back.apply_range(value) for value in self.written(writes[leaf.name])]
             unwritten = unwritten.subtract_domain(pairs.range())
         about = self.events.buffers[buffer]
         if about.argument:
@@ -120,56 +126,14 @@ class Values:
             values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
         return values
 
-    def written(self, write: Write, trusting: bool = False) -> list[Any]:
+    def written(self, write: Write) -> list[Any]:
         """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""
         if write.value is not None:
-            junk = None
-            if not trusting and self.makes_junk(write.leaf):
-                junk = self.junk_of(write.leaf)
-            return [write.value if junk is None else write.value.subtract_domain(junk)]
+            return [write.value]
         copied = self.accesses.copied.get(write.leaf.name)
         if copied is None:
             return []
-        found = self.of(copied, trusting)
-        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in found]
-
-    def junk_in_memory(self, buffer: str) -> Any | None:
-        """{ leaf -> value }: copies to `buffer` of what is junk; None: there are none."""
-        if not (self.has_windows and isinstance(self.events.buffers[buffer].home, Global)):
-            return None
-        for write in self.accesses.writes.get(buffer, []):
-            if write.leaf.name in self.accesses.copied:
-                for value in self.written(write, trusting=True):
-                    junk = value.subtract(union(self.written(write), value))
-                    if not junk.is_empty():
-                        return junk
-        return None
-
-    def makes_junk(self, leaf: Leaf) -> bool:
-        """May the leaf read what it should not? In a tree with windows, where nobody but its
-        thread or warp sees what it writes."""
-        if not (self.has_windows and isinstance(leaf.node, Compute)):
-            return False
-        return not isinstance(self.events.buffers[leaf.node.target.array].home, Global)
-
-    def junk_of(self, leaf: Leaf) -> Any | None:
-        """The instances { leaf } of which some read does not find what it must; None: there is
-        none."""
-        if leaf.name not in self.junk:
-            self.junk[leaf.name] = self._junk_of(leaf)
-        return self.junk[leaf.name]
-
-    def _junk_of(self, leaf: Leaf) -> Any | None:
-        junk: Any | None = None
-        for read in self.accesses.reads_of.get(leaf.name, []):
-            if read.statement is None:
-                continue
-            for value in read.wanted:
-                missing = value.subtract(union(self.of(read), value)).domain()
-                if not missing.is_empty():
-                    missing = missing.set_tuple_name(leaf.name)
-                    junk = missing if junk is None else junk.union(missing)
-        return None if junk is None else junk.coalesce()
+        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in self.of(copied)]
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:

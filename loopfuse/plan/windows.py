@@ -150,9 +150,8 @@ def _parity(
     parity = load.swapped.parity
     if time is None or iterators(parity) - {time.iterator}:
         return None
-    loop = next(loop for loop in scope.host if loop.iterator == time.iterator)
     try:
-        first = evaluate_index(loop.lower, {})
+        first = evaluate_index(time.lower, {})
         return evaluate_index(parity, {time.iterator: first + time.first + ahead})
     except (KeyError, ValueError):
         return None

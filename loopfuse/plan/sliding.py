@@ -37,8 +37,7 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
     tile = Tile(pipeline, shape, site)
-    import os
-    whole, inside, edge = (tile_steps(tile, way) for way in os.environ.get("WAYS","whole inside edge").split())
+    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
     started = compare("lt", tile.first_column, tile.end)
     interior = Guard(tile.aligned(), (whole,), (inside,))
     nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), (edge,)),)),)

@@ -84,8 +84,8 @@ def fit_windows(
     for stage in pipeline.stages:
         for dim in (pipeline.stream, pipeline.across):
             mode = stage.frame.modes[stage.frame.position(dim)]
-            if stage.step is not None and mode not in ("", "clamp"):
-                return f"`{stage.array}` is computed here and read with `.{mode}`"
+            if mode not in ("", "clamp"):
+                return f"`{stage.array}` is read with `.{mode}`"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, program, rules.tuning)

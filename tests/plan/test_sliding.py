@@ -113,7 +113,7 @@ def run(found: pipeline.Planned, sizes: dict[str, int], scalars: dict[str, int])
     values = {**sizes, **scalars}
     arguments: dict[str, object] = dict(scalars)
     for array in kernel.arrays:
-        shape = [values[getattr(extent, "name")] for extent in array.extents]
+        shape = [values[extent.name] for extent in array.extents]
         kind = np.dtype(array.dtype.numpy_name)
         if array.dtype.is_float:
             arguments[array.name] = random.standard_normal(shape).astype(kind)

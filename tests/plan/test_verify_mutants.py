@@ -25,9 +25,9 @@ from loopfuse.plan.cost import CostModel
 from loopfuse.plan.fuse import Planner
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.schedule import build_tree
-from loopfuse.plan.window_shape import WindowRules
 from loopfuse.plan.tree_interp import run_tree
 from loopfuse.plan.verify import verify
+from loopfuse.plan.window_shape import WindowRules
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram

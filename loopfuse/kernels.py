@@ -21,6 +21,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import (
     Options,
     Target,
+    Tuning,
     fuel_from_environment,
     operations_from_environment,
     parse_check,
@@ -63,6 +64,7 @@ class Kernel:
         target: str | None = None,
         fuel: int | None = None,
         check: str = "lazy",
+        tuning: Tuning | None = None,
         programs: Programs | None = None,
     ) -> None:
         self.source = source
@@ -74,6 +76,7 @@ class Kernel:
         self._reassociate = reassociate
         self._check = parse_check(check)
         self._target = parse_target(target) if target else None
+        self._tuning = tuning or Tuning()
         self._fuel = fuel if fuel is not None else fuel_from_environment()
         self._lock = threading.RLock()
         self._programs: Programs = {} if programs is None else programs
@@ -111,6 +114,7 @@ class Kernel:
         target: str | None = None,
         fuel: int | None = None,
         check: str | None = None,
+        tuning: Tuning | None = None,
     ) -> Kernel:
         """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
         fp = fp or self._fp
@@ -125,6 +129,7 @@ class Kernel:
             target=target or (self._target.name if self._target else None),
             fuel=self._fuel if fuel is None else fuel,
             check=check or self._check,
+            tuning=tuning or self._tuning,
             programs=self._programs if fp == self._fp else None,
         )
 
@@ -156,6 +161,7 @@ class Kernel:
             check=self._check,
             strided=strided,
             operations=operations_from_environment(),
+            tuning=self._tuning,
         )
 
     def _compile(

@@ -27,7 +27,7 @@ class Values:
     def __init__(self, accesses: Accesses) -> None:
         self.accesses, self.events = accesses, accesses.events
         self.found: dict[str, list[Any] | None] = {}
-        self.straight: dict[str, dict[str, list[Any]] | None] = {}
+        self.straight: dict[str, dict[str, Write] | None] = {}
         self.memory = Memory(self)
         self.windows: dict[str, list[tuple[Write, Any]] | None] = {}
         self.has_windows = any(isinstance(b.home, Window) for b in self.events.tree.buffers)
@@ -65,11 +65,9 @@ class Values:
             found = self.memory.of_read(read)
             if found is not None:
                 return found
-        if buffer not in self.straight:
-            self.straight[buffer] = self._in_straight_line(buffer)
-        straight = self.straight[buffer]
-        if straight is not None:
-            return straight[name]
+        just = self.in_line(read)
+        if just is not None:
+            return [value.set_tuple_name(isl.IN, name) for value in self.written(just)]
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         here = self._constants(read.load)
         meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
@@ -101,17 +99,23 @@ class Values:
             for position, part in enumerate(load.index)
         )
 
-    def _in_straight_line(self, buffer: str) -> dict[str, list[Any]] | None:
-        """`at` for registers whose every read follows a write in the same body, with no
-        write from elsewhere between them, so that the order of the text decides; None for any
-        other buffer."""
+    def in_line(self, read: Read) -> Write | None:
+        """The write before a read of a register, where the order of the text decides: every read
+        of the register follows a write in the same body, with no write from elsewhere between
+        them. None for any other buffer."""
+        if read.buffer not in self.straight:
+            self.straight[read.buffer] = self._in_straight_line(read.buffer)
+        straight = self.straight[read.buffer]
+        return None if straight is None else straight[read.name]
+
+    def _in_straight_line(self, buffer: str) -> dict[str, Write] | None:
         writes, reads = self.accesses.writes.get(buffer, []), self.accesses.reads[buffer]
         if not writes or not isinstance(self.events.buffers[buffer].home, Register):
             return None
         places = [_constant_place(access.load) for access in writes]
         if None in places:
             return None
-        values: dict[str, list[Any]] = {}
+        found: dict[str, Write] = {}
         for read in reads:
             place = _constant_place(read.load)
             last: Write | None = None
@@ -122,9 +126,8 @@ class Values:
                 return None
             if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read.leaf)):
                 return None
-            found = self.written(last)
-            values[read.name] = [value.set_tuple_name(isl.IN, read.name) for value in found]
-        return values
+            found[read.name] = last
+        return found
 
     def written(self, write: Write) -> list[Any]:
         """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Lanes, Mapping, Window
-from loopfuse.plan.verify_accesses import Read
+from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Lanes, Mapping, Register, Window
+from loopfuse.plan.verify_accesses import Read, Write
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.plan.verify_found import Values
 from loopfuse.poly import isl
@@ -31,15 +31,24 @@ class Needs:
         self.columns = max(strips, default=1)
         for reads in values.accesses.reads.values() if self.windowed else ():
             for read in reads:
-                for write, pairs in values.in_window(read) or ():
+                for write, pairs in self.sources(read) or ():
                     self.fed.setdefault(write.leaf.name, []).append((read, pairs))
 
+    def sources(self, read: Read) -> list[tuple[Write, Any]] | None:
+        """(write, { read -> write it finds }) for a read of a window, a strip or a register."""
+        just = self.values.in_line(read)
+        if just is None:
+            return self.values.in_window(read)
+        here = read.leaf.points.identity().set_tuple_name(isl.IN, read.name)
+        return [(just, here.set_tuple_name(isl.OUT, just.leaf.name))]
+
     def may_be_junk(self, leaf: Leaf) -> bool:
-        """Does the leaf fill a window or a strip? And nothing but a ROTATED loop reads those."""
+        """Does the leaf fill a window, a strip or a register? And nothing but a ROTATED loop reads
+        those."""
         if not self.windowed or leaf.rotated is None:
             return False
         home = self.values.events.buffers[_target(leaf)].home
-        return isinstance(home, Window | Lanes)
+        return isinstance(home, Window | Lanes | Register)
 
     def of(self, leaf: Leaf) -> Any:
         """{ leaf }: its instances that must be right."""
@@ -80,16 +89,22 @@ class Needs:
     def _column(self, leaf: Leaf) -> Expr:
         """Which column of the strip an instance fills."""
         load = _target_load(leaf)
+        if not load.index:
+            inner = leaf.names[-1]  # a register has no column: that of the loop over them
+            return self._column_of(leaf, Iter(inner))
+        return self._column_of(leaf, load.index[-1])
+
+    def _column_of(self, leaf: Leaf, place: Expr) -> Expr:
+        load = _target_load(leaf)
         lane = next((lp.var for lp in leaf.chain if lp.mapping is Mapping.LANE), "")
         if isinstance(self.values.events.buffers[load.array].home, Lanes) or not lane:
-            return load.index[-1]
-        width = combine("mul", Iter(lane), integer(self.columns))
-        return combine("add", width, load.index[-1])
+            return place
+        return combine("add", combine("mul", Iter(lane), integer(self.columns)), place)
 
     def _only_in_windows(self, leaf: Leaf) -> bool:
         """Is every read of what the leaf fills one whose source is known in its loop?"""
         reads = self.accesses.reads.get(_target(leaf), [])
-        return all(self.values.in_window(read) is not None for read in reads)
+        return all(self.sources(read) is not None for read in reads)
 
 
 def _target_load(leaf: Leaf) -> Load:

@@ -187,7 +187,9 @@ class Planner:
             main, rest, count = split_loop(rest, 2 * steps)
             pair: list[PlanItem] = []
             for back in (False, True):
-                block = TimeBlock(main.iterator, steps, main.lower, steps * back, back, live)
+                block = TimeBlock(
+                    main.iterator, steps, main.lower, host.loop.lower, steps * back, back, live
+                )
                 units = in_order([unit for group in groups for unit in group.units])
                 found = fit_windows(units, inner, self.program, self.windows, block)
                 assert isinstance(found, Windowed), found

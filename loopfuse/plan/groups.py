@@ -30,12 +30,14 @@ from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 @dataclass(frozen=True, slots=True)
 class TimeBlock:
     """`steps` iterations of the time loop `iterator` in one launch. The host numbers pairs of
-    launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`. Launches take turns: one from the arrays to their copies, the next
+    launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`, an even
+    number after `origin` but for `first`. Launches take turns: one from the arrays to their copies, the next
     (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back."""
 
     iterator: str
     steps: int
     lower: Expr
+    origin: Expr
     first: int = 0
     back: bool = False
     live: frozenset[str] = frozenset()

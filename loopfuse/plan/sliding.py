@@ -73,7 +73,8 @@ def tile_steps(tile: Tile, way: str) -> TreeNode:
             body += compute_rows(tile, stage.step, row, not edge)
         if edge:
             body += mirror_columns(tile, stage, row)
-        body += halo(tile, stage, row)
+        # A row that was just asked for is not looked at before it is used: it is on its way.
+        body += halo(tile, stage, tidy(combine("sub", row, integer(stage.delay))))
         if edge:
             body += mirror_rows(tile, stage, row)
         if stage in tile.outputs:

@@ -42,7 +42,7 @@ def best_blocks(
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     for steps in (rules.tuning.steps,) if rules.tuning.steps else reversed(STEPS):
-        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps, loop.lower))
+        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps, loop.lower, loop.lower))
         if not isinstance(found, Windowed):
             if steps == 1:
                 return ()

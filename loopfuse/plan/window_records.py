@@ -61,7 +61,8 @@ class Stage:
     """One array's window, called `name` (the array and how often it was written before). `step`
     computes its rows; None: they are loaded.
 
-    `lag`: rows behind the first load. `rows`: how many the window keeps. `up` and `down`: how far
+    `lag`: rows behind the first load. `delay`: rows that pass between a row's arrival and its
+    first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
     keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
     columns behind what a strip stores must be right.
@@ -71,6 +72,7 @@ class Stage:
     step: Step | None
     frame: Frame
     lag: int = 0
+    delay: int = 0
     rows: int = 1
     up: int = 0
     down: int = 0

@@ -46,7 +46,16 @@ def find_stages(
             right = max(right, max(tap.column for tap in found))
         step = steps[made[name]] if name in made else None
         stages[name] = Stage(
-            name, step, frames[name], lag_of[name], rows, up, down, left, right
+            name,
+            step,
+            frames[name],
+            lag_of[name],
+            ahead if step is None else 0,
+            rows,
+            up,
+            down,
+            left,
+            right,
         )
     for name in reversed(order):
         above = before = after = 0

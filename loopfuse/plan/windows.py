@@ -151,7 +151,7 @@ def _parity(
     if time is None or iterators(parity) - {time.iterator}:
         return None
     try:
-        first = evaluate_index(time.lower, {})
+        first = evaluate_index(time.origin, {})
         return evaluate_index(parity, {time.iterator: first + time.first + ahead})
     except (KeyError, ValueError):
         return None

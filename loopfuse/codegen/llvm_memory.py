@@ -21,7 +21,7 @@ def get_global(writer: Writer, operation: Operation) -> None:
     writer.names[operation.results[0]] = f"@{operation.properties['name'].string_value()}"  # pyright: ignore
 
 
-def _address(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, str]:
+def address_of(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, str]:
     """A pointer to `source[index]`, and its type."""
     kind: MemRefType = source.type  # pyright: ignore
     pointer = writer.kind(kind)
@@ -35,7 +35,7 @@ def _address(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, st
     return place, pointer
 
 
-def _alignment(writer: Writer, operation: Operation, kind: Attribute) -> int:
+def alignment_of(writer: Writer, operation: Operation, kind: Attribute) -> int:
     """The alignment that the operation gives, else its element's."""
     given = operation.properties.get("alignment")
     if given is not None:
@@ -50,26 +50,26 @@ def _alignment(writer: Writer, operation: Operation, kind: Attribute) -> int:
 def load(writer: Writer, operation: Operation) -> None:
     """A load of one element, or of a vector of them."""
     source, index = operation.operands
-    place, pointer = _address(writer, source, index)
+    place, pointer = address_of(writer, source, index)
     kind = operation.results[0].type
     writer.define(
         operation,
-        f"load {writer.kind(kind)}, {pointer} {place}, align {_alignment(writer, operation, kind)}",
+        f"load {writer.kind(kind)}, {pointer} {place}, align {alignment_of(writer, operation, kind)}",
     )
 
 
 def store(writer: Writer, operation: Operation) -> None:
     """A store of one element, or of a vector of them."""
     value, target, index = operation.operands
-    place, pointer = _address(writer, target, index)
-    align = _alignment(writer, operation, value.type)
+    place, pointer = address_of(writer, target, index)
+    align = alignment_of(writer, operation, value.type)
     writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}")
 
 
 def atomic(writer: Writer, operation: Operation) -> None:
     """An atomic update, ordered for the whole device."""
     value, target, index = operation.operands
-    place, pointer = _address(writer, target, index)
+    place, pointer = address_of(writer, target, index)
     # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
     fence = '  fence syncscope("device") acq_rel'
     writer.lines.append(fence)

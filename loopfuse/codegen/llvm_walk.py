@@ -26,6 +26,7 @@ from loopfuse.codegen.llvm_memory import (
     shuffle,
     store,
 )
+from loopfuse.codegen.llvm_predicated import is_predicable, store_where
 from loopfuse.codegen.llvm_types import space_of
 from loopfuse.codegen.llvm_values import (
     absolute,
@@ -94,6 +95,7 @@ def _function(writer: Writer, operation: Operation) -> None:
     """A function or kernel."""
     block = operation.regions[0].block
     writer.names, writer.count = {}, 0
+    writer.in_kernel = operation.name == "gpu.func"
     attributes = operation.properties.get("arg_attrs")
     arguments: list[str] = []
     for number, argument in enumerate(block.args):
@@ -223,6 +225,9 @@ def _if(writer: Writer, operation: Operation) -> None:
     """`scf.if`: its value is a phi."""
     then, otherwise, done = writer.fresh_labels("then", "else", "join")
     regions = [region.block for region in operation.regions if region.blocks]
+    if writer.in_kernel and len(regions) == 1 and is_predicable(writer, regions[0]):
+        _store_where(writer, operation, regions[0])
+        return
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
     writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")
@@ -239,6 +244,16 @@ def _if(writer: Writer, operation: Operation) -> None:
         pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in arms)
         kind = writer.kind(operation.results[0].type)
         writer.define(operation, f"phi {kind} {pairs}")
+
+
+def _store_where(writer: Writer, operation: Operation, block: Block) -> None:
+    """`scf.if` around stores alone."""
+    test = writer.names[operation.operands[0]]
+    for inner in block.ops:
+        if inner.name in ("memref.store", "vector.store"):
+            store_where(writer, test, inner)
+        else:
+            _operations(writer, (inner,))
 
 
 def _nothing(writer: Writer, operation: Operation) -> None:

@@ -22,6 +22,7 @@ class Writer:
     """Values of the function at hand: `%v3`, or the text of a constant."""
     kinds: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
     count: int = 0
+    in_kernel: bool = False
     label: str = ""
     """The block that lines now go to."""
     debug: DebugInfo = field(default_factory=DebugInfo)

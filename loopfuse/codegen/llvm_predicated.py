@@ -1,0 +1,101 @@
+"""Stores under a condition, on the GPU, as predicated instructions instead of branches.
+
+before:  br i1 %p, label %then, label %join      then: (index arithmetic) store float %x, ptr %a
+after:   (index arithmetic) call void asm sideeffect "@$0 st.global.b32 [$1], $2;"(%p, %a, %x)
+
+LLVM has no predicated store for NVPTX, and a branch costs more than it looks: what the value is
+made of is sunk into it, and neither LLVM nor ptxas moves loads and arithmetic of later steps across
+it. Without branches the whole body of a loop is one block to schedule.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from loopfuse.codegen.llvm_memory import address_of, alignment_of
+from loopfuse.codegen.llvm_writer import Writer
+
+_PURE = {
+    "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori",
+    "arith.xori", "arith.cmpi", "arith.select", "arith.index_cast", "arith.extsi", "arith.extui",
+    "arith.trunci", "arith.bitcast", "arith.maxsi", "arith.minsi", "vector.broadcast",
+    "vector.extract", "vector.from_elements",
+}  # fmt: skip
+"""What may run whether or not the condition holds."""
+_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
+_CONSTRAINTS = {16: "h", 32: "r"}
+
+
+def is_predicable(writer: Writer, block: Block) -> bool:
+    """Does the block only move values to memory of the whole device?"""
+    stores = 0
+    for operation in block.ops:
+        match operation.name:
+            case "memref.store" | "vector.store":
+                value, target, _ = operation.operands
+                if not isinstance(target, BlockArgument) or _size_of(writer, value) is None:
+                    return False
+                bits = _size_of(writer, value) or 0
+                if alignment_of(writer, operation, value.type) * 8 < bits:
+                    return False
+                stores += 1
+            case "memref.load" | "vector.load":
+                owner = operation.operands[0].owner
+                if not isinstance(owner, Operation) or owner.name != "memref.alloca":
+                    return False
+            case "scf.yield":
+                pass
+            case name:
+                if name not in _PURE:
+                    return False
+    return stores > 0
+
+
+def _size_of(writer: Writer, value: SSAValue) -> int | None:
+    """Bits of a value that one instruction can store; None for others."""
+    kind = writer.kind(value.type)
+    count = 1
+    if kind.startswith("<"):
+        number, _, kind = kind.strip("<>").partition(" x ")
+        count = int(number)
+    bits = _BITS.get(kind) or (int(kind[1:]) if kind[1:].isdigit() else 0)
+    total = bits * count
+    return total if total in (8, 16, 32, 64, 128) else None
+
+
+def store_where(writer: Writer, test: str, operation: Operation) -> None:
+    """The store, where `test` holds."""
+    value, target, index = operation.operands
+    place, pointer = address_of(writer, target, index)
+    if "addrspace(1)" not in pointer:
+        place = writer.put(f"addrspacecast {pointer} {place} to ptr addrspace(1)")
+    kind, name = writer.kind(value.type), writer.names[value]
+    size = _size_of(writer, value)
+    assert size is not None
+    if size <= 16:
+        bits = name if kind == f"i{size}" else writer.put(f"bitcast {kind} {name} to i{size}")
+        if size == 8:
+            bits = writer.put(f"zext i8 {bits} to i16")
+        words, width, wide = [bits], size, "i16"
+    else:
+        count = size // 32
+        width, wide = 32, "i32"
+        if count == 1:
+            words = [name if kind == "i32" else writer.put(f"bitcast {kind} {name} to i32")]
+        else:
+            vector = writer.put(f"bitcast {kind} {name} to <{count} x i32>")
+            words = [
+                writer.put(f"extractelement <{count} x i32> {vector}, i64 {k}")
+                for k in range(count)
+            ]
+    given = ", ".join(f"${2 + k}" for k in range(len(words)))
+    suffix = "" if len(words) == 1 else f".v{len(words)}"
+    given = given if len(words) == 1 else f"{{{given}}}"
+    constraints = ",".join(["b", "l", *([_CONSTRAINTS[16 if wide == "i16" else 32]] * len(words))])
+    operands = ", ".join(f"{wide} {word}" for word in words)
+    writer.lines.append(
+        f'  call void asm sideeffect "@$0 st.global{suffix}.b{width} [$1], {given};", '
+        f'"{constraints}"(i1 {test}, ptr addrspace(1) {place}, {operands})'
+    )
+
+

@@ -1,4 +1,4 @@
-"""Stores under a condition, on the GPU, as predicated instructions instead of branches.
+"""Conditions without branches, on the GPU: predicated stores to memory, selects in registers.
 
 before:  br i1 %p, label %then, label %join      then: (index arithmetic) store float %x, ptr %a
 after:   (index arithmetic) call void asm sideeffect "@$0 st.global.b32 [$1], $2;"(%p, %a, %x)
@@ -22,17 +22,33 @@ _PURE = {
     "vector.extract", "vector.from_elements",
 }  # fmt: skip
 """What may run whether or not the condition holds."""
+_ARITHMETIC = {
+    "arith.addf", "arith.subf", "arith.mulf", "arith.negf", "arith.cmpf", "arith.maximumf",
+    "arith.minimumf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.absi",
+}  # fmt: skip
+MOST = 200
+"""The most operations that run for nothing where a condition does not hold."""
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _CONSTRAINTS = {16: "h", 32: "r"}
 
 
+def is_register(buffer: SSAValue) -> bool:
+    """A buffer on the stack, which becomes registers."""
+    return isinstance(buffer.owner, Operation) and buffer.owner.name == "memref.alloca"
+
+
 def is_predicable(writer: Writer, block: Block) -> bool:
-    """Does the block only move values to memory of the whole device?"""
+    """Does the block only calculate, and move values to registers or memory of the whole device?"""
     stores = 0
-    for operation in block.ops:
+    for number, operation in enumerate(block.ops):
+        if number > MOST:
+            return False
         match operation.name:
             case "memref.store" | "vector.store":
                 value, target, _ = operation.operands
+                if is_register(target):
+                    stores += 1
+                    continue
                 if not isinstance(target, BlockArgument) or _size_of(writer, value) is None:
                     return False
                 bits = _size_of(writer, value) or 0
@@ -40,15 +56,20 @@ def is_predicable(writer: Writer, block: Block) -> bool:
                     return False
                 stores += 1
             case "memref.load" | "vector.load":
-                owner = operation.operands[0].owner
-                if not isinstance(owner, Operation) or owner.name != "memref.alloca":
+                if not is_register(operation.operands[0]):
                     return False
             case "scf.yield":
                 pass
             case name:
-                if name not in _PURE:
+                if name not in _PURE and name not in _ARITHMETIC and not _is_fma(operation):
                     return False
     return stores > 0
+
+
+def _is_fma(operation: Operation) -> bool:
+    if operation.name != "llvm.call_intrinsic":
+        return False
+    return str(operation.properties["intrin"]).strip('"').startswith("llvm.fma")
 
 
 def _size_of(writer: Writer, value: SSAValue) -> int | None:
@@ -66,6 +87,14 @@ def _size_of(writer: Writer, value: SSAValue) -> int | None:
 def store_where(writer: Writer, test: str, operation: Operation) -> None:
     """The store, where `test` holds."""
     value, target, index = operation.operands
+    if is_register(target):
+        place, pointer = address_of(writer, target, index)
+        kind = writer.kind(value.type)
+        align = alignment_of(writer, operation, value.type)
+        old = writer.put(f"load {kind}, {pointer} {place}, align {align}")
+        new = writer.put(f"select i1 {test}, {writer.typed(value)}, {kind} {old}")
+        writer.lines.append(f"  store {kind} {new}, {pointer} {place}, align {align}")
+        return
     place, pointer = address_of(writer, target, index)
     if "addrspace(1)" not in pointer:
         place = writer.put(f"addrspacecast {pointer} {place} to ptr addrspace(1)")

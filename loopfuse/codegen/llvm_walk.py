@@ -225,9 +225,10 @@ def _if(writer: Writer, operation: Operation) -> None:
     """`scf.if`: its value is a phi."""
     then, otherwise, done = writer.fresh_labels("then", "else", "join")
     regions = [region.block for region in operation.regions if region.blocks]
-    if writer.in_kernel and len(regions) == 1 and is_predicable(writer, regions[0]):
-        _store_where(writer, operation, regions[0])
-        return
+    if writer.in_kernel and not operation.results:
+        if regions and all(is_predicable(writer, region) for region in regions):
+            _store_where(writer, operation, regions)
+            return
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
     writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")
@@ -246,14 +247,17 @@ def _if(writer: Writer, operation: Operation) -> None:
         writer.define(operation, f"phi {kind} {pairs}")
 
 
-def _store_where(writer: Writer, operation: Operation, block: Block) -> None:
-    """`scf.if` around stores alone."""
+def _store_where(writer: Writer, operation: Operation, regions: list[Block]) -> None:
+    """`scf.if` around what may run in any case, but for its stores."""
     test = writer.names[operation.operands[0]]
-    for inner in block.ops:
-        if inner.name in ("memref.store", "vector.store"):
-            store_where(writer, test, inner)
-        else:
-            _operations(writer, (inner,))
+    for number, block in enumerate(regions):
+        if number:
+            test = writer.put(f"xor i1 {test}, true")
+        for inner in block.ops:
+            if inner.name in ("memref.store", "vector.store"):
+                store_where(writer, test, inner)
+            else:
+                _operations(writer, (inner,))
 
 
 def _nothing(writer: Writer, operation: Operation) -> None:

@@ -86,6 +86,11 @@ def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNod
     """The cell of an element that the stage's loop does not write."""
     array = tile.site.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
+    if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+        return [Copy(target, zero_of(tile, stage))]
+    before = tile.pipeline.before(stage)
+    if before is not None:  # a time loop: it holds what it held an iteration ago
+        return [Copy(target, tile.cell(before, row, column))]
     if tile.site.stores[stage.array].home != "global":
         return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)

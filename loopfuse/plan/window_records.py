@@ -109,6 +109,11 @@ class Pipeline:
         """The stage called `name`, if there is one."""
         return next((stage for stage in self.stages if stage.name == name), None)
 
+    def before(self, stage: Stage) -> Stage | None:
+        """The stage that holds the array before this one is made, if there is one."""
+        array, _, number = stage.name.rpartition(".")
+        return self.stage(f"{array}.{int(number) - 1}")
+
     def last(self, array: str) -> Stage | None:
         """The stage that holds the array in the end, if the pipeline writes it."""
         made = [s for s in self.stages if s.step is not None and s.array == array]

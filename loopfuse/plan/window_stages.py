@@ -57,6 +57,12 @@ def find_stages(
             left,
             right,
         )
+    for name in order:  # where its loop does not run, a stage holds what was there before
+        array, _, number = name.rpartition(".")
+        earlier = stages.get(f"{array}.{int(number) - 1}")
+        if earlier is not None:
+            rows = max(earlier.rows, stages[name].lag - earlier.lag + 1)
+            stages[earlier.name] = replace(earlier, rows=rows)
     for name in reversed(order):
         above = before = after = 0
         for number, found in taps.get(name, []):

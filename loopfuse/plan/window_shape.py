@@ -16,7 +16,7 @@ WARPS = 4
 """Warps of a block; they share nothing."""
 AHEAD = 2
 """Rows that loads run ahead of their first use."""
-ROWS = (64, 512)
+ROWS = (64, 256)
 """The fewest and the most steps of a chunk."""
 REGISTERS = 200
 """The most registers that windows may take, as `registers` estimates them; beyond lie spills."""
@@ -112,7 +112,7 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     lag = max(stage.lag for stage in pipeline.stages)
     warm = max(stage.above for stage in pipeline.stages)
     unroll = max(stage.rows for stage in pipeline.stages)
-    wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 12 * (lag + warm)))
+    wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 7 * (lag + warm)))
     steps = ceil((wanted + lag + warm) / unroll) * unroll
     warps = tuning.warps or WARPS
     return Shape(columns, warps, pad, stored, steps - lag - warm, warm, steps, unroll)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.verify_accesses import Read, Write
-from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
 from loopfuse.poly import isl
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Memory:
             out.append(rest.set_tuple_name(isl.OUT, f"@{about.array}"))
         elif about.zeroed:
             out.append(event.relation([], "@0").intersect_domain(rest.domain()))
+        if not _is_one_value_each(out):  # a reader that finds everything finds what it needs
+            raise Undecided(f"what {buffer} holds before a launch is not one value")
         self.states[key] = [each for each in out if not each.is_empty()]
         return self.states[key]
 
@@ -86,14 +88,19 @@ class Memory:
         """({ reader -> launch that wrote last }, { launch -> value }) for { reader -> cell }."""
         by_name = {leaf.name: values for leaf, _, values in sums}
         sources: list[tuple[Leaf, Any, int]] = []
+        places: dict[str, Any] = {}
         for leaf, written, _ in sums:
             hosts = len(leaf.host)
             elements: list[Expr] = [Iter(name) for name in leaf.names[hosts:]]
             buffer = isl.range_name(cell)
-            sources.append((leaf, leaf.relation(elements, buffer).intersect_domain(written), WRITE))
+            place = leaf.relation(elements, buffer).intersect_domain(written)
+            sources.append((leaf, place, WRITE))
+            places[leaf.name] = place
         out: list[tuple[Any, Any]] = []
         for leaf, pairs in self.events.last_before(cell, when, time, sources):
-            back = pairs.reverse()
+            # A launch has one time for all elements, so the answer is a launch: keep the element.
+            same = cell.apply_range(places[leaf.name].reverse())
+            back = pairs.reverse().intersect(same)
             out += [(back, value) for value in by_name[leaf.name]]
             if not by_name[leaf.name]:
                 out.append((back, isl.empty_map(back.reverse().get_space())))
@@ -116,16 +123,23 @@ class Memory:
         for launch, writes in by_launch.items():
             event = self.events.launch_event(launch, self._rank(buffer))
             written: Any = None
+            lost: Any = None  # what is written besides by what has no value
             kinds: dict[str, Any] = {}
             for write in writes:
                 touched = self._event_of(write.leaf, write.load.index, event.name)
                 touched = touched.intersect_domain(write.cell.domain())
                 here = touched.range()
                 written = here if written is None else written.union(here)
+                rest = touched
                 for value in self.values.written(write):
+                    rest = rest.subtract_domain(value.domain())
                     one = touched.reverse().apply_range(value)
                     name = isl.range_name(one)
                     kinds[name] = kinds[name].union(one) if name in kinds else one
+                junk = rest.range()
+                lost = junk if lost is None else lost.union(junk)
+            if lost is not None and not lost.is_empty():
+                kinds = {name: kind.subtract_domain(lost) for name, kind in kinds.items()}
             values = [isl.without_divisions(kind) for kind in kinds.values()]
             if not _is_one_value_each(values):
                 return None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import multiprocessing
 import os
 import sys
 import time
@@ -78,7 +79,7 @@ def compile_ahead(
     """Fill the cache with the cases' machine code, several at a time; the cases with problems."""
     problems: dict[str, str] = {}
     start = time.monotonic()
-    pool = ProcessPoolExecutor(jobs)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
     found = [pool.submit(compile_one, case.key, target) for case in cases]
     for one in found:
         try:
@@ -95,11 +96,11 @@ def compile_ahead(
 
 
 class Bench:
-    """One run: its clock, its rows, its deadline. `device` is `cuda`, or `cpu` to rehearse."""
+    """One run: its clock, its rows, its deadline (monotonic). `device` is `cuda`, or `cpu` to
+    rehearse."""
 
-    def __init__(self, path: Path | None, device: str, budget: float, clock: Clock) -> None:
-        self.path, self.device, self.clock = path, device, clock
-        self.deadline = time.monotonic() + budget
+    def __init__(self, path: Path | None, device: str, deadline: float, clock: Clock) -> None:
+        self.path, self.device, self.deadline, self.clock = path, device, deadline, clock
         self.rows = read_rows(path) if path else {}
         now = datetime.now(UTC)
         self.run, self.date = now.strftime("%Y-%m-%dT%H:%M:%SZ"), now.date().isoformat()
@@ -231,8 +232,6 @@ class Bench:
             self.tidy()
         del inputs
         self.tidy()
-        if self.device == "cuda":
-            torch.compiler.reset()
         print(peers_line(self.rows[case.key, variant], self.run), flush=True)
 
     def _time_peer(
@@ -338,16 +337,22 @@ def main(arguments: list[str] | None = None) -> int:
         if name not in PEERS:
             parser.error(f"no peer `{name}`; there are {', '.join(everyone)}")
     torch.seed()
+    torch.backends.cudnn.allow_tf32 = False  # f32 is f32, for the peers' convolutions too
     both = ("round", "awkward")
     variants = both if options.sizes == "all" else (options.sizes,)
     peer_variants = both if options.peer_sizes == "all" else (options.peer_sizes,)
-    bench = Bench(options.json, options.device, options.budget, Clock(options.device, options.runs))
-    print(f"{bench.name}, {bench.run}, budget {options.budget:g} s", flush=True)
+    start = time.monotonic()
+    problems: dict[str, str] = {}
     if options.device == "cuda" and options.jobs > 1:
+        # Before PyTorch starts the GPU: these are forks of this process.
         from loopfuse.runtime import cuda
 
         target = cuda.need_gpu(0).target
-        bench.problems = compile_ahead(cases, target, options.jobs, bench.deadline)
+        problems = compile_ahead(cases, target, options.jobs, start + options.budget)
+    clock = Clock(options.device, options.runs)
+    bench = Bench(options.json, options.device, start + options.budget, clock)
+    bench.problems = problems
+    print(f"{bench.name}, {bench.run}, budget {options.budget:g} s", flush=True)
     timed = 0
     for case in cases:
         for variant in variants:

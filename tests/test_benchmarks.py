@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +199,7 @@ def test_failures_are_rows(harness: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setitem(harness.PEERS, "torch eager", refuse)
     path = tmp_path / "gpu.json"
-    bench = harness.Bench(path, "cpu", 60.0, harness.Clock("cpu", 3))
+    bench = harness.Bench(path, "cpu", math.inf, harness.Clock("cpu", 3))
     case = BY_KEY["chain"]
     bench.time_case(case, "tiny")
     bench.time_peers(case, "tiny", ("torch eager", "unfused"))
@@ -207,6 +210,26 @@ def test_failures_are_rows(harness: Any, tmp_path: Path, monkeypatch: pytest.Mon
     bench.time_case(case, "tiny")
     (row,) = json.loads(path.read_text())["rows"]
     assert row["failed"] == "RuntimeError: out of luck" and "loopfuse" not in row
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton here")
+def test_triton_kernels_compute_the_formulas(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.json"
+    command = ["--device", "cpu", "--sizes", "tiny", "--peer-sizes", "tiny", "--runs", "1",
+               "--peers", "triton", "--json", str(path)]  # fmt: skip
+    # Its interpreter runs without a GPU, in a process of its own: it is chosen at import.
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "gpu.py"), *command],
+        env=environment, capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    peers = {row["case"]: row["peers"] for row in json.loads(path.read_text())["rows"]}
+    assert set(peers) == set(BY_KEY)
+    timed = {case: row["triton"] for case, row in peers.items() if "triton" in row}
+    assert (
+        len(timed) >= 20 and {case for case, one in timed.items() if not one.get("right")} == set()
+    )
 
 
 @pytest.mark.parametrize("fault", ["value", "nan", "border", "all poison"])
@@ -305,6 +328,7 @@ def test_page_tells_what_is_bad() -> None:
                  sweeps_per_copy=3.21,
                  peers={"triton": {**peer, "ms": 0.125},
                         "torch.compile": {"failed": "Error: a | b", "run": "run 2"}}),
+        made_row("call", "round", peers={"bare launch": {**peer, "ms": 0.2}}),
         made_row("wrong", "round", right=False, error=math.nan, problem="no proof | none"),
         {k: v for k, v in made_row("broken", "round", failed="Bad: no good").items()
          if k not in ("loopfuse", "share", "gpoints", "copy", "error", "right", "size")},
@@ -312,6 +336,7 @@ def test_page_tells_what_is_bad() -> None:
     page = make_performance.gpu_section({"rows": rows})
     for line in (
         "- Wrong results: title of wrong (8192 x 8192).",
+        "- title of call (8192 x 8192), a call takes 1.25 times a bare launch of the same code.",
         "- The compiler warned: title of wrong: no proof \\| none.",
         "- Targets missed, of 3: title of slow (8192 x 8192); title of broken ().",
         "- Peers more than 2 % faster: triton by 2.00 on title of slow (8192 x 8192).",
@@ -324,13 +349,13 @@ def test_page_tells_what_is_bad() -> None:
         "| title of wrong | 8192 x 8192 | 0.200 | **0.250** | 0.80 |  | 100 |  |  |  "
         "| nan **wrong** |",
         "| title of broken |  | | **failed**: Bad: no good | | | | | | | |",
-        "| title of good | 8192 x 8192 | **0.250** |  | 0.750 (3.00x) * |  |",
-        "| title of slow | 8192 x 8192 | **0.250** | failed |  | 0.125 (0.50x) |",
+        "| title of good | 8192 x 8192 | **0.250** |  | 0.750 (3.00x) * |  |  |",
+        "| title of slow | 8192 x 8192 | **0.250** | failed |  | 0.125 (0.50x) |  |",
         "- torch.compile, title of slow (8192 x 8192): `Error: a | b`",
     ):
         assert line in page.splitlines(), f"{line}\n--\n{page}"
     tables = [line for line in page.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in tables} == {12, 7}
+    assert {line.replace("\\|", "").count("|") for line in tables} == {12, 8}
 
 
 @pytest.mark.parametrize(

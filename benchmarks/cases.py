@@ -1,7 +1,8 @@
-"""The benchmark cases: sizes, arguments, peers' versions, and the bytes a perfect fusion moves.
+"""The benchmark cases: kernels, sizes, formulas and goals.
 
-Each case is an example of `examples/` at a size that fills the GPU. The peers get the same work
-written as their users would write it: one function of whole arrays.
+A case is a kernel of `examples/` or `benchmarks/kernels/` at three sets of sizes: one that fills
+the GPU (`round`), one that is a multiple of nothing (`awkward`), and one for the tests (`tiny`).
+Shapes and dtypes come from the kernel's own signature.
 """
 
 from __future__ import annotations
@@ -9,146 +10,241 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-Arrays = Mapping[str, Any]
+import formulas as f
+
+from loopfuse import kernels
+from loopfuse.base.diagnostics import Source
+from loopfuse.runtime.formulas import evaluate
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES, KERNELS = "examples", "benchmarks/kernels"
+
+Sizes = Mapping[str, int]
+
+BYTES = {"u8": 1, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+TOLERANCES = {
+    "f64": (1e-13, 1e-12),
+    "f32": (1e-5, 1e-4),
+    "f16": (1e-3, 2e-3),
+    "bf16": (4e-3, 8e-3),
+    "u8": (5e-4, 5e-3),
+}
+"""By the outputs' dtype: the error allowed in the 2-norm, and of the worst element against the
+largest one. A byte may round the other way; a window that reads one wrong row is far outside."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """`shapes` gives the random inputs by parameter name (f32 unless `dtype`), `outs` the outputs;
-    `perfect` is the bytes moved if each input is read and each output written once. `torch` and
-    `jax` compute the outputs from the inputs (called with the library's module first)."""
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What issue 5 asks on an H100: `share` of the copy, `sweeps` per copy-time, or `call`
+    (microseconds; smaller is better)."""
+
+    kind: str
+    value: float
+
+    def text(self) -> str:
+        """As the page says it."""
+        words = {"share": "at least {:.2f}", "sweeps": "at least {:g}", "call": "under {:g} us"}
+        return words[self.kind].format(self.value)
+
+    def met(self, row: Mapping[str, Any]) -> bool:
+        """True where a measured row reaches it."""
+        if self.kind == "call":
+            return row["loopfuse"] * 1e3 < self.value
+        return row["share" if self.kind == "share" else "sweeps_per_copy"] >= self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array argument: its name, dtype, mode and shape."""
 
     name: str
-    example: str
-    shapes: dict[str, tuple[int, ...]]
-    outs: dict[str, tuple[int, ...]]
-    torch: Callable[[Any, Arrays], Any]
-    scalars: dict[str, float | int] = field(default_factory=dict)
-    jax: Callable[[Any, Arrays], Any] | None = None
-    dtype: str = "f32"
-    inouts: tuple[str, ...] = ()
-    tolerance: float = 1e-5
-    crop: int = 0  # rows and columns at each edge that the kernel leaves alone
+    dtype: str
+    mode: str
+    shape: tuple[int, ...]
 
     @property
-    def perfect(self) -> int:
-        """Bytes of all inputs and outputs, once."""
-        width = 8 if self.dtype == "f64" else 4
-        shapes = [*self.shapes.values(), *self.outs.values()]
-        shapes += [self.shapes[name] for name in self.inouts]
-        return width * sum(math.prod(shape) for shape in shapes)
+    def bytes(self) -> int:
+        """Its size in memory."""
+        return BYTES[self.dtype] * math.prod(self.shape)
 
 
-def _chain(xp: Any, a: Arrays) -> Any:
-    x = a["x"]
-    v = xp.relu(x * a["scale"]) + 1.0
-    v = xp.tanh(v * 0.5) - 0.25
-    v = v * v + x
-    return xp.sigmoid(v) * x
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of the table. `formula` gives what the kernel writes (`formulas`); `margin`: the
+    width of the border, in the last two dimensions, that its `out` arrays keep; `fields`: the
+    arrays of the copy it is held against, read and written once (none: every input read and every
+    output written once); `sweeps`: time steps in a call; `pieces`: into how many parts along the
+    first dimension the reference may be cut; `back_to_back`: the time of a call as the host sees
+    many in a row, not the device's."""
+
+    key: str
+    title: str
+    file: str
+    kernel: str
+    formula: Callable[[Any, f.Arrays], f.Arrays]
+    round: Sizes
+    awkward: Sizes
+    tiny: Sizes
+    scalars: Mapping[str, float | int] = field(default_factory=dict[str, float | int])
+    goal: Goal | None = None
+    margin: int = 0
+    fields: tuple[str, ...] = ()
+    sweeps: int = 0
+    pieces: int = 1
+    back_to_back: bool = False
+
+    @property
+    def source(self) -> Source:
+        """The text of its file."""
+        path = ROOT / self.file
+        return Source(path.name, path.read_text())
+
+    def load(self, **options: Any) -> Any:
+        """Its kernel."""
+        return kernels.load_all(self.source, **options)[self.kernel]
+
+    def sizes(self, variant: str) -> Sizes:
+        """The sizes of `round`, `awkward` or `tiny`."""
+        return {"round": self.round, "awkward": self.awkward, "tiny": self.tiny}[variant]
+
+    def arrays(self, kernel: Any, variant: str) -> tuple[Array, ...]:
+        """The kernel's array arguments at those sizes."""
+        sizes = self.sizes(variant)
+        return tuple(
+            Array(
+                one.name, one.dtype.value, one.mode,
+                tuple(int(evaluate(extent, sizes)) for extent in one.extents),
+            )
+            for one in kernel.signature.parameters
+            if one.extents is not None
+        )  # fmt: skip
+
+    def moved(self, arrays: tuple[Array, ...]) -> int:
+        """The bytes that the copy reads and writes together."""
+        if self.fields:
+            return sum(2 * one.bytes for one in arrays if one.name in self.fields)
+        return sum(one.bytes * (2 if one.mode == "inout" else 1) for one in arrays)
+
+    def points(self, arrays: tuple[Array, ...]) -> int:
+        """Points visited in a call: those of the largest array, once a sweep."""
+        return max(math.prod(one.shape) for one in arrays) * max(self.sweeps, 1)
 
 
-def _scale_relu_add(xp: Any, a: Arrays) -> Any:
-    return xp.relu(a["x"] * a["scale"]) + a["residual"]
+def grid(rows: int, columns: int) -> Sizes:
+    """A plane's sizes."""
+    return {"H": rows, "W": columns}
 
 
-def _bias_gelu(xp: Any, a: Arrays) -> Any:
-    return xp.gelu(a["x"] + a["bias"]) + a["residual"]
+def box(planes: int, rows: int, columns: int) -> Sizes:
+    """A volume's sizes."""
+    return {"D": planes, "H": rows, "W": columns}
 
 
-def _batchnorm(xp: Any, a: Arrays) -> Any:
-    factor = a["gamma"] / xp.sqrt(a["variance"] + a["epsilon"])
-    offset = a["beta"] - a["mean"] * factor
-    shape = (1, -1, 1, 1)
-    return xp.relu(a["x"] * factor.reshape(shape) + offset.reshape(shape)) + a["skip"]
+def plane(
+    key: str,
+    title: str,
+    kernel: str,
+    formula: Any,
+    goal: Goal,
+    file: str = "relaxation",
+    **more: Any,
+) -> Case:
+    """A case on a plane of 8192^2, from `benchmarks/kernels`."""
+    return Case(key, title, f"{KERNELS}/{file}.lf", kernel, formula, grid(8192, 8192),
+                grid(8191, 8189), grid(37, 141), goal=goal, **more)  # fmt: skip
 
 
-def _pad(xp: Any, x: Any, rows: int, columns: int) -> Any:
-    return xp.pad_edge(x, rows, columns)
+def steps(count: int, fields: tuple[str, ...], turns: int = 0) -> dict[str, Any]:
+    """The parts of a case of `count` sweeps, in as many turns of its loop."""
+    return {"scalars": {"steps": turns or count}, "sweeps": count, "fields": fields}
 
 
-def _blur3(xp: Any, a: Arrays) -> Any:
-    x = a["img"]
-    h, w = x.shape
-    p = _pad(xp, x, 0, 1)
-    rows = (p[:, :w] + x + p[:, 2:]) * 0.3333333333333333
-    p = _pad(xp, rows, 1, 0)
-    return (p[:h] + rows + p[2:]) * 0.3333333333333333
-
-
-def _unsharp(xp: Any, a: Arrays) -> Any:
-    x = a["img"]
-    h, w = x.shape
-    p = _pad(xp, x, 0, 2)
-    rows = 0.0625 * (p[:, :w] + p[:, 4:]) + 0.25 * (p[:, 1 : w + 1] + p[:, 3 : w + 3]) + 0.375 * x
-    p = _pad(xp, rows, 2, 0)
-    blur = 0.0625 * (p[:h] + p[4:]) + 0.25 * (p[1 : h + 1] + p[3 : h + 3]) + 0.375 * rows
-    return blur + (1.0 + a["amount"]) * (x - blur)
-
-
-def _softmax(xp: Any, a: Arrays) -> Any:
-    return xp.softmax(a["x"])
-
-
-def _l2norm(xp: Any, a: Arrays) -> Any:
-    return xp.sqrt((a["x"] * a["x"]).sum()).reshape(1)
-
-
-def _harris(xp: Any, a: Arrays) -> Any:
-    g = a["g"]
-
-    def at(dy: int, dx: int) -> Any:
-        return g[1 + dy : g.shape[0] - 1 + dy, 1 + dx : g.shape[1] - 1 + dx]
-
-    ix = (at(-1, 1) - at(-1, -1) + 2 * (at(0, 1) - at(0, -1)) + at(1, 1) - at(1, -1)) / 12
-    iy = (at(1, -1) - at(-1, -1) + 2 * (at(1, 0) - at(-1, 0)) + at(1, 1) - at(-1, 1)) / 12
-
-    def box(v: Any) -> Any:
-        rows = v[:-2] + v[1:-1] + v[2:]
-        return rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
-
-    sxx, syy, sxy = box(ix * ix), box(iy * iy), box(ix * iy)
-    trace = sxx + syy
-    return sxx * syy - sxy * sxy - 0.04 * trace * trace
-
-
-def _jacobi(xp: Any, given: Arrays) -> Any:
-    a, b = given["a"], given["b"]
-
-    def sweep(x: Any, y: Any) -> Any:
-        inner = 0.2 * (x[1:-1, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] + x[2:, 1:-1] + x[:-2, 1:-1])
-        return xp.set_inner(y, inner)
-
-    for _ in range(given["steps"]):
-        b = sweep(a, b)
-        a = sweep(b, a)
-    return a
-
-
+COPY, IMAGE = Goal("share", 0.97), Goal("share", 0.85)
 BIG = 1 << 28
+TENSOR = {"N": 64, "C": 64, "H": 112, "W": 112}
 
 CASES = (
-    Case("chain of ten, 2^28", "chain", {"x": (BIG,)}, {"y": (BIG,)}, _chain, {"scale": 1.5},
-         _chain),
-    Case("scale-ReLU-add, 16384 x 8192", "scale_relu_add",
-         {"x": (16384, 8192), "residual": (16384, 8192)}, {"y": (16384, 8192)}, _scale_relu_add,
-         {"scale": 1.5}, _scale_relu_add),
-    Case("bias+GELU+residual f32, 16384 x 8192", "bias_gelu_residual",
-         {"x": (16384, 8192), "bias": (8192,), "residual": (16384, 8192)}, {"y": (16384, 8192)},
-         _bias_gelu, {}, _bias_gelu),
-    Case("batch-norm+ReLU+add, 64 x 64 x 112 x 112", "batchnorm_relu_add",
-         {"x": (64, 64, 112, 112), "skip": (64, 64, 112, 112), "mean": (64,), "variance": (64,),
-          "gamma": (64,), "beta": (64,)}, {"y": (64, 64, 112, 112)}, _batchnorm,
-         {"epsilon": 1e-5}, _batchnorm),
-    Case("separable 3x3 blur, 8192^2", "blur", {"img": (8192, 8192)}, {"smooth": (8192, 8192)},
-         _blur3, {}, _blur3),
-    Case("unsharp 5x5, 8192^2", "unsharp", {"img": (8192, 8192)}, {"sharp": (8192, 8192)},
-         _unsharp, {"amount": 1.5}, _unsharp),
-    Case("Harris, 8192^2", "harris", {"g": (8192, 8192)}, {"response": (8192, 8192)},
-         _harris, {}, _harris, crop=2, tolerance=1e-3),
-    Case("softmax, 32768 x 4096", "softmax", {"x": (32768, 4096)}, {"y": (32768, 4096)},
-         _softmax, {}, _softmax),
-    Case("l2 norm, 2^28", "l2norm", {"x": (BIG,)}, {"norm": (1,)}, _l2norm, {}, _l2norm,
-         tolerance=1e-4),
+    Case("chain", "chain of ten, f32", f"{EXAMPLES}/chain.lf", "chain", f.chain,
+         {"N": BIG}, {"N": BIG - 57}, {"N": 1003}, {"scale": 1.5}, COPY, pieces=8),
+    Case("bias-gelu", "bias + GELU + residual, bf16", f"{KERNELS}/bias_gelu_residual.lf",
+         "bias_gelu_residual", f.bias_gelu, {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191},
+         {"R": 13, "C": 37}, goal=COPY, pieces=8),
+    Case("batchnorm", "batch-norm + ReLU + add, f32", f"{EXAMPLES}/batchnorm_relu_add.lf",
+         "batchnorm_relu_add", f.batchnorm, TENSOR, {"N": 61, "C": 67, "H": 111, "W": 113},
+         {"N": 2, "C": 3, "H": 5, "W": 7}, {"epsilon": 1e-5}, COPY, pieces=8),
+    Case("chain-small", "chain of ten, f32, calls back to back", f"{EXAMPLES}/chain.lf", "chain",
+         f.chain, {"N": 1 << 16}, {"N": (1 << 16) - 15}, {"N": 1003}, {"scale": 1.5},
+         Goal("call", 10.0), back_to_back=True),
+    Case("blur", "separable 3x3 blur, f32", f"{EXAMPLES}/blur.lf", "blur", f.blur,
+         grid(8192, 8192), grid(8191, 8189), grid(37, 141), goal=IMAGE),
+    plane("blur-f16", "separable 3x3 blur, f16", "blur_f16", f.blur, IMAGE, "images"),
+    plane("blur-u8", "separable 3x3 blur, u8", "blur_u8", f.blur_bytes, IMAGE, "images"),
+    Case("unsharp", "unsharp 5x5, f32", f"{EXAMPLES}/unsharp.lf", "unsharp", f.unsharp,
+         grid(8192, 8192), grid(8191, 8189), grid(37, 141), {"amount": 1.5}, IMAGE),
+    plane("unsharp-f16", "unsharp 5x5, f16", "unsharp_f16", f.unsharp, IMAGE, "images",
+          scalars={"amount": 1.5}),
+    plane("unsharp-u8", "unsharp 5x5, u8", "unsharp_u8", f.unsharp_bytes, IMAGE, "images",
+          scalars={"amount": 1.5}),
+    Case("harris", "Harris corners, f32", f"{EXAMPLES}/harris.lf", "harris", f.harris,
+         grid(8192, 8192), grid(8191, 8189), grid(37, 141), goal=Goal("share", 0.75), margin=2),
+    Case("diffusion", "horizontal diffusion, f32", f"{EXAMPLES}/horizontal_diffusion.lf",
+         "horizontal_diffusion", f.horizontal_diffusion, {"K": 128, "J": 512, "I": 512},
+         {"K": 127, "J": 511, "I": 509}, {"K": 3, "J": 17, "I": 141}, goal=Goal("share", 0.8),
+         margin=2, pieces=8),
+    plane("jacobi", "Jacobi 5-point, 16 sweeps, a temporary, f32", "jacobi", f.jacobi,
+          Goal("sweeps", 5), **steps(16, ("a",))),
+    plane("jacobi-swap", "Jacobi 5-point, 16 sweeps, swap, f32", "jacobi_swap", f.jacobi_swap,
+          Goal("sweeps", 5), **steps(16, ("a",))),
+    plane("jacobi-pair", "Jacobi 5-point, 8 turns of 2 sweeps, both arrays live, f32",
+          "jacobi_pair", f.jacobi_pair, Goal("sweeps", 4.5), **steps(16, ("a",), 8)),
+    plane("jacobi-sweep", "Jacobi 5-point, one sweep, f32", "jacobi_sweep", f.jacobi_sweep,
+          Goal("share", 0.88), margin=1),
+    plane("jacobi-f64", "Jacobi 5-point, 16 sweeps, a temporary, f64", "jacobi_double", f.jacobi,
+          Goal("sweeps", 3), **steps(16, ("a",))),
+    plane("box", "9-point box, 16 sweeps, f32", "box_nine", f.box_nine, Goal("sweeps", 3),
+          **steps(16, ("a",))),
+    plane("star", "radius-2 star (9 points), 16 sweeps, f32", "star_nine", f.star_nine,
+          Goal("sweeps", 2.5), **steps(16, ("a",))),
+    plane("fdtd", "FDTD-2D, three fields, 16 steps, f32", "fdtd", f.fdtd, Goal("sweeps", 2), "fdtd",
+          **steps(16, ("ex", "ey", "hz"))),
+    Case("heat", "heat 7-point, 8 steps, f32", f"{KERNELS}/heat.lf", "heat", f.heat,
+         box(512, 512, 512), box(511, 509, 507), box(11, 13, 141), goal=Goal("sweeps", 2),
+         **steps(8, ("a",))),
+    Case("wave", "wave equation, 25 points, one step, f32", f"{KERNELS}/wave.lf", "wave_step",
+         f.wave, box(512, 512, 512), box(511, 509, 507), box(13, 17, 141), {"courant": 0.1},
+         Goal("share", 0.75)),
+    Case("depthwise", "depthwise 3x3 + bias + ReLU, f32", f"{KERNELS}/depthwise_relu.lf",
+         "depthwise_relu", f.depthwise, {"N": 32, "C": 256, "H": 112, "W": 112},
+         {"N": 31, "C": 257, "H": 111, "W": 113}, {"N": 2, "C": 3, "H": 11, "W": 37}, goal=IMAGE,
+         pieces=8),
+    Case("bias-gelu-f32", "bias + GELU + residual, f32", f"{EXAMPLES}/bias_gelu_residual.lf",
+         "bias_gelu_residual", f.bias_gelu, {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191},
+         {"R": 13, "C": 37}, pieces=8),
+    Case("scale-relu-add", "scale + ReLU + add, f32", f"{EXAMPLES}/scale_relu_add.lf",
+         "scale_relu_add", f.scale_relu_add, {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191},
+         {"R": 13, "C": 37}, {"scale": 1.5}, pieces=8),
+    Case("softmax", "softmax of rows, f32", f"{EXAMPLES}/softmax.lf", "softmax", f.softmax,
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}),
+    Case("l2norm", "l2 norm, f32", f"{EXAMPLES}/l2norm.lf", "l2norm", f.l2norm, {"N": BIG},
+         {"N": BIG - 57}, {"N": 1003}),
 )  # fmt: skip
+
+BY_KEY = {case.key: case for case in CASES}
+
+
+def chosen(words: str) -> tuple[Case, ...]:
+    """The cases that a comma-separated list names (a word ending in `*` is a prefix); all for an
+    empty one. KeyError for a word that names none."""
+    if not words:
+        return CASES
+    names: set[str] = set()
+    for word in words.split(","):
+        prefix = word.removesuffix("*")
+        found = {k for k in BY_KEY if k == word or (word.endswith("*") and k.startswith(prefix))}
+        if not found:
+            raise KeyError(f"no case `{word}`; there are {', '.join(BY_KEY)}")
+        names |= found
+    return tuple(case for case in CASES if case.key in names)

@@ -2,6 +2,7 @@
 # Everything a session checks on the GPU machine, in one call: the gpu tests, compute-sanitizer over
 # the examples, and the timings. Needs the wheels of .whl (see the device tool's README).
 #   bash benchmarks/gpu_check.sh tests sanitize racecheck time launch
+#   BUDGET=400 BENCH='--only jacobi* --peers none' bash benchmarks/gpu_check.sh time
 set -u
 out=${OUT:-/tmp/gpu_check}
 mkdir -p "$out"
@@ -13,7 +14,7 @@ for part in "$@"; do
     runtime) timeout 120 python3 -m pytest -m gpu -p no:xdist -o addopts= -q tests/gpu/test_runtime_gpu.py --no-header --tb=short -W ignore 2>&1 | tee "$out/runtime.log" | tail -30 ;;
     sanitize) timeout 250 compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 9 python3 benchmarks/run_examples.py > "$out/sanitize.log" 2>&1; echo "rc $?"; tail -4 "$out/sanitize.log" ;;
     racecheck) timeout 120 compute-sanitizer --tool racecheck --error-exitcode 9 python3 benchmarks/run_examples.py l2norm stats > "$out/race.log" 2>&1; echo "rc $?"; tail -4 "$out/race.log" ;;
-    time) timeout 220 python3 benchmarks/gpu.py --json "$out/gpu.json" 2>&1 | tee "$out/gpu.log" | tail -40 ;;
+    time) cp benchmarks/results/gpu.json "$out/gpu.json"; timeout $((${BUDGET:-200} + 60)) python3 benchmarks/gpu.py --json "$out/gpu.json" --budget "${BUDGET:-200}" ${BENCH:-} 2>&1 | tee "$out/gpu.log" | tail -90 ;;
     launch) timeout 100 python3 benchmarks/launch.py --json "$out/launch.json" 2>&1 | tee "$out/launch.log" | tail -40 ;;
   esac
 done

@@ -19,46 +19,207 @@ HEAD = """# Performance
 
 Made by `benchmarks/make_performance.py` from the results in `benchmarks/results`; every case that
 was measured is here. Run `python3 benchmarks/gpu.py --json benchmarks/results/gpu.json` on a GPU
-machine and `python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` anywhere
-to measure again.
+machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay) and
+`python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` anywhere to measure
+again.
 """
 
 
+PEERS = ("torch.compile", "jax.jit", "triton", "cupy", "torch eager", "unfused", "bare launch")
+
+Row = dict[str, Any]
+
+
+def size_text(row: Row) -> str:
+    """`8192 x 8192`, `2^28`; nothing where the case failed before its size was known."""
+    size = row.get("size", [])
+    if len(size) == 1 and size[0] > 4096 and size[0].bit_count() == 1:
+        return f"2^{size[0].bit_length() - 1}"
+    return " x ".join(str(extent) for extent in size)
+
+
+def number(value: float) -> str:
+    """Milliseconds with three or four figures."""
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+
+
+def goal_cell(row: Row) -> str:
+    """What was asked, and whether it was reached."""
+    goal = row.get("goal")
+    if goal is None:
+        return ""
+    words = {"share": "{:g} of copy", "sweeps": "{:g} sweeps", "call": "{:g} us"}
+    return f"{words[goal['kind']].format(goal['value'])}, {'met' if goal['met'] else '**missed**'}"
+
+
+def error_cell(row: Row) -> str:
+    """The error, and a word where it is too large."""
+    return f"{row['error']:.0e}" + ("" if row["right"] else " **wrong**")
+
+
+def time_rows(rows: list[Row]) -> list[str]:
+    """loopfuse's own table."""
+    lines = [
+        "| case | size | copy | loopfuse | of copy | sweeps a copy | Gpoints/s | asked | launches "
+        "| registers | error |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        head = f"| {row['title']} | {size_text(row)} |"
+        if "failed" in row:
+            lines.append(f"{head} | **failed**: {escape(row['failed'])} | | | | | | | |")
+            continue
+        registers = row.get("registers") or {}
+        cells = [
+            number(row["copy"]),
+            f"**{number(row['loopfuse'])}**",
+            f"{row['share']:.2f}",
+            f"{row['sweeps_per_copy']:.2f}" if "sweeps" in row else "",
+            f"{row['gpoints']:.0f}",
+            goal_cell(row),
+            str(row.get("launches", "")),
+            str(max(registers.values())) if registers else "",
+            error_cell(row),
+        ]
+        lines.append(f"{head} " + " | ".join(cells) + " |")
+    return lines
+
+
+def escape(text: str) -> str:
+    """Text that may stand in a cell."""
+    return text.replace("|", "\\|")
+
+
+def peer_cell(row: Row, name: str) -> str:
+    """A peer's time and how many times loopfuse's it is; `*` where it is of another run."""
+    peer = row["peers"].get(name)
+    if peer is None:
+        return ""
+    if "failed" in peer:
+        return "failed"
+    ratio = f" ({peer['ms'] / row['loopfuse']:.2f}x)" if "loopfuse" in row else ""
+    late = "" if peer["run"] == row["run"] else " *"
+    wrong = "" if peer.get("right", True) else " **wrong**"
+    return f"{number(peer['ms'])}{ratio}{wrong}{late}"
+
+
+def peer_rows(rows: list[Row]) -> list[str]:
+    """The peers' table, and what failed in it."""
+    names = [name for name in PEERS if any(name in row["peers"] for row in rows)]
+    lines = [
+        "| case | size | loopfuse | " + " | ".join(names) + " |",
+        "|---" * (len(names) + 3) + "|",
+    ]
+    for row in rows:
+        own = f"**{number(row['loopfuse'])}**" if "loopfuse" in row else "**failed**"
+        cells = " | ".join(peer_cell(row, name) for name in names)
+        lines.append(f"| {row['title']} | {size_text(row)} | {own} | {cells} |")
+    failed = [
+        f"- {name}, {row['title']} ({size_text(row)}): `{row['peers'][name]['failed']}`"
+        for row in rows
+        for name in names
+        if "failed" in row["peers"].get(name, {})
+    ]
+    return lines + (["", "Failed:", *failed] if failed else [])
+
+
+def judged(rows: list[Row]) -> list[str]:
+    """What the figures say, unflattering first: goals missed, peers faster, awkward sizes slower."""
+    missed = [
+        f"{row['title']} ({size_text(row)})"
+        for row in rows
+        if "failed" in row or not row.get("goal", {}).get("met", True)
+    ]
+    asked = sum("goal" in row or "failed" in row for row in rows)
+    beaten: list[str] = []
+    for row in rows:
+        for name, peer in row["peers"].items():
+            if name == "bare launch":  # computes as we do: what is compared is the way there
+                continue
+            if "ms" in peer and "loopfuse" in row and peer["ms"] * 1.02 < row["loopfuse"]:
+                times = row["loopfuse"] / peer["ms"]
+                beaten.append(f"{name} by {times:.2f} on {row['title']} ({size_text(row)})")
+    round_points = {
+        row["case"]: row["gpoints"]
+        for row in rows
+        if row["variant"] == "round" and "gpoints" in row
+    }
+    slower = [
+        f"{row['title']} ({round_points[row['case']] / row['gpoints']:.2f} times)"
+        for row in rows
+        if row["variant"] == "awkward"
+        and "gpoints" in row
+        and row["case"] in round_points
+        and row["gpoints"] * 1.1 < round_points[row["case"]]
+    ]
+    pairs = sum(row["variant"] == "awkward" and row["case"] in round_points for row in rows)
+    wrong = [f"{row['title']} ({size_text(row)})" for row in rows if not row.get("right", True)]
+
+    def say(words: str, found: list[str]) -> str:
+        return f"- {words}: " + ("; ".join(found) if found else "none") + "."
+
+    lines = [
+        say("Wrong results", wrong),
+        say(f"Targets missed, of {asked}", missed),
+        say("Peers more than 2 % faster", beaten),
+    ]
+    for row in rows:
+        bare = row["peers"].get("bare launch", {})
+        if "ms" in bare and "loopfuse" in row:
+            times = row["loopfuse"] / bare["ms"]
+            words = f"{row['title']} ({size_text(row)}), a call takes"
+            lines.append(f"- {words} {times:.2f} times a bare launch of the same code.")
+    warned = {row["title"]: row["problem"] for row in rows if "problem" in row}
+    if warned:
+        told = [f"{title}: {escape(problem)}" for title, problem in warned.items()]
+        lines.append(say("The compiler warned", told))
+    if pairs:
+        lines.append(
+            say(f"Awkward sizes more than 10 % slower a point than round ones, of {pairs}", slower)
+        )
+    return lines
+
+
+def where_measured(rows: list[Row]) -> str:
+    """The devices, dates and versions of the rows."""
+    found = dict.fromkeys(
+        f"{row['device']}, {row['date']}, "
+        + ", ".join(f"{name} {version}" for name, version in row["versions"].items())
+        + f", {row['runs']} runs"
+        for row in rows
+    )
+    return "; ".join(found)
+
+
 def gpu_section(made: dict[str, Any]) -> str:
-    """The table of device times."""
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    """The tables of device times."""
+    rows: list[Row] = made["rows"]
+    with_peers = [row for row in rows if row["peers"]]
     lines = [
         "## Kernels on a GPU",
         "",
-        f"{made['device']}, {made['date']}; {versions}; medians of {made['runs']} runs, device time in",
-        "milliseconds. `copy` is a device-to-device copy of the bytes that a perfect fusion moves, in",
-        "the same run; `of copy` is that time over loopfuse's. `error` is the relative error in the",
-        "2-norm against float64.",
+        f"{where_measured(rows)}.",
+        "Medians of device time in milliseconds, on fresh random data, results checked against",
+        "float64 (`error`: in the 2-norm, relative). `copy` is a device-to-device copy of the same",
+        "bytes in the same run: each input read and each output written once; for time steps, its",
+        "fields read and written once. `of copy` is that time over loopfuse's, `sweeps a copy` how",
+        "many time steps run in it. `calls back to back` is time a call, host and device together.",
         "",
-        "| case | copy | loopfuse | of copy | unfused | torch.compile | jax.jit | torch eager | error |",
-        "|---|---|---|---|---|---|---|---|---|",
+        *judged(rows),
+        "",
+        *time_rows(rows),
     ]
-    for row in made["rows"]:
-        cells = [
-            f"{row['copy']:.3f}",
-            f"**{row['loopfuse']:.3f}**",
-            f"{row['copy'] / row['loopfuse']:.2f}",
-            f"{row['unfused']:.3f}",
-            *(
-                f"{row[key]:.3f}" if row.get(key) else ""
-                for key in ("torch_compile", "jax_jit", "torch_eager")
-            ),
-            f"{row['error']:.0e}",
+    if with_peers:
+        lines += [
+            "",
+            "### Peers",
+            "",
+            "The same work as their users write it; in brackets how many times loopfuse's time it is",
+            "(below 1: the peer is faster). `unfused` is loopfuse without fusion. A `*` marks a figure",
+            "of another run than loopfuse's.",
+            "",
+            *peer_rows(with_peers),
         ]
-        lines.append(f"| {row['case']} | " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        "Point-wise chains and whole reductions run at the speed of a copy. Stencil chains are fused by",
-        "recomputation so far, which moves few bytes and costs instructions: the separable blur beats",
-        "both compilers, the 5x5 unsharp mask and Harris do not beat torch.compile yet. Row reductions",
-        "(softmax) run one thread a row and are far from the peers; the strategies for both are the",
-        "next parts of the plan.",
-    ]
     return "\n".join(lines)
 
 

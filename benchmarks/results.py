@@ -1,0 +1,57 @@
+"""The file of results: rows by case and size, kept when another run measures only some of them.
+
+    {"schema": 2, "unit": "ms", "rows": [row]}
+    row = {"case", "variant": "round"|"awkward", "title", "size": [int], "run", "device", "date",
+           "versions", "runs", "bytes", "points", "copy", "loopfuse", "low", "high", "share",
+           "gpoints", "sweeps", "sweeps_per_copy", "error", "worst", "right", "first_call",
+           "launches", "registers", "strategies", "failed", "problem", "goal": {"kind", "value", "met"},
+           "peers": {name: {"ms", "low", "high", "ratio", "right", "error", "run"} | {"failed", "run"}}}
+
+`ratio` is the peer's time over loopfuse's. `failed` is there where something failed, in one line;
+`problem` where the compiler warned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 2
+
+Row = dict[str, Any]
+
+
+def read_rows(path: Path) -> dict[tuple[str, str], Row]:
+    """The rows of a file by case and variant; none where there is no file of this schema."""
+    if not path.exists():
+        return {}
+    made = json.loads(path.read_text())
+    if made.get("schema") != SCHEMA:
+        return {}
+    return {(row["case"], row["variant"]): row for row in made["rows"]}
+
+
+def write_rows(path: Path, rows: dict[tuple[str, str], Row], order: list[str]) -> None:
+    """Replace the file in one step, so that a run cut short leaves the last whole one. Rows in
+    the order of the cases, round sizes first; rows of cases that are no more go last."""
+
+    def place(row: Row) -> tuple[int, int]:
+        known = row["case"] in order
+        return order.index(row["case"]) if known else len(order), row["variant"] != "round"
+
+    made = {"schema": SCHEMA, "unit": "ms", "rows": sorted(rows.values(), key=place)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".new")
+    draft.write_text(json.dumps(made, indent=1) + "\n")
+    os.replace(draft, path)
+
+
+def merge_row(old: Row | None, new: Row) -> Row:
+    """A row measured again: peers that this run did not time keep their earlier figures, whose
+    `run` tells them apart. A new row that has only peers (no time of loopfuse) updates the old."""
+    if old is None:
+        return new
+    peers = {**old.get("peers", {}), **new.get("peers", {})}
+    return {**new, "peers": peers}

@@ -1,0 +1,196 @@
+"""The words that the cases' formulas are written in, for NumPy, PyTorch and JAX.
+
+A formula is called as `formula(words, arrays)`. What the libraries spell alike (operators, slices)
+it writes itself; the rest it takes from `words`. `exact` words leave the dtype alone: the arrays
+are float64 already, and the result is the yardstick for accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _shifted_sum(words: Any, x: Any, weight: Any, bias: Any) -> Any:
+    """A depthwise 3x3 convolution with zero padding as nine shifted products."""
+    h, w = x.shape[2:]
+    padded = words.pad_zero(x, 1)
+    total = bias.reshape(1, -1, 1, 1) + 0.0 * x
+    for r in range(3):
+        for s in range(3):
+            total = total + padded[:, :, r : r + h, s : s + w] * weight[:, r, s].reshape(
+                1, -1, 1, 1
+            )
+    return total
+
+
+class Numpy:
+    """NumPy, in float64: the yardstick where there is no PyTorch."""
+
+    tanh, sqrt, where, round = np.tanh, np.sqrt, np.where, np.round
+
+    @staticmethod
+    def wide(x: Any) -> Any:
+        return np.asarray(x, np.float64)
+
+    @staticmethod
+    def narrow(value: Any, like: Any) -> Any:
+        return value
+
+    @staticmethod
+    def relu(x: Any) -> Any:
+        return np.maximum(x, 0.0)
+
+    @staticmethod
+    def clip(x: Any, low: float, high: float) -> Any:
+        return np.clip(x, low, high)
+
+    @staticmethod
+    def sigmoid(x: Any) -> Any:
+        return 1.0 / (1.0 + np.exp(-x))
+
+    @staticmethod
+    def gelu(x: Any) -> Any:
+        return 0.5 * x * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x * math.sqrt(0.5)))
+
+    @staticmethod
+    def softmax(x: Any) -> Any:
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    @staticmethod
+    def pad_edge(x: Any, rows: int, columns: int) -> Any:
+        return np.pad(x, ((rows, rows), (columns, columns)), mode="edge")
+
+    @staticmethod
+    def pad_zero(x: Any, by: int) -> Any:
+        return np.pad(x, ((0, 0), (0, 0), (by, by), (by, by)))
+
+    @classmethod
+    def depthwise(cls, x: Any, weight: Any, bias: Any) -> Any:
+        return _shifted_sum(cls, x, weight, bias)
+
+    @staticmethod
+    def put(x: Any, where: Any, value: Any) -> Any:
+        """A copy of `x` with `value` at `where`."""
+        result = x.copy()
+        result[where] = value
+        return result
+
+    @staticmethod
+    def repeat(times: int, step: Callable[[Any], Any], state: Any) -> Any:
+        """`step` applied to `state` that many times."""
+        for _ in range(times):
+            state = step(state)
+        return state
+
+
+def torch_words(exact: bool) -> Any:
+    """PyTorch's words."""
+    import torch
+    from torch.nn import functional
+
+    class Torch:
+        tanh, sqrt, sigmoid, relu = torch.tanh, torch.sqrt, torch.sigmoid, torch.relu
+        clip, round = torch.clamp, torch.round
+        gelu = staticmethod(functional.gelu)
+
+        @staticmethod
+        def where(choice: Any, a: Any, b: Any) -> Any:
+            return torch.where(choice, a, b)
+
+        @staticmethod
+        def wide(x: Any) -> Any:
+            return x if exact else x.float()
+
+        @staticmethod
+        def narrow(value: Any, like: Any) -> Any:
+            return value if exact else value.to(like.dtype)
+
+        @staticmethod
+        def softmax(x: Any) -> Any:
+            return torch.softmax(x, 1)
+
+        @staticmethod
+        def pad_edge(x: Any, rows: int, columns: int) -> Any:
+            # Its own replicate padding is slow and is not fused: this is the faster way.
+            if columns:
+                ends = (x[:, :1].expand(-1, columns), x[:, -1:].expand(-1, columns))
+                x = torch.cat((ends[0], x, ends[1]), 1)
+            if rows:
+                ends = (x[:1].expand(rows, -1), x[-1:].expand(rows, -1))
+                x = torch.cat((ends[0], x, ends[1]), 0)
+            return x
+
+        @staticmethod
+        def pad_zero(x: Any, by: int) -> Any:
+            return functional.pad(x, (by, by, by, by))
+
+        @classmethod
+        def depthwise(cls, x: Any, weight: Any, bias: Any) -> Any:
+            if exact:
+                return _shifted_sum(cls, x, weight, bias)
+            return functional.conv2d(x, weight[:, None], bias, padding=1, groups=x.shape[1])
+
+        @staticmethod
+        def put(x: Any, where: Any, value: Any) -> Any:
+            result = x.clone()
+            result[where] = value
+            return result
+
+        repeat = staticmethod(Numpy.repeat)
+
+    return Torch
+
+
+def jax_words() -> Any:
+    """JAX's words; time steps are a `fori_loop`, as its users write them."""
+    import jax
+    import jax.numpy as jnp
+
+    class Jax:
+        relu, sigmoid = staticmethod(jax.nn.relu), staticmethod(jax.nn.sigmoid)
+        tanh, sqrt, clip = staticmethod(jnp.tanh), staticmethod(jnp.sqrt), staticmethod(jnp.clip)
+        where, round = staticmethod(jnp.where), staticmethod(jnp.round)
+
+        @staticmethod
+        def wide(x: Any) -> Any:
+            return x.astype(jnp.float32)
+
+        @staticmethod
+        def narrow(value: Any, like: Any) -> Any:
+            return value.astype(like.dtype)
+
+        @staticmethod
+        def gelu(x: Any) -> Any:
+            return jax.nn.gelu(x, approximate=False)
+
+        @staticmethod
+        def softmax(x: Any) -> Any:
+            return jax.nn.softmax(x, 1)
+
+        @staticmethod
+        def pad_edge(x: Any, rows: int, columns: int) -> Any:
+            return jnp.pad(x, ((rows, rows), (columns, columns)), mode="edge")
+
+        @staticmethod
+        def depthwise(x: Any, weight: Any, bias: Any) -> Any:
+            filtered = jax.lax.conv_general_dilated(
+                x, weight[:, None], (1, 1), ((1, 1), (1, 1)),
+                dimension_numbers=("NCHW", "OIHW", "NCHW"), feature_group_count=x.shape[1],
+                precision="highest",
+            )  # fmt: skip
+            return filtered + bias.reshape(1, -1, 1, 1)
+
+        @staticmethod
+        def put(x: Any, where: Any, value: Any) -> Any:
+            return x.at[where].set(value)
+
+        @staticmethod
+        def repeat(times: int, step: Callable[[Any], Any], state: Any) -> Any:
+            return jax.lax.fori_loop(0, times, lambda _, held: step(held), state)
+
+    return Jax

@@ -249,8 +249,13 @@ def _hang(label: str, text: str, indent: int) -> list[str]:
     )
 
 
+def _pair(decision: Decision) -> str:
+    """`L1 + L2`; `L1` of a loop's own iterations."""
+    return " + ".join(dict.fromkeys(decision.between))
+
+
 def _decision(decision: Decision, width: int) -> list[str]:
-    pair = f"  {' + '.join(decision.between):<{width}}   "
+    pair = f"  {_pair(decision):<{width}}   "
     label = f"{pair}{'fused' if decision.fused else 'apart'}   "
     lines = _hang(label, decision.reason, len(label))
     if decision.witness is not None:
@@ -347,7 +352,7 @@ def render_traffic(report: Report) -> str:
 
 def render_decisions(decisions: Sequence[Decision]) -> str:
     """These decisions, each with its reason, witness and remedy."""
-    width = max((len(" + ".join(one.between)) for one in decisions), default=7)
+    width = max((len(_pair(one)) for one in decisions), default=7)
     return "\n".join(line for one in decisions for line in _decision(one, width))
 
 

@@ -72,7 +72,7 @@ def _section(report: Report) -> str:
             why += f'<br><span class="quiet">{escape(witness_text(one.witness))}</span>'
         if one.remedy:
             why += f"<br>Remedy: {escape(one.remedy)}"
-        pair = escape(" + ".join(one.between))
+        pair = escape(" + ".join(dict.fromkeys(one.between)))
         decisions.append([pair, f'<span class="{kind}">{kind}</span>', why])
     loops = [
         [

@@ -37,6 +37,13 @@ from loopfuse.plan.groups import (
 )
 from loopfuse.plan.records import Decision
 from loopfuse.plan.time_blocks import best_blocks, split_loop
+from loopfuse.plan.window_report import (
+    describe_apart,
+    describe_serial,
+    describe_time,
+    describe_windows,
+    left_over,
+)
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
@@ -129,8 +136,11 @@ class Planner:
                     return split
         if unit.relaxed and unit.carried:
             return [unit]
+        mark = len(self.decisions)
         if len(cell) == 1 and (host := self.host_loop(nest, scope)):
-            return list(self.blocked(host, scope))
+            return list(self.blocked(host, scope, mark))
+        if self.windows is not None and self.fuel != 0:
+            self.decisions += describe_serial(self.program, unit, scope)
         return [unit]
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
@@ -170,10 +180,10 @@ class Planner:
             return None
         return HostGroup(nest.loop, tuple(body))
 
-    def blocked(self, host: HostGroup, scope: Scope) -> list[HostGroup]:
+    def blocked(self, host: HostGroup, scope: Scope, mark: int) -> list[HostGroup]:
         """The time loop in blocks of several iterations a launch, where its body is a pipeline of
         stencils: most of it in pairs of launches, to copies of the arrays and back; what is left in
-        shorter blocks; the rest one by one."""
+        shorter blocks; the rest one by one. The body's decisions are those since `mark`."""
         out, rest = [], host.loop
         groups = [item for item in host.body if isinstance(item, Group)]
         fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
@@ -181,6 +191,8 @@ class Planner:
             return [host]
         live = self.live_after(host)
         inner = scope.enter(host.loop, self.statements)
+        units = in_order([unit for group in groups for unit in group.units])
+        made: list[Windowed] = []
         for steps in best_blocks(groups, host.loop, inner, self.program, self.windows, self.cost):
             if self.fuel is not None and self.fuel <= 0:
                 break
@@ -190,18 +202,18 @@ class Planner:
                 block = TimeBlock(
                     main.iterator, steps, main.lower, host.loop.lower, steps * back, back, live
                 )
-                units = in_order([unit for group in groups for unit in group.units])
                 found = fit_windows(units, inner, self.program, self.windows, block)
                 assert isinstance(found, Windowed), found
                 pair.append(found.group)
+                made += [found] if not back else []
             out.append(HostGroup(main, tuple(pair), blocks=count))
             if self.fuel is not None:
                 self.fuel -= 1
-            first, last = groups[0].units[0], groups[-1].units[-1]
-            name = host.loop.iterator.split(".")[0]
-            self.decide(
-                first, last, True, f"{steps} iterations of `{name}` run in one pass over the arrays"
-            )
+        if made:
+            self.decisions[mark:] = [left_over(one) for one in self.decisions[mark:]]
+        self.decisions += describe_time(
+            made, units, host.loop, inner, self.program, self.windows
+        )
         return [*out, HostGroup(rest, host.body)]
 
     def live_after(self, host: HostGroup) -> frozenset[str]:
@@ -259,6 +271,7 @@ class Planner:
             if wanted:
                 raise self.cannot_fuse(decision, unit)
             self.decisions.append(decision)
+            self.note_windows(len(self.decisions) - 1, units, scope)
             return None
         apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
         together = self.cost.group(formed).seconds
@@ -281,10 +294,12 @@ class Planner:
             merged = False
             if isinstance(item, Group) and self.fuel != 0:
                 for k in range(later - 1, -1, -1):
-                    earlier = out[k]
-                    if isinstance(earlier, Group) and (
-                        joined := self.join_groups(earlier, item, scope)
-                    ):
+                    earlier, mark = out[k], len(self.decisions)
+                    joined = None
+                    if isinstance(earlier, Group):
+                        joined = self.join_groups(earlier, item, scope)
+                        self.note_windows(mark, (*earlier.units, *item.units), scope)
+                    if joined is not None:
                         out[k] = joined
                         del out[later]
                         merged = True
@@ -307,9 +322,9 @@ class Planner:
         partner = self.partner(earlier.units, consumer.ids, scope)
         apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
         streamed = self.windowed(units, scope)
-        if streamed is not None and self.cost.group(streamed).seconds <= apart:
-            self.accept(partner, consumer, streamed)
-            return streamed
+        if streamed is not None and self.cost.group(streamed.group).seconds <= apart:
+            self.accept(partner, consumer, streamed.group)
+            return streamed.group
         anew = frozenset[str]().union(
             *(recomputable_producers(units, u, scope, self.program) for u in later.units)
         ) & earlier.ids
@@ -341,18 +356,38 @@ class Planner:
         self.accept(partner, consumer, formed)
         return formed
 
-    def windowed(self, units: Sequence[Unit], scope: Scope) -> Group | None:
+    def windowed(self, units: Sequence[Unit], scope: Scope) -> Windowed | None:
         """The units as a pipeline of windows, if they can be one."""
         if self.windows is None:
             return None
         found = fit_windows(in_order(units), scope, self.program, self.windows)
-        return found.group if isinstance(found, Windowed) else None
+        return found if isinstance(found, Windowed) else None
+
+    def note_windows(self, mark: int, units: Sequence[Unit], scope: Scope) -> None:
+        """Add to the decisions since `mark` why these stencils got no windows."""
+        if self.windows is None or self.fuel == 0 or len(self.decisions) == mark:
+            return
+        why, remedy = describe_apart(in_order(units), scope, self.program, self.windows)
+        if why:
+            self.decisions[mark:] = [
+                replace(one, reason=f"{one.reason}; no windows: {why}", remedy=one.remedy or remedy)
+                for one in self.decisions[mark:]
+            ]
 
     def accept(self, first: Unit, second: Unit, formed: Group) -> None:
         """Record a fusion, and pay for it."""
         if self.fuel is not None:
             self.fuel -= 1
         self.decisions.append(describe_fusion(self.program, first, second, formed))
+
+    def describe_again(self, found: Windowed) -> None:
+        """Fusions of loops that now stream through windows: how far each runs behind in the
+        end."""
+        units = {unit.label: unit for unit in found.group.units}
+        for k, one in enumerate(self.decisions):
+            if one.fused and set(one.between) <= units.keys():
+                first, second = one.between
+                self.decisions[k] = describe_windows(found.pipeline, units[first], units[second])
 
     def decline(self, first: Unit, second: Unit, together: float, apart: float) -> None:
         """Record a legal fusion that costs more than it saves."""
@@ -413,10 +448,11 @@ class Planner:
         absorbed, now that it is known what is needed after them."""
         out: list[PlanItem] = []
         for item in items:
-            if isinstance(item, Group) and item.kind == "map" and item.dims:
+            if isinstance(item, Group) and item.kind in ("map", "window") and item.dims:
                 streamed = self.windowed(item.units, scope)
                 if streamed is not None:
-                    out.append(streamed)
+                    self.describe_again(streamed)
+                    out.append(streamed.group)
                     continue
             if isinstance(item, Group) and item.recomputed:
                 keep = self.needed_after(item.units)

@@ -15,6 +15,7 @@ from loopfuse.plan.looptree import Launch
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.storage import Store, touches
+from loopfuse.plan.window_report import window_detail, window_home
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.reuse import Moved, traffic
 
@@ -259,13 +260,14 @@ def kernel_infos(
     out: list[KernelInfo] = []
     for group in groups:
         for _ in range(2 if group.kind == "combine" else 1):
-            out.append(_kernel_info(launches[len(out)], group, program, scheduled.stores))
+            out.append(_kernel_info(launches[len(out)], group, program, scheduled))
     return tuple(out)
 
 
 def _kernel_info(
-    launch: Launch, group: Group, program: PolyProgram, stores: Mapping[str, Store]
+    launch: Launch, group: Group, program: PolyProgram, scheduled: Scheduled
 ) -> KernelInfo:
+    stores, windowed = scheduled.stores, scheduled.windows.get(launch.name)
     homes: dict[str, str] = {}
     for name, array in program.arrays.items():
         if array.kind != "temp":
@@ -273,16 +275,24 @@ def _kernel_info(
         if not any(touches(s, name) for u in group.units for s in u.statements):
             continue
         home = "global" if stores[name].home == "global" else "register"
+        if windowed is not None and array.kind != "scalar":
+            home = window_home(windowed, name, stores)
         shown = base_name(name)
-        homes[shown] = "global" if homes.get(shown) == "global" else home
+        homes[shown] = max(home, homes.get(shown, home), key=_room)
     return KernelInfo(
         launch.name,
         launch.strategy,
         launch.loops,
         tuple(homes.items()),
         specialised=launch.specialised,
-        detail=_detail(launch, group),
+        detail=window_detail(windowed) if windowed else _detail(launch, group),
     )
+
+
+def _room(home: str) -> tuple[int, int]:
+    """Homes by what they take, of the parts that renaming made of one temporary."""
+    kind, _, rows = home.removesuffix(")").partition("(")
+    return ("register", "window", "global").index(kind), int(rows or 0)
 
 
 def _detail(launch: Launch, group: Group) -> str:

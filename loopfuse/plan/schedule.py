@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Expr
@@ -26,10 +26,11 @@ from loopfuse.poly.model import Dependences, PolyProgram
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """The tree, and the home of every array of the program."""
+    """The tree, the home of every array of the program, and the windows of launches by name."""
 
     tree: LoopTree
     stores: dict[str, Store]
+    windows: Mapping[str, Windowed] = field(default_factory=dict[str, Windowed])
 
 
 def build_tree(
@@ -49,7 +50,7 @@ def build_tree(
     builder = _TreeBuilder(site, program.kernel.name, rules)
     body = builder.host(plan.items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
-    return Scheduled(tree, stores)
+    return Scheduled(tree, stores, builder.windows)
 
 
 @dataclass
@@ -58,6 +59,7 @@ class _TreeBuilder:
     kernel: str
     rules: WindowRules
     count: int = 0
+    windows: dict[str, Windowed] = field(default_factory=dict[str, Windowed])
 
     def host(self, items: Sequence[PlanItem], outer: Mapping[str, Expr]) -> list[HostNode]:
         """`outer`: the values of the host iterators around, in tree variables."""
@@ -96,6 +98,7 @@ class _TreeBuilder:
             program, scope = self.site.program, group.scope
             fit = fit_windows(group.units, scope, program, self.rules, group.time)
             assert isinstance(fit, Windowed)
+            self.windows[name] = fit
             return [plan_sliding(fit, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             if fits_pointwise(group, self.site):

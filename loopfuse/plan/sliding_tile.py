@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.body import declare_global
@@ -10,6 +12,7 @@ from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.storage import Store
 from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.plan.window_shape import LANES, Shape
 
@@ -25,7 +28,7 @@ class Tile:
         self.pipeline, self.shape, self.site = pipeline, shape, site
         self.group, self.time = pipeline.group, pipeline.group.time
         self.extents = dim_extents(self.group, site.program)
-        self.outputs = self._outputs()
+        self.outputs = stored_stages(pipeline, site.stores)
         names = site.names
         hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
         y, x = hint[pipeline.stream], hint[pipeline.across]
@@ -50,18 +53,6 @@ class Tile:
             for s in pipeline.stages
             if s.left or s.right or self.mirrors(s, pipeline.across)
         }
-
-    def _outputs(self) -> tuple[Stage, ...]:
-        """The computed stages whose array others need in memory."""
-        made = [s for s in self.pipeline.stages if s.step is not None]
-        time = self.time
-        if time is None:
-            return tuple(s for s in made if self.site.stores[s.array].home == "global")
-        loaded = {s.array for s in self.pipeline.stages if s.step is None}
-        wanted = loaded | (time.live if time.back else frozenset())
-        return tuple(
-            s for s in made if s.array in wanted and self.pipeline.last(s.array) is s
-        )
 
     # ----------------------------------------------------------------------------- extents
 
@@ -195,6 +186,17 @@ class Tile:
             Buffer(name, stage.array, array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
+
+
+def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:
+    """The computed stages whose array others need in memory."""
+    made = [s for s in pipeline.stages if s.step is not None]
+    time = pipeline.group.time
+    if time is None:
+        return tuple(s for s in made if stores[s.array].home == "global")
+    loaded = {s.array for s in pipeline.stages if s.step is None}
+    wanted = loaded | (time.live if time.back else frozenset())
+    return tuple(s for s in made if s.array in wanted and pipeline.last(s.array) is s)
 
 
 def declare_copy(site: Site, array: str) -> str:

@@ -1,0 +1,249 @@
+"""Windows in words: how a launch streams, where its temporaries live, how far loops run behind each
+other, and why a chain of stencils got no windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loopfuse.lang.nodes import Expr
+from loopfuse.plan.explanations import find_witness, witness_in_words
+from loopfuse.plan.forest import Scope, Unit
+from loopfuse.plan.groups import Refusal, TimeBlock
+from loopfuse.plan.records import Decision
+from loopfuse.plan.sliding_tile import stored_stages
+from loopfuse.plan.storage import Store
+from loopfuse.plan.window_align import moves
+from loopfuse.plan.window_edges import inner_of
+from loopfuse.plan.window_records import Pipeline, Stage, Step
+from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.poly.model import Loop, PolyProgram
+
+
+def window_detail(windowed: Windowed) -> str:
+    """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`."""
+    shape, group = windowed.shape, windowed.group
+    text = (
+        f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
+        f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
+    )
+    if group.time is None:
+        return text
+    return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
+
+
+def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> str:
+    """Where the launch keeps an array: `window(5)`, as many rows as must be there at once (its
+    buffer may have more, so that all windows come round together); `register` where each value is
+    used at the point that makes it; `global` where it is loaded or stored."""
+    pipeline = windowed.pipeline
+    stages = [stage for stage in pipeline.stages if stage.array == array]
+    stored = stored_stages(pipeline, stores)
+    if not stages or any(stage.step is None or stage in stored for stage in stages):
+        return "global" if stages or stores[array].home == "global" else "register"
+    rows = max(stage.rows for stage in stages)
+    if rows == 1 and not any(stage.is_stencil for stage in stages):
+        return "register"
+    return f"window({rows})"
+
+
+def describe_windows(pipeline: Pipeline, first: Unit, second: Unit) -> Decision:
+    """The decision of a fusion into windows: `L2 runs 2 rows behind L1: blur[y] needs
+    rows[y-2..y+2]; rows keeps 5 rows in registers`."""
+    one, other = _step_of(pipeline, first), _step_of(pipeline, second)
+    shift: list[int] = []
+    for dim in pipeline.group.dims:
+        a, b = one.placed.coordinate(dim), other.placed.coordinate(dim)
+        behind = a.constant - b.constant
+        if dim == pipeline.stream:
+            behind += _lag(pipeline, other) - _lag(pipeline, one)
+        shift.append(behind)
+    rows = shift[pipeline.group.dims.index(pipeline.stream)]
+    needs = _needs(pipeline, one, other)
+    if rows:
+        noun = "row" if abs(rows) == 1 else "rows"
+        text = f"{second.label} runs {abs(rows)} {noun} {'behind' if rows > 0 else 'ahead of'} {first.label}"
+    else:
+        text = "no shift" if needs else "independent, in one pass over the same rows"
+    parts = [f"{text}: {needs}" if needs else text, *_kept(pipeline, one)]
+    return Decision((first.label, second.label), True, tuple(shift), "; ".join(parts))
+
+
+def describe_time(
+    made: Sequence[Windowed],
+    units: Sequence[Unit],
+    loop: Loop,
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+) -> list[Decision]:
+    """The decision about the iterations of a time loop around `units`: the blocks of them that were
+    `made`, longest first, or why there are none; nothing where no loop is a stencil."""
+    first, last = units[0], units[-1]
+    if made:
+        blocks = [one.group.time.steps for one in made if one.group.time is not None]
+        text = f"{_iterations(blocks[0], loop.iterator)} run in one pass over the arrays"
+        if len(blocks) > 1:
+            text += f", then {' and '.join(map(str, blocks[1:]))} of what is left"
+        pipeline = made[0].pipeline
+        if first is last:
+            kept = _kept(pipeline, None)
+            return [Decision((first.label, last.label), True, None, "; ".join([text, *kept]))]
+        inside = describe_windows(pipeline, first, last)
+        return [replace(inside, reason=f"{text}; {inside.reason}")]
+    one = TimeBlock(loop.iterator, 1, loop.lower, loop.lower)
+    why, remedy = describe_apart(units, scope, program, rules, one)
+    if not why:
+        return []
+    reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
+    return [Decision((first.label, last.label), False, None, reason, None, remedy)]
+
+
+def left_over(decision: Decision) -> Decision:
+    """A refusal between loops that run together in blocks of time steps."""
+    if decision.fused:
+        return decision
+    return replace(decision, reason=f"in iterations left over from blocks: {decision.reason}")
+
+
+def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Decision]:
+    """The decision about a nest of stencils that runs in one thread, as in-place sweeps do: the
+    iterations that need each other."""
+    if not reads_neighbours((unit,), program) or max(len(s.loops) for s in unit.statements) < 2:
+        return []
+    for d in scope.touching(unit.ids):
+        if d.kind != "flow" or not {d.source, d.sink} <= unit.ids or not program.arrays[d.array].extents:
+            continue
+        witness = find_witness(program, d, Refusal("", d))
+        text = "its iterations run one by one in one thread"
+        if witness is not None:
+            text += f": {witness_in_words(witness, d.kind)}"
+        return [Decision((unit.label, unit.label), False, None, text, witness)]
+    return []
+
+
+def describe_apart(
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+    time: TimeBlock | None = None,
+) -> tuple[str, str | None]:
+    """(why a chain of stencils got no windows, the change that would allow them); nothing where
+    the units are no such chain, or fit. The change is tried before it is named."""
+    if not reads_neighbours(units, program):
+        return "", None
+    found = fit_windows(tuple(units), scope, program, rules, time)
+    if isinstance(found, Windowed):
+        return "", None
+    alone = replace(rules, strided=frozenset())
+    if rules.strided and isinstance(fit_windows(tuple(units), scope, program, alone, time), Windowed):
+        views = ", ".join(f"`{name}`" for name in sorted(rules.strided))
+        return found, f"pass {views} as contiguous arrays"
+    return found, None
+
+
+def reads_neighbours(units: Sequence[Unit], program: PolyProgram) -> bool:
+    """Does some loop read, beside the element it stands at, what these loops write?"""
+    written: dict[str, list[tuple[Expr, ...]]] = {}
+    for unit in units:
+        for s in unit.statements:
+            for name, _ in s.write.parts:
+                written.setdefault(name, []).append(s.target.index)
+    for unit in units:
+        for s in unit.statements:
+            for access in s.reads:
+                if access.array not in written or not access.load.index:
+                    continue
+                for target in written[access.array]:
+                    for here, there in zip(access.load.index, target):
+                        a, b = moves(inner_of(here)), moves(inner_of(there))
+                        if a is not None and b is not None and a[1] != b[1]:
+                            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------- pieces
+
+
+def _step_of(pipeline: Pipeline, unit: Unit) -> Step:
+    """The unit's first step."""
+    return next(step for step in pipeline.steps if step.placed.unit.ids == unit.ids)
+
+
+def _lag(pipeline: Pipeline, step: Step) -> int:
+    """Rows that the step stays behind the loads."""
+    return max(stage.lag for stage in pipeline.stages if stage.name in step.writes.values())
+
+
+def _iterator(pipeline: Pipeline, dim: str) -> str:
+    """What the source calls the dimension."""
+    return _plain(pipeline.steps[0].placed.coordinate(dim).iterator)
+
+
+def _plain(iterator: str) -> str:
+    return iterator.split(".")[0]
+
+
+def _iterations(count: int, iterator: str) -> str:
+    return f"{count} {'iteration' if count == 1 else 'iterations'} of `{_plain(iterator)}`"
+
+
+def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
+    """`rows keeps 5 rows in registers`, for the stencils that `maker` (or anyone) makes."""
+    rows: dict[str, int] = {}
+    for stage in pipeline.stages:
+        made = stage.name in maker.writes.values() if maker else stage.step is not None
+        if made and stage.is_stencil:
+            rows[stage.array] = max(stage.rows, rows.get(stage.array, 0))
+    return [
+        f"{_name(array)} keeps {count} {'row' if count == 1 else 'rows'} in registers"
+        for array, count in rows.items()
+    ]
+
+
+def _needs(pipeline: Pipeline, one: Step, other: Step) -> str:
+    """`blur[y] needs rows[y-2..y+2]`: the subscripts that differ; all where none does."""
+    texts: list[str] = []
+    for name in one.writes.values():
+        stage = pipeline.stage(name)
+        if stage is None or name not in other.reads.values():
+            continue
+        reader = next(s for s in other.placed.unit.statements if s.target.index)
+        spans = _spans(stage, other)
+        wide = [position for position, (_, low, high) in enumerate(spans) if low or high]
+        shown = [spans[position] for position in wide] or spans
+        names = ", ".join(iterator for iterator, _, _ in shown)
+        reads = ", ".join(_span(*span) for span in shown)
+        only = "" if wide else "only "
+        texts.append(f"{_name(reader.target.array)}[{names}] needs {only}{_name(stage.array)}[{reads}]")
+    return ", ".join(texts)
+
+
+def _spans(stage: Stage, reader: Step) -> list[tuple[str, int, int]]:
+    """(iterator, least offset, greatest offset) of each subscript the step reads the stage at."""
+    found: list[tuple[str, int, int]] = []
+    loads = [
+        access.load
+        for s in reader.placed.unit.statements
+        for access in s.reads
+        if access.load.index and reader.reads.get(reader.array_of(access.load)) == stage.name
+    ]
+    for position in range(len(stage.frame.dims)):
+        met = [move for load in loads if (move := moves(inner_of(load.index[position])))]
+        offsets = [constant for _, constant in met]
+        found.append((_plain(met[0][0]), min(offsets), max(offsets)))
+    return found
+
+
+def _span(iterator: str, low: int, high: int) -> str:
+    def at(offset: int) -> str:
+        return f"{iterator}{offset:+d}" if offset else iterator
+
+    return at(low) if low == high else f"{at(low)}..{at(high)}"
+
+
+def _name(array: str) -> str:
+    """A temporary's name without the number that renaming gave it."""
+    head, _, tail = array.rpartition(".")
+    return head if head and tail.rstrip("x").isdecimal() else array

@@ -159,7 +159,9 @@ def find_remedy(
         if d.kind != "flow" and d.sink in user.ids and d.source not in user.ids
     ]
     arrays = list(dict.fromkeys([dependence.array, *sorted(d.array for d in overwritten)]))
-    for array in arrays:
+    owner = next((u for u in units if dependence.source in u.ids), user)
+    half = dependence.array
+    for array, covered in [(a, c) for c in (frozenset[str](), frozenset({half})) for a in arrays]:
         if not any(d.array == array for d in overwritten):
             continue
         changed = writing_elsewhere(user, array)
@@ -173,8 +175,14 @@ def find_remedy(
             replace(scope, dependences=kept),
             program,
             keep | {f"{array}'"},
+            covered=covered,
         )
         if isinstance(trial, Group):
+            if covered:
+                return (
+                    f"let {owner.label} write every element of `{half}` that {user.label} reads, and "
+                    f"{user.label} a new array instead of `{array}`"
+                )
             return f"let {user.label} write a new array instead of `{array}`"
     return None
 

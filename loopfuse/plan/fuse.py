@@ -370,7 +370,7 @@ class Planner:
         why, remedy = describe_apart(in_order(units), scope, self.program, self.windows)
         if why:
             self.decisions[mark:] = [
-                replace(one, reason=f"{one.reason}; no windows: {why}", remedy=one.remedy or remedy)
+                replace(one, reason=f"{one.reason}; no windows: {why}", remedy=remedy or one.remedy)
                 for one in self.decisions[mark:]
             ]
 

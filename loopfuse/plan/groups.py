@@ -51,7 +51,8 @@ class Group:
     whose partial results are combined), window (a pipeline of stencils that
     streams over rows, `plan.windows`) or serial (one thread, no dims). `members` are in order;
     `recomputed` are ids of statements whose values consumers compute anew where they need them;
-    a recomputed unit that nothing else needs is in `absorbed`, not in `members`.
+    a recomputed unit that nothing else needs is in `absorbed`, not in `members`. A block of
+    time steps (`time`) reads the arrays `loaded` before it makes anything of them.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Group:
     absorbed: tuple[Unit, ...] = ()
     scope: Scope | None = None
     time: TimeBlock | None = None
+    loaded: frozenset[str] = frozenset()
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -146,9 +148,11 @@ def form_group(
     keep: frozenset[str],
     anew: frozenset[str] = frozenset(),
     in_place: bool = False,
+    covered: frozenset[str] = frozenset(),
 ) -> Group | Refusal:
     """`units` (program order) as one group, or why not. `anew`: statements to recompute from the
-    start, whether or not alignment asks for it. `in_place`: recompute nothing else.
+    start, whether or not alignment asks for it. `in_place`: recompute nothing else. `covered`:
+    arrays that are taken to be written wherever they are read (to try a remedy).
 
     `keep`: arrays whose values are needed after these units (arguments, and temporaries read by
     others), so that a recomputed producer of one still stores it.
@@ -162,7 +166,7 @@ def form_group(
             return attempt
         dependence = attempt.dependence
         if dependence is not None and dependence.kind == "flow":
-            more, why = _with_producers(dependence, units, scope, program)
+            more, why = _with_producers(dependence, units, scope, program, covered)
             if not why and not more <= recompute:
                 if in_place:
                     return Refusal(attempt.reason, dependence, attempt.offending, could=True)
@@ -176,7 +180,11 @@ def form_group(
 
 
 def _with_producers(
-    dependence: Dependence, units: Sequence[Unit], scope: Scope, program: PolyProgram
+    dependence: Dependence,
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+    covered: frozenset[str] = frozenset(),
 ) -> tuple[set[str], str]:
     """Statements to recompute so that `dependence` need not be met in place: its source's unit
     and every unit that feeds that one. The second result says why not, if not."""
@@ -187,7 +195,7 @@ def _with_producers(
         producer = next(u for u in units if flow.source in u.ids)
         if producer.ids <= found:
             continue
-        why = why_not_recomputable(producer, flow, units, scope, program)
+        why = why_not_recomputable(producer, flow, units, scope, program, covered)
         if why:
             return set(), why
         found |= producer.ids
@@ -239,8 +247,10 @@ def why_not_recomputable(
     units: Sequence[Unit],
     scope: Scope,
     program: PolyProgram,
+    covered: frozenset[str] = frozenset(),
 ) -> str:
-    """Why consumers cannot compute the producer's values anew; "" if they can."""
+    """Why consumers cannot compute the producer's values anew; "" if they can. `covered`: arrays
+    that are taken to be written wherever they are read."""
     if any(s.kind in ("init", "update") or s.reduction for s in producer.statements):
         return "it is a reduction"
     if any(s.predicate is not None for s in producer.statements):
@@ -264,7 +274,7 @@ def why_not_recomputable(
             return "it is read at a place that depends on data"
         if not all(names_one_place(r) for r in reads):
             return "it is read at a place that is not affine"
-        if any(_reads_more(r, flow, program) for r in reads):
+        if flow.array not in covered and any(_reads_more(r, flow, program) for r in reads):
             return f"elements of `{flow.array}` that it does not write are read too"
     source = program.statement(dependence.source)
     if solve_target(source) is None:

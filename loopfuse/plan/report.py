@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
 from loopfuse.lang.affine import combine, integer, to_python
-from loopfuse.lang.nodes import Call, Expr
-from loopfuse.lang.walk import walk_expr
+from loopfuse.lang.nodes import Binary, Call, Const, Expr
+from loopfuse.lang.walk import children, walk_expr, with_children
 from loopfuse.plan.fuse import FusionPlan
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.looptree import Launch
@@ -36,6 +37,7 @@ def build_report(
     before = moved(program, dependences, unfused[0].items, unfused[1])
     after = moved(program, dependences, plan.items, scheduled.stores)
     sizes = {n: v for n, v in options.sizes if n in program.symbols}
+    blocked = any(group.time is not None for group in groups_of(plan.items))
     temporaries = [a for a in program.arrays.values() if a.kind == "temp"]
     return Report(
         kernel=program.kernel.name,
@@ -48,7 +50,7 @@ def build_report(
         launches_after=count_launches(plan.items),
         traffic_before=traffic(program, before, sizes),
         traffic_after=traffic(program, after, sizes),
-        passes=(passes(program, before), passes(program, after)),
+        passes=(0, 0) if blocked else (passes(program, before), passes(program, after)),
         kernels=kernel_infos(program, plan, scheduled),
         decisions=plan.decisions,
         preconditions=tuple(p.text for p in program.preconditions),
@@ -102,8 +104,9 @@ def _moved(
     out: list[Moved] = []
     for item in items:
         if isinstance(item, HostGroup):
-            out += _moved(users, item.body, stores, (*times, item.loop))
+            out += _moved(users, item.body, stores, (*times, counted(item)))
             continue
+        block = item.time
         running = {id for placed in item.members for id in placed.unit.ids}
         fed = item.fed
         ids = sorted(running | item.ids, key=users.place.__getitem__)
@@ -122,6 +125,10 @@ def _moved(
                 and (id, name) not in fed
                 and not _made_inside(users.flows.get((id, name), ()), id, name, writers, item)
             ]
+            if block is not None and name not in item.loaded:
+                reads = []
+            if block is not None and not (name in item.loaded or (block.back and name in block.live)):
+                writes = []
             if reads:
                 out.append(Moved(name, "read", tuple(reads), times))
             if writes:
@@ -139,6 +146,54 @@ def _made_inside(
     return bool(item.scope) and any(
         d.kind == "flow" and d.sink == reader for d in item.scope.flows.get(name, ())
     )
+
+
+def counted(item: HostGroup) -> Loop:
+    """The host's loop, for counting: blocks of time steps are numbered from 0. `max(n, 0)` is
+    dropped: sizes are taken as large."""
+    loop = item.loop
+    if item.blocks is not None:
+        return replace(loop, lower=integer(0), upper=without_corners(item.blocks), step=1)
+    if loop.step == 1 and any(isinstance(n, Binary) and n.op == "floordiv" for n in walk_expr(loop.lower)):
+        rest = without_corners(combine("sub", loop.upper, loop.lower))  # what blocks leave over
+        return replace(loop, lower=integer(0), upper=rest)
+    return loop
+
+
+def without_corners(expr: Expr) -> Expr:
+    """`max(x, 0)` as `x`; `x - 4*(x//4)` as `x % 4`."""
+    below = children(expr)
+    if below:
+        expr = with_children(expr, tuple(without_corners(child) for child in below))
+    match expr:
+        case Binary(op="max", left=x, right=Const(value=0)):
+            return x
+        case Binary(op="sub", left=x, right=Binary(op="add", left=a, right=b)):
+            for one, other in ((a, b), (b, a)):
+                if (rest := _remainder(x, one)) is not None:
+                    return without_corners(combine("sub", rest, other))
+            return expr
+        case Binary(op="sub", left=x, right=y):
+            rest = _remainder(x, y)
+            return expr if rest is None else rest
+        case _:
+            return expr
+
+
+def _remainder(x: Expr, blocks: Expr) -> Expr | None:
+    """`x % k` where `blocks` is `(x//k)*k`."""
+    match blocks:
+        case (
+            Binary(op="mul", left=Binary(op="floordiv", left=y, right=Const(value=j)), right=Const(value=k))
+            | Binary(op="mul", left=Const(value=k), right=Binary(op="floordiv", left=y, right=Const(value=j)))
+        ) if j == k and x == y:  # fmt: skip
+            match x:
+                case Binary(op="mod", left=z, right=Const(value=m)) if int(m) % int(k) == 0:
+                    return combine("mod", z, integer(int(k)))
+                case _:
+                    return combine("mod", x, integer(int(k)))
+        case _:
+            return None
 
 
 def passes(program: PolyProgram, entries: Sequence[Moved]) -> int:
@@ -174,7 +229,7 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
     total: Expr = integer(0)
     for item in items:
         if isinstance(item, HostGroup):
-            loop = item.loop
+            loop = counted(item)
             low, high = (loop.lower, loop.upper) if loop.step > 0 else (loop.upper, loop.lower)
             trips = combine("sub", high, low)
             step = abs(loop.step)
@@ -275,7 +330,7 @@ def _kernel_info(
         if not any(touches(s, name) for u in group.units for s in u.statements):
             continue
         home = "global" if stores[name].home == "global" else "register"
-        if windowed is not None and array.kind != "scalar":
+        if windowed is not None:
             home = window_home(windowed, name, stores)
         shown = base_name(name)
         homes[shown] = max(home, homes.get(shown, home), key=_room)

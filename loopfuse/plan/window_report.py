@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
-from loopfuse.plan.explanations import find_witness, witness_in_words
+from loopfuse.plan.explanations import find_witness, writing_elsewhere
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Refusal, TimeBlock
 from loopfuse.plan.records import Decision
@@ -18,6 +18,9 @@ from loopfuse.plan.window_edges import inner_of
 from loopfuse.plan.window_records import Pipeline, Stage, Step
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
+
+OBVIOUS = ("not all loops are parallel", "it has no stencil")
+"""Reasons that go without saying: others have said it, or no windows were to be expected."""
 
 
 def window_detail(windowed: Windowed) -> str:
@@ -115,9 +118,7 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
         if d.kind != "flow" or not {d.source, d.sink} <= unit.ids or not program.arrays[d.array].extents:
             continue
         witness = find_witness(program, d, Refusal("", d))
-        text = "its iterations run one by one in one thread"
-        if witness is not None:
-            text += f": {witness_in_words(witness, d.kind)}"
+        text = "its iterations run one by one, in one thread: each needs what others before it make"
         return [Decision((unit.label, unit.label), False, None, text, witness)]
     return []
 
@@ -133,14 +134,30 @@ def describe_apart(
     the units are no such chain, or fit. The change is tried before it is named."""
     if not reads_neighbours(units, program):
         return "", None
-    found = fit_windows(tuple(units), scope, program, rules, time)
-    if isinstance(found, Windowed):
+    units = tuple(units)
+    found = fit_windows(units, scope, program, rules, time)
+    if isinstance(found, Windowed) or found in OBVIOUS:
         return "", None
-    alone = replace(rules, strided=frozenset())
-    if rules.strided and isinstance(fit_windows(tuple(units), scope, program, alone, time), Windowed):
+    contiguous = replace(rules, strided=frozenset())
+    if rules.strided and isinstance(fit_windows(units, scope, program, contiguous, time), Windowed):
         views = ", ".join(f"`{name}`" for name in sorted(rules.strided))
         return found, f"pass {views} as contiguous arrays"
+    if time is None:
+        for unit in units:
+            for array in dict.fromkeys(s.write.array for s in unit.statements):
+                if not program.arrays[array].extents:
+                    continue
+                changed = tuple(writing_elsewhere(u, array) if u is unit else u for u in units)
+                wider = _with_array(program, array)
+                if isinstance(fit_windows(changed, scope, wider, rules), Windowed):
+                    return found, f"let {unit.label} write a new array instead of `{_name(array)}`"
     return found, None
+
+
+def _with_array(program: PolyProgram, array: str) -> PolyProgram:
+    """The program with the array that `writing_elsewhere` invents."""
+    new = replace(program.arrays[array], name=f"{array}'")
+    return replace(program, arrays={**program.arrays, new.name: new})
 
 
 def reads_neighbours(units: Sequence[Unit], program: PolyProgram) -> bool:
@@ -209,7 +226,9 @@ def _needs(pipeline: Pipeline, one: Step, other: Step) -> str:
         stage = pipeline.stage(name)
         if stage is None or name not in other.reads.values():
             continue
-        reader = next(s for s in other.placed.unit.statements if s.target.index)
+        stores = [s for s in other.placed.unit.statements if s.target.index]
+        direct = [s for s in stores if any(a.array == stage.array for a in s.reads)]
+        reader = (direct or stores)[0]
         spans = _spans(stage, other)
         wide = [position for position, (_, low, high) in enumerate(spans) if low or high]
         shown = [spans[position] for position in wide] or spans

@@ -57,7 +57,10 @@ def find_pipeline(
         return steps
     dims = tuple(c.dim for c in steps[0].placed.coordinates)
     members = tuple(step.placed for step in steps[: len(units)])
-    whole = Group("window", dims, members, scope=scope, time=time)
+    loaded = frozenset(
+        array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
+    )
+    whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     *outer, stream, across = order_dims(whole)
     frames = find_frames(steps, program, (*outer, stream, across))
     if isinstance(frames, str):

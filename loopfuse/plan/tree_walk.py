@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from loopfuse.lang.affine import is_checked
-from loopfuse.lang.nodes import Const, Expr, Load, Symbol
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -93,15 +93,27 @@ def has_windows(tree: LoopTree) -> bool:
 
 
 def open_tiles(tree: LoopTree) -> LoopTree:
-    """The tree with ALIGNED taken as true by the guards that choose between two ways of running a
-    tile: both ways do the same, as `verify_windows` proves."""
+    """The tree whose guards that choose between two ways of running a tile take the first where
+    they may take it, whatever ALIGNED is: both ways do the same there, as `verify_windows` proves."""
 
     def one(node: TreeNode) -> TreeNode:
         if isinstance(node, Guard) and is_tile(node):
-            return replace(node, condition=_with_aligned(node.condition, True))
+            if ALIGNED not in walk_expr(node.condition):
+                return node
+            aligned, not_aligned = (_with_aligned(node.condition, way) for way in (True, False))
+            either = Binary("or", aligned, not_aligned, ALIGNED.dtype)
+            return replace(node, condition=aligned if _is_asked(node.condition) else either)
         return node
 
     return map_nodes(one, tree)
+
+
+def _is_asked(condition: Expr) -> bool:
+    """Is ALIGNED one of the conditions, all of which must hold, and in no other place?"""
+    if isinstance(condition, Binary) and condition.op == "and":
+        parts = condition.left, condition.right
+        return all(ALIGNED not in walk_expr(p) or _is_asked(p) for p in parts)
+    return condition == ALIGNED
 
 
 def mentions_aligned(tree: LoopTree) -> bool:

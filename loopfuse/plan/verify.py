@@ -185,9 +185,9 @@ class _Checker:
         if misused is not None:
             self._fail(*misused)
         for buffer in self.tree.buffers:
+            self.check = "bounds"
+            ask(lambda name=buffer.name: self._bounds(name))
             if buffer.name in self.accesses.writes:
-                self.check = "bounds"
-                ask(lambda name=buffer.name: self._bounds(name))
                 self.check = "race"
                 self.questions += 1
                 race = ask(lambda name=buffer.name: find_race(self.accesses, name))
@@ -239,8 +239,8 @@ class _Checker:
         self.wrong.append((self.check, message))
 
     def _fail(self, message: str, example: Any) -> None:
-        """Note that the relation `example` should have been empty."""
-        found = sample_pair(example)
+        """Note that the relation `example` should have been empty (None: there is none to show)."""
+        found = None if example is None else sample_pair(example)
         where = ""
         if found is not None:
             sizes, source, sink = found
@@ -500,11 +500,17 @@ class _Checker:
         return end.set_tuple_name(isl.IN, "@end")
 
     def _bounds(self, name: str) -> None:
-        """Accesses of a workspace stay inside it. (Those of an argument are the program's own.)"""
+        """Accesses of a buffer stay inside it. (Those of an argument are the program's own, but
+        for what a Copy moves, and what fills a window and may be junk.)"""
         buffer = self.events.buffers[name]
-        if buffer.argument or not buffer.extents:
+        if not buffer.extents:
             return
-        for access in (*self.accesses.writes[name], *self.accesses.reads.get(name, [])):
+        writes: list[Write] = self.accesses.writes.get(name, [])
+        reads: list[Read] = self.accesses.reads.get(name, [])
+        if buffer.argument:
+            writes = []
+            reads = [r for r in reads if r.statement is None or self.needs.may_be_junk(r.leaf)]
+        for access in (*writes, *reads):
             index = access.load.index
             constants = [constant_value(part) for part in index]
             extents = [constant_value(extent) for extent in buffer.extents]

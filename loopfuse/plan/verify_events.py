@@ -183,6 +183,8 @@ class Events:
     has_lanes: bool = False
     whens: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
     made: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
+    tiles: list[tuple[int, Any]] = field(default_factory=list[tuple[int, Any]])
+    """The launch of each tile, and the { thread } that take its first way."""
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
@@ -302,6 +304,8 @@ class Events:
                 raise Undecided("a ticket's counter may be outside its buffer")
 
     def _nodes(self, nodes: tuple[TreeNode, ...], scope: _Scope) -> None:
+        if scope.rotated is None:
+            self._check_tiles_end(nodes)
         if scope.waiting and not any(self._synchronises(node) for node in walk_nodes(nodes)):
             scope = self._take_turns(scope)
         for position, node in enumerate(nodes):
@@ -309,6 +313,24 @@ class Events:
             if inside.waiting and not any(self._synchronises(n) for n in walk_nodes((node,))):
                 inside = self._take_turns(inside)
             self._node(node, inside)
+
+    def _check_tiles_end(self, nodes: tuple[TreeNode, ...]) -> None:
+        """What the ways of a tile leave in storage of threads, nothing after the tile reads: both
+        ways are run here, one after the other, and but one of them is."""
+        held: set[str] = set()
+        for node in nodes:
+            inside = tuple(walk_nodes((node,)))
+            for each in inside if held else ():
+                combined = {each.buffer} if isinstance(each, Combine) else set[str]()
+                read = {load.array for load in _loads_of(each)} | combined
+                if read & held:
+                    raise Undecided(f"{min(read & held)} is read after the tile that fills it")
+            for each in inside:
+                if isinstance(each, Guard) and is_tile(each):
+                    held |= {name for name in _targets(each) if not self._is_global(name)}
+
+    def _is_global(self, name: str) -> bool:
+        return isinstance(self.buffers[name].home, Global)
 
     @staticmethod
     def _take_turns(scope: _Scope) -> _Scope:
@@ -332,7 +354,7 @@ class Events:
                 if node.mapping is Mapping.VECTOR:
                     inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
                 if node.mapping is Mapping.ROTATED:
-                    inside.rotated = node
+                    inside.rotated = replace(node)  # its own, where one node stands in two places
                 self._nodes(node.body, inside)
             case Guard():
                 if loads(node.condition):
@@ -346,8 +368,11 @@ class Events:
                 if scope.rotated is None and is_tile(node):
                     if len(scope.names) != len(scope.host) + len(scope.chain):
                         raise Undecided("a tile inside a loop")
+                    if any(isinstance(each, Raise | Await) for each in walk_nodes((node,))):
+                        raise Undecided("flags in a tile")  # the ways not taken raise none
                     # The second way must be right for every tile: `verify_windows` compares.
                     then.tile = then.domain.set_tuple_name("thread")
+                    self.tiles.append((scope.launch, then.tile))
                     holds = isl.empty(holds.get_space())
                 self._nodes(node.then, then)
                 otherwise = replace(
@@ -588,6 +613,29 @@ class Events:
         owner: list[Expr | int] = [leaf.launch, int(leaf.in_ticket)]
         owner += [Iter(var) for var in leaf.host]
         return owner + [Iter(var) for var in leaf.level_vars(range(level + 1))]
+
+
+def _targets(node: TreeNode) -> set[str]:
+    """The buffers that the node or what is inside it writes."""
+    found: set[str] = set()
+    for each in walk_nodes((node,)):
+        match each:
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                found.add(target.array)
+            case Combine(buffer=buffer):
+                found.add(buffer)
+            case _:
+                pass
+    return found
+
+
+def _loads_of(node: TreeNode) -> list[Load]:
+    """The Loads of a node itself, all but its target; the target too where it is read."""
+    expressions = node_expressions(node)
+    if isinstance(node, Compute | Copy) and getattr(node, "predicate", None) is None:
+        *rest, target = expressions
+        expressions = (*rest, *(target.index if isinstance(target, Load) else ()))
+    return [load for expr in expressions for load in loads(expr)]
 
 
 def compare_times(first: Time, second: Time) -> bool | None:

@@ -22,7 +22,16 @@ from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import loads, symbols
-from loopfuse.plan.looptree import Compute, HostLoop, HostNode, Lanes, Loop, LoopTree, Window
+from loopfuse.plan.looptree import (
+    Compute,
+    HostLoop,
+    HostNode,
+    Lanes,
+    Launch,
+    Loop,
+    LoopTree,
+    Window,
+)
 from loopfuse.plan.tree_printer import print_node
 from loopfuse.plan.tree_walk import node_expressions, walk_nodes
 from loopfuse.plan.verify_accesses import Accesses, Read, union
@@ -121,6 +130,7 @@ def _wanted(accesses: Accesses, leaf: Leaf) -> Iterator[tuple[Leaf, Load, Any]]:
         tree_loop = header.node
         assert isinstance(tree_loop, Loop)
         var, node = tree_loop.var, leaf.node
+        assert not isinstance(node, Launch)
         if not isinstance(node, Compute):
             raise Undecided(f"`{print_node(node)}` in the loop over {var}, which may be empty")
         statement = accesses.statement_of(leaf)

@@ -116,16 +116,23 @@ class Memory:
         for launch, writes in by_launch.items():
             event = self.events.launch_event(launch, self._rank(buffer))
             written: Any = None
+            lost: Any = None  # what is written besides by what has no value
             kinds: dict[str, Any] = {}
             for write in writes:
                 touched = self._event_of(write.leaf, write.load.index, event.name)
                 touched = touched.intersect_domain(write.cell.domain())
                 here = touched.range()
                 written = here if written is None else written.union(here)
+                rest = touched
                 for value in self.values.written(write):
+                    rest = rest.subtract_domain(value.domain())
                     one = touched.reverse().apply_range(value)
                     name = isl.range_name(one)
                     kinds[name] = kinds[name].union(one) if name in kinds else one
+                junk = rest.range()
+                lost = junk if lost is None else lost.union(junk)
+            if lost is not None and not lost.is_empty():
+                kinds = {name: kind.subtract_domain(lost) for name, kind in kinds.items()}
             values = [isl.without_divisions(kind) for kind in kinds.values()]
             if not _is_one_value_each(values):
                 return None

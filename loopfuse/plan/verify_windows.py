@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.linear import coefficients
-from loopfuse.plan.looptree import Lanes, Window
-from loopfuse.plan.verify_accesses import Read, Write, union
-from loopfuse.plan.verify_events import Leaf
+from loopfuse.plan.looptree import Global, Lanes, Window
+from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
+from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.poly import isl
 
 if TYPE_CHECKING:
@@ -52,13 +52,17 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
         return None
     candidates: list[Candidate] = []
     for write in values.accesses.writes.get(read.buffer, []):
-        if write.leaf.rotated is not loop or write.leaf.launch != read.leaf.launch:
-            continue  # it runs this loop, or the other way of its tile, in another order
+        if write.leaf.rotated is not loop:
+            if loop.var in write.leaf.names and write.leaf.launch == read.leaf.launch:
+                return None  # in another ROTATED loop inside this one
+            continue  # before or after this loop, or in the other way of its tile
         found = _candidate(values, read, write)
         if found is None:
             return None
         if not found.pairs.is_empty():
             candidates.append(found)
+    if _is_order_open(candidates, loop.var):
+        return None
     candidates.sort(key=lambda each: (each.back, -each.write.leaf.number))
     out: list[tuple[Write, Any]] = []
     rest = read.cell.domain()
@@ -73,6 +77,19 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
         if rest.is_empty():
             break
     return out
+
+
+def _is_order_open(candidates: Sequence[Candidate], step: str) -> bool:
+    """May two of them write one cell in one step, in the iterations of a loop that they share?
+    Then the order of the text does not say which comes last."""
+    for number, one in enumerate(candidates):
+        for other in candidates[:number]:
+            here, there = one.write.leaf, other.write.leaf
+            if one.back == other.back and _shares_inner_loop(here, there, step):
+                index, besides = one.write.load.index[-1:], other.write.load.index[-1:]
+                if index != besides or not _is_own(index[0], here, there, step):
+                    return True
+    return False
 
 
 def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
@@ -91,7 +108,8 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
         back = (two - one) % home.rows
         if _shares_inner_loop(here, there, step):
             # Iterations of a loop inside come between: only a column of their own is in order.
-            same = index == other and all(_is_own(part, here, there, step) for part in index)
+            own = (_is_own(part, here, there, step) for part in index)
+            same = index == other and bool(index) and all(own)
             if back == 0 and not same:
                 return None
         if back == 0 and later:
@@ -100,8 +118,11 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
         return Candidate(0, write, isl.empty_map(_pairs_space(read, write)))
     elif _shares_inner_loop(here, there, step):
         return None
-    owners = values.events.owner(here, values.events.buffers[read.buffer])
-    theirs = values.events.owner(there, values.events.buffers[read.buffer])
+    # Both in one run of the loop, by whoever holds the window.
+    chain = {loop.var for loop in here.chain}
+    outer = [Iter(name) for name in here.names[: here.names.index(step)] if name not in chain]
+    owners = [*values.events.owner(here, values.events.buffers[read.buffer]), *outer]
+    theirs = [*values.events.owner(there, values.events.buffers[read.buffer]), *outer]
     first = here.relation([*owners, combine("sub", Iter(step), integer(back)), *index], "held")
     second = there.relation([*theirs, Iter(step), *other], "held")
     first = first.set_tuple_name(isl.IN, read.name).intersect_domain(read.cell.domain())
@@ -137,42 +158,85 @@ def _is_own(column: Expr, one: Leaf, other: Leaf, step: str) -> bool:
 
 
 def different_tile(values: Values) -> tuple[str, Any | None] | None:
-    """What the first way of a tile writes otherwise than the second, where it may run; None: no
-    difference."""
+    """What the first way of a tile writes to memory otherwise than the second, where it may run;
+    None: no difference."""
     accesses = values.accesses
-    by_place: dict[tuple[int, int, str], list[Write]] = {}
-    for write in accesses.tile_writes:
-        key = (write.leaf.launch, id(write.leaf.tile), write.load.array)
-        by_place.setdefault(key, []).append(write)
-    for (launch, _, buffer), first in by_place.items():
-        second = [
-            write for write in accesses.writes.get(buffer, []) if write.leaf.launch == launch
-        ]
-        inside = first[0].leaf.tile
-        assert inside is not None
-        ours = _touched(values, first)
-        theirs = _touched(values, second)
-        if theirs is None or ours is None:
-            return f"only one way of a tile writes {buffer}", None
-        theirs = theirs.intersect_domain(inside)
-        if not (extra := ours.subtract(theirs)).is_empty():
-            return f"the first way of a tile writes more of {buffer}", extra
-        if not (missing := theirs.subtract(ours)).is_empty():
-            return f"the first way of a tile writes less of {buffer}", missing
-        whole = ours.wrap()
-        held = _written(values, first)
-        for value in held:
-            known = union(_written(values, second), value)
-            wrong = value.subtract(known)
-            if not wrong.is_empty():
-                return f"the first way of a tile writes something else to {buffer}", wrong
-            whole = whole.subtract(value.domain())
-        if not whole.is_empty():
-            return f"the first way of a tile writes what is no value to {buffer}", whole.unwrap()
+    for launch, inside in values.events.tiles:
+        ours: dict[str, list[Write]] = {}
+        for write in accesses.tile_writes:
+            if write.leaf.tile is inside:
+                ours.setdefault(write.load.array, []).append(write)
+        theirs: dict[str, list[Write]] = {}
+        for name, writes in accesses.writes.items():
+            if isinstance(values.events.buffers[name].home, Global):
+                here = [write for write in writes if write.leaf.launch == launch]
+                theirs |= {name: here} if here else {}
+        for name in {**ours, **theirs}:
+            if name not in theirs:
+                return f"only the first way of a tile writes {name}", None
+            found = _different(values, name, ours.get(name, []), theirs[name], inside)
+            if found is not None:
+                return found
+            _check_apart(accesses, name, ours.get(name, []), inside)
     return None
 
 
-def _touched(values: Values, writes: Sequence[Write]) -> Any | None:
+def _different(
+    values: Values, name: str, first: Sequence[Write], second: Sequence[Write], inside: Any
+) -> tuple[str, Any] | None:
+    """`different_tile` for one buffer: the writes of the first way and of the second."""
+    theirs = _touched(second)
+    assert theirs is not None
+    theirs = theirs.intersect_domain(inside)
+    ours = _touched(first)
+    if ours is None:
+        ours = isl.empty_map(theirs.get_space())
+    if not (extra := ours.subtract(theirs)).is_empty():
+        return f"the first way of a tile writes more of {name}", extra
+    if not (missing := theirs.subtract(ours)).is_empty():
+        return f"the first way of a tile writes less of {name}", missing
+    for way in (first, second):
+        if not _writes_once(way, inside):
+            # Both values would be among those of the other way, whichever is the last.
+            raise Undecided(f"a way of a tile writes an element of {name} twice")
+    whole = ours.wrap()
+    for value in _written(values, first):
+        wrong = value.subtract(union(_written(values, second), value))
+        if not wrong.is_empty():
+            return f"the first way of a tile writes something else to {name}", wrong
+        whole = whole.subtract(value.domain())
+    if not whole.is_empty():
+        return f"the first way of a tile writes what is no value to {name}", whole.unwrap()
+    return None
+
+
+def _writes_once(writes: Sequence[Write], inside: Any) -> bool:
+    """Does each thread that takes the tile write a cell once at most?"""
+    before: Any = None
+    for write in writes:
+        where = _thread(write.leaf).intersect_range(inside).range_product(write.cell)
+        if not where.is_injective():
+            return False
+        cells = where.range()
+        if before is not None and not before.is_disjoint(cells):
+            return False
+        before = cells if before is None else before.union(cells)
+    return True
+
+
+def _check_apart(accesses: Accesses, name: str, writes: Sequence[Write], inside: Any) -> None:
+    """The first way of a tile reads nothing of what it writes itself: which comes first is asked
+    of the second way only."""
+    written = _touched(writes)
+    for read in accesses.reads.get(name, []) if written is not None else ():
+        if read.leaf.tile is not None and read.leaf.launch == writes[0].leaf.launch:
+            cell = read.cell.set_tuple_name(isl.IN, read.leaf.name)
+            seen = _thread(read.leaf).reverse().apply_range(cell).intersect_domain(inside)
+            if not seen.is_disjoint(written):
+                raise Undecided(f"a tile reads what it writes itself to {name}")
+
+
+def _touched(writes: Sequence[Write]) -> Any | None:
     """{ thread -> cell }: what each thread writes."""
     return union([_thread(write.leaf).reverse().apply_range(write.cell) for write in writes], None)
 

@@ -126,6 +126,12 @@ class _Mutator:
                 var = Iter(self.pick.choice(names))
                 limit = integer(self.pick.randrange(3))
                 out[-1] = Guard(Compare(self.pick.choice(("ne", "ge", "le")), var, limit), (out[-1],))
+            if self.kind == "overwrite" and isinstance(node, Compute | Copy) and (
+                self.hit(node.target.array)
+            ):
+                out.append(Copy(node.target, _constant(node.target.dtype)))
+            if self.kind == "after" and isinstance(node, Guard) and node.then and self.hit("guard"):
+                out[-1:] = [replace(node, then=node.then[:-1]), node.then[-1]]
             if self.kind == "double" and self.hit(type(node).__name__):
                 out.append(out[-1])
             if self.kind == "unwrap" and isinstance(node, Guard) and self.hit("guard"):
@@ -197,8 +203,13 @@ IN_EXPRESSIONS = (
 KINDS = (
     *IN_EXPRESSIONS, "constant", "shift", "drop", "double", "unwrap", "swap", "mapping", "step",
     "operation", "predicate", "scope", "else", "sink", "fission", "guard", "home", "zeroed",
+    "overwrite", "after",
 )  # fmt: skip
 TRUE = Const(True, DType.BOOL)
+
+
+def _constant(dtype: DType) -> Const:
+    return Const(True if dtype is DType.BOOL else 7.0 if dtype.is_float else 7, dtype)
 
 
 def mutate(tree: LoopTree, seed: int) -> tuple[LoopTree, str] | None:

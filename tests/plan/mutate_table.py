@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.diagnostics import InternalError, Source
-from loopfuse.base.options import Options, parse_target
+from loopfuse.base.options import Options, Tuning, parse_target
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.check import check
@@ -35,6 +35,8 @@ from tests.plan.tree_examples import GOOD
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDERS = ("forward", "reverse", "shuffled")
+RECOMPUTED = Tuning(windows=False)
+"""What a fused stencil reads of another is recomputed in each thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +96,22 @@ def planned(
     text: str = "",
     fuel: int | None = None,
     shrink: Callable[[LoopTree], LoopTree] | None = None,
+    tuning: Tuning = RECOMPUTED,
 ) -> Base:
     """The planner's tree for the first kernel of example `name`, or of `text`; `shrink` makes it
-    small enough to interpret."""
+    small enough to interpret. Stencils are recomputed unless `tuning` allows windows."""
 
     def make() -> Made:
         source = Source(f"{name}.lf", text or (EXAMPLES / f"{name}.lf").read_text("utf-8"))
         program = check(parse(source))
-        options = Options(target=parse_target(target), fuel=fuel)
+        options = Options(target=parse_target(target), fuel=fuel, tuning=tuning)
         plan = plan_kernel(program, program.kernels[0].name, options)
         assert plan.verdict.answer == "proved", plan.verdict
         tree = plan.tree if shrink is None else shrink(plan.tree)
         return Made(plan.program, plan.dependences, tree)
 
-    label = f"{name} {'cpu' if target == 'cpu' else 'gpu'}{' unfused' if fuel == 0 else ''}"
+    device = "windows" if tuning.windows else "cpu" if target == "cpu" else "gpu"
+    label = f"{name} {device}{' unfused' if fuel == 0 else ''}"
     return Base(label, cache(make), sizes, "planned")
 
 

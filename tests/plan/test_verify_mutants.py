@@ -31,9 +31,9 @@ from loopfuse.plan.window_shape import WindowRules
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
-from tests.plan import mutate_headers, mutate_planned, mutate_written
+from tests.plan import mutate_headers, mutate_planned, mutate_windows, mutate_written
 from tests.plan.mutate import mutate
-from tests.plan.mutate_table import ORDERS, Base, Made, arguments, equal, run
+from tests.plan.mutate_table import ORDERS, RECOMPUTED, Base, Made, arguments, equal, run
 
 TEXTS = {
     "stencils": (
@@ -107,7 +107,7 @@ def planned(text: str, device: str, fuel: int | None) -> tuple[PolyProgram, Depe
     program = build_model(kernel)
     deps = find_dependences(program)
     plan = Planner(program, deps, CostModel(program, device, {}), True, fuel).plan()
-    return program, deps, build_tree(program, deps, plan, device, WindowRules()).tree
+    return program, deps, build_tree(program, deps, plan, device, WindowRules(tuning=RECOMPUTED)).tree
 
 
 def wrong_at(kernel: Kernel, tree: LoopTree, sizes: dict[str, int], order: str) -> str:
@@ -202,7 +202,9 @@ def try_mutants(
                     assert equal(value, found[name]), (note, seed, what, name, order, aligned)
 
 
-TREES = [*mutate_written.BASES, *mutate_planned.BASES, *mutate_headers.BASES]
+TREES = [
+    *mutate_written.BASES, *mutate_planned.BASES, *mutate_headers.BASES, *mutate_windows.BASES,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("base", TREES, ids=lambda base: base.name)

@@ -204,6 +204,7 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_move(node.value, node.target, what, place)
             if node.predicate is not None:
                 _check_names(node.predicate, what, place)
+                _check_shuffles(node.predicate, what, place)
                 if node.predicate.dtype is not DType.BOOL:
                     raise place.fail(what, "a predicate is a bool")
         case Copy():
@@ -292,11 +293,23 @@ def _check_move(value: Expr, target: Expr, what: What, place: _Place) -> None:
     _check_access(target, what, place)
     if value.dtype is not target.dtype:
         raise place.fail(what, f"a {value.dtype.value} is put into a {target.dtype.value}")
+    _check_shuffles(value, what, place)
     home = place.tree.buffer(target.array).home
     if isinstance(home, Lanes | Window) and home.columns:
         lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), None)
         if lane is None or not owns_lane(target.index[-1], lane, home.columns, place.tree):
             raise place.fail(what, "a lane writes only its own columns")
+
+
+def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
+    """The whole warp takes part in reading another lane's columns."""
+    lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), "")
+    for load in walk_expr(value):
+        if isinstance(load, Load):
+            home = place.tree.buffer(load.array).home
+            if isinstance(home, Lanes | Window) and home.columns:
+                if not owns_lane(load.index[-1], lane, home.columns, place.tree):
+                    _check_converged("warp", what, place)
 
 
 def owns_lane(index: Expr, lane: str, columns: int, tree: LoopTree) -> bool:

@@ -86,14 +86,19 @@ class Memory:
         """({ reader -> launch that wrote last }, { launch -> value }) for { reader -> cell }."""
         by_name = {leaf.name: values for leaf, _, values in sums}
         sources: list[tuple[Leaf, Any, int]] = []
+        places: dict[str, Any] = {}
         for leaf, written, _ in sums:
             hosts = len(leaf.host)
             elements: list[Expr] = [Iter(name) for name in leaf.names[hosts:]]
             buffer = isl.range_name(cell)
-            sources.append((leaf, leaf.relation(elements, buffer).intersect_domain(written), WRITE))
+            place = leaf.relation(elements, buffer).intersect_domain(written)
+            sources.append((leaf, place, WRITE))
+            places[leaf.name] = place
         out: list[tuple[Any, Any]] = []
         for leaf, pairs in self.events.last_before(cell, when, time, sources):
-            back = pairs.reverse()
+            # A launch has one time for all elements, so the answer is a launch: keep the element.
+            same = cell.apply_range(places[leaf.name].reverse())
+            back = pairs.reverse().intersect(same)
             out += [(back, value) for value in by_name[leaf.name]]
             if not by_name[leaf.name]:
                 out.append((back, isl.empty_map(back.reverse().get_space())))

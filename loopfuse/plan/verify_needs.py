@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, is_checked
 from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Lanes, Mapping, Register, Window
+from loopfuse.plan.tree_walk import node_expressions
 from loopfuse.plan.verify_accesses import Read, Write
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.plan.verify_found import Values
@@ -45,8 +47,11 @@ class Needs:
     def may_be_junk(self, leaf: Leaf) -> bool:
         """Does the leaf fill a window, a strip or a register? And nothing but a ROTATED loop reads
         those."""
-        if not self.windowed or leaf.rotated is None:
-            return False
+        if not self.windowed or leaf.rotated is None or not isinstance(leaf.node, Compute | Copy):
+            return False  # a Combine takes what other threads have
+        expressions = node_expressions(leaf.node)
+        if any(is_checked(part) for expr in expressions for part in walk_expr(expr)):
+            return False  # of junk, a subscript would be reported as outside its array
         home = self.values.events.buffers[_target(leaf)].home
         return isinstance(home, Window | Lanes | Register)
 

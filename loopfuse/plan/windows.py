@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.align import Placed
@@ -86,6 +86,8 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         for s in unit.statements:
             if s.predicate is not None or s.kind not in ("store", "define"):
                 return f"{s.label} is conditional on data, or a reduction"
+            if any(is_checked(part) for access in s.reads for part in access.load.index):
+                return f"{s.label} reads where data says, also beyond what a strip stores"
             for name, _ in s.write.parts:
                 scalar = program.arrays[name].kind == "scalar"
                 if not scalar and writers.setdefault(name, unit.label) != unit.label:

@@ -11,7 +11,7 @@ from typing import Any
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Const, Expr, Load, Unary
+from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import map_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -544,6 +544,22 @@ ROWS = [
             loop.body[0], replace(loop.body[0], name="again"))))),
     Row("a field not stored back", "two arrays windows", "b of the last step", in_launch(
         1, gone(r"copy b\["))),
+    Row("shuffle by half of the warp", "blur windows", "lane 0 takes no part",
+        each(r"copy a_window.*lane - 1", lambda node: (Guard(
+            Compare("ne", Iter("lane"), integer(0)), (node,)),))),
+    Row("another row of the copy", "temporary windows", "in the launch back, inside",
+        in_launch(1, way(1, reading(r"= a__copy", "a__copy", 0, 1)))),
+    Row("another column of the copy", "two arrays windows", "in the launch back, everywhere",
+        in_launch(1, reading(r"= a__copy", "a__copy", 1, 1))),
+    Row("copy filled a row off", "swapped windows", "by the first launch, everywhere",
+        in_launch(0, writing(r"copy a__copy", 0, 1))),
+    Row("loads and the rest in two loops", "temporary windows", "in the launch back, inside",
+        in_launch(1, way(1, each(r"rotated", lambda node: (
+            replace(node, body=node.body[:1]), replace(node, body=node.body[1:])))))),
+    Row("two writers of one window", "blur windows",
+        "a window of c is filled from b before it is stored",
+        each(r"^S2", lambda node: (node, Copy(node.target, replace(
+            node.target, array="b_window"))))),
     Row("a store read back", "blur windows", "what the aligned way has stored",
         way(0, each(r"copy c\[", lambda node: (node, Copy(node.value, node.target)))),
         harmless="it is what was stored"),

@@ -10,7 +10,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.lang.interp import interpret
+from loopfuse.lang.interp import Offence, interpret
 from loopfuse.plan.looptree import HostLoop, Launch
 from loopfuse.plan.tree_interp import run_tree
 
@@ -135,6 +135,28 @@ def test_chain_is_one_launch_of_windows(name: str) -> None:
     assert [launch.strategy for launch in found.tree.launches] == ["sliding"]
     for height, width in SIZES:
         run(found, {"H": height, "W": width, **({"N": 2} if name == "outer" else {})}, {})
+
+
+def test_no_window_feeds_a_subscript() -> None:
+    """Beyond what a strip stores a window holds junk: as a subscript it would be an offence."""
+    found = planned(
+        """
+        kernel f(a: i64[H, W], table: f32[N], out c: f32[H, W]):
+            temp b: i64[H, W]
+            for y in 0..H, x in 1..W-1:
+                b[y, x] = a[y, x+1] - a[y, x-1]
+            for y in 1..H-1, x in 1..W-1:
+                c[y, x] = table[b[y-1, x] + b[y+1, x]]
+        """
+    )
+    assert found.verdict.answer == "proved"
+    sizes = {"H": 24, "W": 75, "N": 5}
+    ramp = np.tile(np.arange(75), (24, 1))
+    arguments = {"a": ramp, "table": np.arange(5, dtype="f4"), "c": np.zeros((24, 75), "f4")}
+    offences: list[Offence] = []
+    run_tree(found.tree, arguments, sizes, offences=offences)
+    assert not offences
+    assert (arguments["c"][1:-1, 1:-1] == 4.0).all()
 
 
 @pytest.mark.parametrize("name", TIMES)

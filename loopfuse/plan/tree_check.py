@@ -305,11 +305,11 @@ def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
     """The whole warp takes part in reading another lane's columns."""
     lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), "")
     for load in walk_expr(value):
-        if isinstance(load, Load):
-            home = place.tree.buffer(load.array).home
-            if isinstance(home, Lanes | Window) and home.columns:
-                if not owns_lane(load.index[-1], lane, home.columns, place.tree):
-                    _check_converged("warp", what, place)
+        home = place.tree.buffer(load.array).home if isinstance(load, Load) else None
+        if not (isinstance(load, Load) and isinstance(home, Lanes | Window) and home.columns):
+            continue
+        if not owns_lane(load.index[-1], lane, home.columns, place.tree):
+            _check_converged("warp", what, place)
 
 
 def owns_lane(index: Expr, lane: str, columns: int, tree: LoopTree) -> bool:

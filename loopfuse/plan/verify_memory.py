@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.verify_accesses import Read, Write
-from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
 from loopfuse.poly import isl
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class Memory:
             out.append(rest.set_tuple_name(isl.OUT, f"@{about.array}"))
         elif about.zeroed:
             out.append(event.relation([], "@0").intersect_domain(rest.domain()))
+        if not _is_one_value_each(out):  # a reader that finds everything finds what it needs
+            raise Undecided(f"what {buffer} holds before a launch is not one value")
         self.states[key] = [each for each in out if not each.is_empty()]
         return self.states[key]
 

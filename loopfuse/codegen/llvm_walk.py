@@ -225,10 +225,10 @@ def _if(writer: Writer, operation: Operation) -> None:
     """`scf.if`: its value is a phi."""
     then, otherwise, done = writer.fresh_labels("then", "else", "join")
     regions = [region.block for region in operation.regions if region.blocks]
-    if writer.in_kernel and not operation.results:
-        if regions and all(is_predicable(writer, region) for region in regions):
-            _store_where(writer, operation, regions)
-            return
+    plain = writer.in_kernel and regions and not operation.results
+    if plain and all(is_predicable(writer, region) for region in regions):
+        _store_where(writer, operation, regions)
+        return
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
     writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")

@@ -248,3 +248,17 @@ def chosen(words: str) -> tuple[Case, ...]:
             raise KeyError(f"no case `{word}`; there are {', '.join(BY_KEY)}")
         names |= found
     return tuple(case for case in CASES if case.key in names)
+
+
+def count_launches(steps: Any, values: Mapping[str, Any]) -> int:
+    """How many launches a manifest's steps make with these sizes and parameters."""
+    total = 0
+    for step in steps:
+        if "launch" in step:
+            total += int(evaluate(str(step["launch"]["grid"]), values)) > 0
+            continue
+        loop = step["loop"]
+        lower, upper = (int(evaluate(str(loop[name]), values)) for name in ("lower", "upper"))
+        for number in range(lower, upper, int(evaluate(str(loop["step"]), values))):
+            total += count_launches(loop["body"], {**values, loop["var"]: number})
+    return total

@@ -32,13 +32,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import torch  # noqa: E402
-from cases import BY_KEY, Array, Case, chosen  # noqa: E402
+from cases import BY_KEY, Array, Case, chosen, count_launches  # noqa: E402
 from measuring import (  # noqa: E402
     Clock,
     Error,
     check,
     compare,
-    count_launches,
     poisoned,
     random_inputs,
 )

@@ -13,8 +13,6 @@ import torch
 from cases import TOLERANCES, Array, Case
 from words import torch_words
 
-from loopfuse.runtime.formulas import evaluate
-
 DTYPES = {
     "u8": torch.uint8,
     "f16": torch.float16,
@@ -235,20 +233,3 @@ class Clock:
             target = torch.empty_like(source)
             self._copies[key] = self.of_case(case, lambda: target.copy_(source))
         return self._copies[key]
-
-
-# ------------------------------------------------------------------------------------- facts
-
-
-def count_launches(steps: Any, values: Mapping[str, Any]) -> int:
-    """How many launches a manifest's steps make with these sizes and parameters."""
-    total = 0
-    for step in steps:
-        if "launch" in step:
-            total += int(evaluate(str(step["launch"]["grid"]), values)) > 0
-            continue
-        loop = step["loop"]
-        lower, upper = (int(evaluate(str(loop[name]), values)) for name in ("lower", "upper"))
-        for number in range(lower, upper, int(evaluate(str(loop["step"]), values))):
-            total += count_launches(loop["body"], {**values, loop["var"]: number})
-    return total

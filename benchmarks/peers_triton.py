@@ -3,6 +3,9 @@
 Of a few tile shapes the fastest is taken, timed once before the measurement.
 """
 
+# A Triton function is launched as `kernel[grid](...)`.
+# pyright: reportIndexIssue=false, reportMissingImports=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 memory (the cache holds them), everything between in registers."""
 
 # Parameters are Triton's values, which have no Python types.
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 import triton
 import triton.language as tl

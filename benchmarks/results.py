@@ -4,7 +4,7 @@
     row = {"case", "variant": "round"|"awkward", "title", "size": [int], "run", "device", "date",
            "versions", "runs", "bytes", "points", "copy", "loopfuse", "low", "high", "share",
            "gpoints", "sweeps", "sweeps_per_copy", "error", "worst", "right", "first_call",
-           "launches", "registers", "strategies", "failed", "problem", "goal": {"kind", "value", "met"},
+           "launches", "registers", "failed", "problem", "goal": {"kind", "value", "met"},
            "peers": {name: {"ms", "low", "high", "ratio", "right", "error", "run"} | {"failed", "run"}}}
 
 `ratio` is the peer's time over loopfuse's. `failed` is there where something failed, in one line;

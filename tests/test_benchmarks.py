@@ -175,6 +175,7 @@ def test_rehearsal(harness: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert list(rows) == ["chain-small", "blur-u8", "harris", "jacobi", "fdtd"]
     for key, row in rows.items():
         assert "failed" not in row and row["right"], row
+        assert "facts_failed" not in row and row["launches"] >= 1
         assert set(row["peers"]) == {"unfused", "torch eager"}
         assert all(peer["right"] and peer["ms"] > 0 for peer in row["peers"].values())
         assert f"\n{key} " in out

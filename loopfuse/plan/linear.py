@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Cast, Const, Expr, Iter, Symbol, Unary
 from loopfuse.lang.walk import children, with_children
@@ -38,6 +40,24 @@ def coefficients(expr: Expr) -> tuple[int, dict[str, int], bool]:
     constant, terms = linear_form(expr)
     named = {atom.name: c for atom, c in terms if isinstance(atom, Iter | Symbol)}
     return constant, named, len(named) == len(terms)
+
+
+def interval(expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """Numbers that an index expression is never less than, and never more than, for iterators in
+    `ranges` (first and last value); None where it has others."""
+    constant, terms = linear_form(expr)
+    low = high = constant
+    for atom, coefficient in terms:
+        match atom:
+            case Iter(name=name) if name in ranges:
+                ends = ranges[name]
+            case Binary(op="mod", right=Const(value=int(size))) if size > 0:
+                ends = (0, size - 1)
+            case _:
+                return None
+        low += min(coefficient * end for end in ends)
+        high += max(coefficient * end for end in ends)
+    return low, high
 
 
 def _linear(expr: Expr) -> tuple[int, dict[Expr, int]]:

@@ -65,6 +65,8 @@ class _Place:
     divergent: frozenset[str] = frozenset()
     trips: dict[str, int] = field(default_factory=dict[str, int])
     """How often ROTATED loops run."""
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """`unrolled_ranges` of the tree."""
 
     def fail(self, what: What, rule: str) -> InternalError:
         where = f" of launch `{self.launch}`" if self.launch else ""
@@ -79,7 +81,7 @@ _REPORT = "this is a bug in loopfuse; please report it with the program that cau
 
 def check_tree(tree: LoopTree) -> None:
     """Raise InternalError[bad-tree], naming the node, where `tree` breaks a rule of `looptree`."""
-    place = _Place(tree, "", {}, {})
+    place = _Place(tree, "", {}, {}, ranges=unrolled_ranges(tree))
     if tree.device not in ("cpu", "gpu"):
         raise place.fail(tree.device, "a tree's device is cpu or gpu")
     names = Counter(buffer.name for buffer in tree.buffers)
@@ -297,7 +299,7 @@ def _check_move(value: Expr, target: Expr, what: What, place: _Place) -> None:
     home = place.tree.buffer(target.array).home
     if isinstance(home, Lanes | Window) and home.columns:
         lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), None)
-        if lane is None or not owns_lane(target.index[-1], lane, home.columns, place.tree):
+        if lane is None or not owns_lane(target.index[-1], lane, home.columns, place.ranges):
             raise place.fail(what, "a lane writes only its own columns")
 
 
@@ -308,21 +310,22 @@ def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
         home = place.tree.buffer(load.array).home if isinstance(load, Load) else None
         if not (isinstance(load, Load) and isinstance(home, Lanes | Window) and home.columns):
             continue
-        if not owns_lane(load.index[-1], lane, home.columns, place.tree):
+        if not owns_lane(load.index[-1], lane, home.columns, place.ranges):
             _check_converged("warp", what, place)
 
 
-def owns_lane(index: Expr, lane: str, columns: int, tree: LoopTree) -> bool:
+def owns_lane(
+    index: Expr, lane: str, columns: int, ranges: dict[str, tuple[int, int]]
+) -> bool:
     """Is element `index` always in lane `lane`'s own columns: lane * columns + 0..columns?
 
-    Any variable beside the lane must be one of an UNROLLED or VECTOR loop with constant bounds;
-    variables are looked up by name over the whole tree, and the widest range is taken.
+    Any variable beside the lane must be one of an UNROLLED or VECTOR loop with constant bounds:
+    one of `ranges` (`unrolled_ranges`).
     """
     constant, named, linear = coefficients(index)
     if not linear or named.pop(lane, 0) != columns:
         return False
     low = high = constant
-    ranges = _unrolled_ranges(tree)
     for name, coefficient in named.items():
         if name not in ranges:
             return False
@@ -331,17 +334,23 @@ def owns_lane(index: Expr, lane: str, columns: int, tree: LoopTree) -> bool:
     return low >= 0 and high < columns
 
 
-def _unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
-    """First and last value of each UNROLLED or VECTOR variable, over all its loops."""
+def unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
+    """First and last value of each UNROLLED or VECTOR variable, over all its loops; without names
+    that are a variable of other loops too."""
     out: dict[str, tuple[int, int]] = {}
+    others: set[str] = set()
     for launch in tree.launches:
         for node in walk_nodes(launch.body):
-            if isinstance(node, Loop) and node.mapping in (Mapping.UNROLLED, Mapping.VECTOR):
-                low, high = constant_value(node.lower), constant_value(node.upper)
-                if low is not None and high is not None:
-                    old = out.get(node.var, (low, high - 1))
-                    out[node.var] = (min(low, old[0]), max(high - 1, old[1]))
-    return out
+            if not isinstance(node, Loop):
+                continue
+            low, high = constant_value(node.lower), constant_value(node.upper)
+            is_unrolled = node.mapping in (Mapping.UNROLLED, Mapping.VECTOR)
+            if is_unrolled and low is not None and high is not None:
+                old = out.get(node.var, (low, high - 1))
+                out[node.var] = (min(low, old[0]), max(high - 1, old[1]))
+            else:
+                others.add(node.var)
+    return {name: ends for name, ends in out.items() if name not in others}
 
 
 def _declared(name: str, what: What, place: _Place) -> Buffer:

@@ -50,7 +50,7 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.plan.tree_check import owns_lane
+from loopfuse.plan.tree_check import owns_lane, unrolled_ranges
 from loopfuse.plan.tree_source import FOLD_BINARY, SourceWriter
 from loopfuse.plan.tree_threads import Cluster, Order, Thread, Wait, ordering, run_clusters
 from loopfuse.plan.tree_walk import node_expressions, split_chain, walk_nodes
@@ -176,7 +176,7 @@ class _TreeWriter:
     """Writes launches as Python functions; one for a run, launches in a host loop kept."""
 
     def __init__(self, tree: LoopTree, math_functions: semantics.MathFunctions) -> None:
-        self.tree = tree
+        self.tree, self.ranges = tree, unrolled_ranges(tree)
         self.buffers = {buffer.name: buffer for buffer in tree.buffers}
         self.math_functions = math_functions
         self.written: set[str] = set()
@@ -192,7 +192,7 @@ class _TreeWriter:
 
 class _LaunchWriter:
     def __init__(self, tree_writer: _TreeWriter, launch: Launch) -> None:
-        self.tree = tree_writer.tree
+        self.tree, self.ranges = tree_writer.tree, tree_writer.ranges
         self.buffers = tree_writer.buffers
         self.written = tree_writer.written
         self.offences = tree_writer.offences
@@ -448,7 +448,7 @@ class _LaunchWriter:
         if self.scope(buffer) != "warp" or self.lane is None:
             return False
         assert isinstance(buffer.home, Lanes | Window)
-        return not owns_lane(load.index[-1], self.lane, buffer.home.columns, self.tree)
+        return not owns_lane(load.index[-1], self.lane, buffer.home.columns, self.ranges)
 
     def emit_combine(self, node: Combine, depth: int) -> None:
         buffer = self.buffers[node.buffer]

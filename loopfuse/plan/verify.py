@@ -33,8 +33,17 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Const, Load
 from loopfuse.lang.walk import iterators, substitute
-from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, LoopTree
+from loopfuse.plan.linear import constant_value, interval, same_index
+from loopfuse.plan.looptree import (
+    Buffer,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    LineBuffer,
+    LoopTree,
+    Window,
+)
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
 from loopfuse.plan.tree_walk import (
@@ -512,18 +521,28 @@ class _Checker:
             reads = [r for r in reads if r.statement is None or self.needs.may_be_junk(r.leaf)]
         for access in (*writes, *reads):
             index = access.load.index
-            constants = [constant_value(part) for part in index]
-            extents = [constant_value(extent) for extent in buffer.extents]
-            if all(
-                i is not None and n is not None and 0 <= i < n
-                for i, n in zip(constants, extents, strict=True)
-            ):
+            if len(index) == len(buffer.extents) and self._is_plainly_inside(access, buffer):
                 continue
             self.questions += 1
             box = self.events.box(buffer, access.cell.dim(isl.OUT) - len(index))
             outside = access.cell.subtract_range(box)
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
+
+    def _is_plainly_inside(self, access: Read | Write, buffer: Buffer) -> bool:
+        """Do the constant bounds of the loops around it keep an access of a buffer of constant
+        extents inside?"""
+        ranges = self.events.ranges_around(access.leaf)
+        for position, (part, size) in enumerate(
+            zip(access.load.index, buffer.extents, strict=True)
+        ):
+            extent = constant_value(size)
+            if position == 0 and isinstance(buffer.home, Window | LineBuffer):
+                continue  # taken modulo its rows
+            ends = interval(part, ranges)
+            if extent is None or ends is None or ends[0] < 0 or ends[1] >= extent:
+                return False
+        return True
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

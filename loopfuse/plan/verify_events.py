@@ -17,6 +17,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import checked, is_checked
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import iterators, loads, map_expr
+from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import (
     Await,
     Barrier,
@@ -42,8 +43,9 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.plan.tree_check import owns_lane
+from loopfuse.plan.tree_check import owns_lane, unrolled_ranges
 from loopfuse.plan.tree_walk import is_tile, node_expressions, split_chain, walk_nodes
+from loopfuse.plan.verify_tiles import only_second
 from loopfuse.poly import isl
 from loopfuse.poly.model import PolyProgram
 
@@ -181,6 +183,7 @@ class Events:
     written: set[str] = field(default_factory=set[str])
     context: Any = None
     has_lanes: bool = False
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     whens: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
     made: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
     tiles: list[tuple[int, Any]] = field(default_factory=list[tuple[int, Any]])
@@ -188,6 +191,7 @@ class Events:
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
+        self.ranges = unrolled_ranges(self.tree)
         self.has_lanes = any(self.shared_by(buffer) == BLOCK for buffer in self.tree.buffers)
         self.context = isl.context_of(self.program.context)
         space = isl.set_space(self.context, self.program.symbols, ())
@@ -370,6 +374,10 @@ class Events:
                         raise Undecided("a tile inside a loop")
                     if any(isinstance(each, Raise | Await) for each in walk_nodes((node,))):
                         raise Undecided("flags in a tile")  # the ways not taken raise none
+                    every = only_second(node, scope, self._enter)
+                    if every is not None:
+                        self._nodes(every, replace(scope, time=(*scope.time, 1)))
+                        return
                     # The second way must be right for every tile: `verify_windows` compares.
                     then.tile = then.domain.set_tuple_name("thread")
                     self.tiles.append((scope.launch, then.tile))
@@ -435,11 +443,25 @@ class Events:
     def _crosses_lanes(self, node: TreeNode | Launch, chain: tuple[Loop, ...]) -> bool:
         lane = next((loop.var for loop in chain if loop.mapping is Mapping.LANE), "")
         return any(
-            not owns_lane(load.index[-1], lane, columns, self.tree)
+            not owns_lane(load.index[-1], lane, columns, self.ranges)
             for load, columns in self._lane_reads(node)
         )
 
     # ------------------------------------------------------------------------- relations
+
+    def ranges_around(self, leaf: Leaf) -> dict[str, tuple[int, int]]:
+        """First and last value of the unrolled and the parallel loops around a leaf, where their
+        bounds are constant. (It has other names too, of loops that are not around it.)"""
+        key = ("ranges", leaf.launch)
+        if key not in self.made:
+            found = dict(self.ranges)
+            for loop in leaf.chain:
+                low, high = constant_value(loop.lower), constant_value(loop.upper)
+                found.pop(loop.var, None)
+                if low is not None and high is not None and low < high:
+                    found[loop.var] = (low, high - 1)
+            self.made[key] = found
+        return self.made[key]
 
     def launch_event(self, launch: int, rank: int) -> Leaf:
         """A launch as a whole, for each element of an array of `rank` dimensions: a leaf with the

@@ -29,6 +29,9 @@ class Needs:
         self.fed: dict[str, list[tuple[Read, Any]]] = {}  # by writing leaf: the reads it feeds
         self.known: dict[str, Any] = {}
         self.windowed = values.has_windows
+        self.folded = {  # what adds to a partial result needs it, without a read of its own
+            _target(leaf) for leaf in values.events.leaves if isinstance(leaf.node, Fold | Combine)
+        }
         strips = [b.home.columns for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
         self.columns = max(strips, default=1)
         for reads in values.accesses.reads.values() if self.windowed else ():
@@ -49,10 +52,13 @@ class Needs:
         those."""
         if not self.windowed or leaf.rotated is None or not isinstance(leaf.node, Compute | Copy):
             return False  # a Combine takes what other threads have
+        target = _target(leaf)
+        if target in self.folded:
+            return False
         expressions = node_expressions(leaf.node)
         if any(is_checked(part) for expr in expressions for part in walk_expr(expr)):
             return False  # of junk, a subscript would be reported as outside its array
-        home = self.values.events.buffers[_target(leaf)].home
+        home = self.values.events.buffers[target].home
         return isinstance(home, Window | Lanes | Register)
 
     def of(self, leaf: Leaf) -> Any:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.looptree import Await, Barrier, Raise
+from loopfuse.plan.looptree import Await, Barrier, Lanes, Raise, Window
+from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
 from loopfuse.plan.verify_flags import unordered_blocks
@@ -45,6 +46,13 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             and (isinstance(other.node, Barrier | Raise | Await) or other.crosses_lanes)
         ]
         inside = [level for level in (GRID, CLUSTER, BLOCK, LANE) if level > shared]
+        if inside == [LANE] and _in_own_columns(accesses, here):
+            continue
+        if not any(isinstance(other.node, Barrier | Raise | Await) for other in syncs):
+            # Only shuffles: if no order at all is needed, one question is enough for all levels.
+            threads = leaf.level_vars(inside)
+            if threads and not phase[1] and _conflict(accesses, here, inside, []) is None:
+                continue
         # Without barriers there is no order at any level: one question for all.
         groups = [[level] for level in inside] if syncs else [inside]
         for levels in groups:
@@ -58,6 +66,22 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             if found is not None:
                 return found
     return None
+
+
+def _in_own_columns(accesses: Accesses, here: list[Read | Write]) -> bool:
+    """Does each lane touch its own columns of what lanes share, but for the reads of shuffles?
+    Those wait for the other lanes before they read, and after they have read."""
+    events = accesses.events
+    buffer = events.buffers[here[0].load.array]
+    if not isinstance(buffer.home, Lanes | Window) or not buffer.home.columns:
+        return False
+    for access in here:
+        if isinstance(access, Read) and access.leaf.crosses_lanes:
+            continue
+        lane = next(iter(access.leaf.level_vars((LANE,))), "")
+        if not owns_lane(access.load.index[-1], lane, buffer.home.columns, events.ranges):
+            return False
+    return True
 
 
 def _conflict(

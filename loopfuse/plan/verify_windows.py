@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.linear import coefficients
+from loopfuse.plan.linear import coefficients, interval
 from loopfuse.plan.looptree import Global, Lanes, Window
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import Leaf, Undecided
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A write that may be the last before a read: `back` steps ago, as { read -> write }."""
+    """A write that may be the last before a read: `back` steps ago, as { read -> write };
+    `is_one`: each read has one, by the way the map is written."""
 
     back: int
     write: Write
     pairs: Any
+    is_one: bool = False
 
 
 def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | None:
@@ -59,23 +61,26 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
         found = _candidate(values, read, write)
         if found is None:
             return None
-        if not found.pairs.is_empty():
+        if found.pairs is not None and not found.pairs.is_empty():
             candidates.append(found)
     if _is_order_open(candidates, loop.var):
         return None
     candidates.sort(key=lambda each: (each.back, -each.write.leaf.number))
     out: list[tuple[Write, Any]] = []
-    rest = read.cell.domain()
-    for candidate in candidates:
-        pairs = candidate.pairs.intersect_domain(rest)
-        if pairs.is_empty():
-            continue
-        if not pairs.is_single_valued():
+    rest: Any = None  # reads that have found none yet; None: all
+    for number, candidate in enumerate(candidates, 1):
+        pairs = candidate.pairs
+        if rest is not None:
+            pairs = pairs.intersect_domain(rest)
+            if pairs.is_empty():
+                continue
+        if not candidate.is_one and not pairs.is_single_valued():
             return None
         out.append((candidate.write, pairs))
-        rest = rest.subtract(pairs.domain())
-        if rest.is_empty():
-            break
+        if number < len(candidates):
+            rest = (read.cell.domain() if rest is None else rest).subtract(pairs.domain())
+            if rest.is_empty():
+                break
     return out
 
 
@@ -115,22 +120,53 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
         if back == 0 and later:
             back = home.rows
     elif later:
-        return Candidate(0, write, isl.empty_map(_pairs_space(read, write)))
+        return Candidate(0, write, None)
     elif _shares_inner_loop(here, there, step):
         return None
+    if _are_apart(values, read, index, other):
+        return Candidate(back, write, None)
+    earlier = combine("sub", Iter(step), integer(back))
+    inner = _inner_value(there, step, index, other) if isinstance(home, Window) else None
+    if inner is not None:
+        depth = here.names.index(step)
+        around: list[Expr | int] = [Iter(name) for name in here.names[:depth]]
+        pairs = here.relation([*around, earlier, inner], there.name)
+        pairs = pairs.intersect_range(there.points.set_tuple_name(there.name))
+        pairs = pairs.set_tuple_name(isl.IN, read.name).intersect_domain(read.cell.domain())
+        return Candidate(back, write, pairs, True)
     # Both in one run of the loop, by whoever holds the window.
     chain = {loop.var for loop in here.chain}
     outer = [Iter(name) for name in here.names[: here.names.index(step)] if name not in chain]
     owners = [*values.events.owner(here, values.events.buffers[read.buffer]), *outer]
     theirs = [*values.events.owner(there, values.events.buffers[read.buffer]), *outer]
-    first = here.relation([*owners, combine("sub", Iter(step), integer(back)), *index], "held")
+    first = here.relation([*owners, earlier, *index], "held")
     second = there.relation([*theirs, Iter(step), *other], "held")
     first = first.set_tuple_name(isl.IN, read.name).intersect_domain(read.cell.domain())
     return Candidate(back, write, first.apply_range(second.reverse()))
 
 
-def _pairs_space(read: Read, write: Write) -> Any:
-    return read.cell.apply_range(write.cell.reverse()).get_space()
+def _are_apart(values: Values, read: Read, index: Sequence[Expr], other: Sequence[Expr]) -> bool:
+    """Does some column of the one lie beyond all of the other, by the bounds of loops?"""
+    ranges = values.events.ranges_around(read.leaf)
+    for one, two in zip(index, other, strict=True):
+        first, second = interval(one, ranges), interval(two, ranges)
+        if first and second and (first[1] < second[0] or second[1] < first[0]):
+            return True
+    return False
+
+
+def _inner_value(
+    there: Leaf, step: str, index: Sequence[Expr], other: Sequence[Expr]
+) -> Expr | None:
+    """Which iteration of the one loop inside the step writes column `index`: i - c, where the
+    iteration v writes column v + c. None for other columns and other loops."""
+    inner = there.names[there.names.index(step) + 1 :]
+    if len(inner) != 1 or len(other) != 1:
+        return None
+    constant, named, linear = coefficients(other[0])
+    if not linear or {name: n for name, n in named.items() if n} != {inner[0]: 1}:
+        return None
+    return combine("sub", index[0], integer(constant))
 
 
 def _ahead(row: Expr, step: str) -> int | None:

@@ -1,0 +1,258 @@
+"""The two ways of a tile, compared as text: is the first what the second does in these tiles?
+
+    first:   for v: b[v] = a[v]
+    second:  for v: if 0 <= x + v and x + v < N: b[v] = a[v] else: b[v] = 0
+
+Where the guard of a tile implies those of the second way, both run the same leaves in the same
+order, so the tree does what it does when every tile takes the second way, and only that has to be
+looked at. A VECTOR loop of the first way asks more than the UNROLLED one of the second (its
+iterations may not meet): it takes its place. What is not seen to be equal here is compared as
+relations (`verify_windows.different_tile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count, zip_longest
+from typing import Any
+
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
+from loopfuse.lang.walk import iterators, loads, substitute
+from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, TreeNode
+from loopfuse.plan.tree_walk import bodies, is_tile
+
+Enter = Callable[[Any, Loop], Any]
+"""The scope (with `domain` and `reader`) inside a loop."""
+
+Tests = frozenset[Expr]
+"""Conditions that all hold."""
+
+_SERIAL = (Mapping.UNROLLED, Mapping.VECTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A leaf of a way, the numbers of its loops in the text, the guards that are left, and where
+    it runs."""
+
+    loops: tuple[tuple[int, Loop], ...]
+    tests: Tests
+    node: Compute | Copy
+    scope: Any
+
+
+@dataclass(slots=True)
+class _Unlike(Exception):
+    """The way holds something that is not compared here."""
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Which loop of the second way each loop of the first is, both by their numbers."""
+
+    outside: frozenset[str]  # the variables around both
+    forth: dict[int, int] = field(default_factory=dict[int, int])
+    back: dict[int, int] = field(default_factory=dict[int, int])
+    vectors: set[int] = field(default_factory=set[int])  # of the second way
+
+
+def only_second(node: Guard, scope: Any, enter: Enter) -> tuple[TreeNode, ...] | None:
+    """What every tile may be taken to run instead of the guard `node`, which chooses between two
+    ways; None where that does not show. `scope` has the tiles that come to the guard."""
+    lanes = {loop.var for loop in scope.chain if loop.mapping is Mapping.LANE}
+    vectors: set[int] = set()
+    try:
+        tiles = _holding(scope, node.condition)
+        seconds = list(_steps(node.otherwise, tiles, enter))
+        for first in _ways(node, lanes):
+            pairs = _Pairs(frozenset(scope.names))
+            for one, other in zip_longest(_steps(first, tiles, enter), seconds):
+                if one is None or other is None or not _is_same(one, other, pairs):
+                    return None
+            vectors |= pairs.vectors
+    except _Unlike:
+        return None
+    return _with_vectors(node.otherwise, vectors, count())
+
+
+def _ways(node: Guard, lanes: set[str]) -> Iterator[tuple[TreeNode, ...]]:
+    """All that the guard may run instead of its second way, a warp together."""
+    if iterators(node.condition) & lanes or loads(node.condition):
+        raise _Unlike
+    first = node.then
+    while len(first) == 1 and isinstance(first[0], Guard) and is_tile(first[0]):
+        inner = first[0]
+        if iterators(inner.condition) & lanes or loads(inner.condition):
+            raise _Unlike
+        yield from _ways(replace(inner, then=inner.otherwise), lanes)
+        first = inner.then
+    yield first
+
+
+# ------------------------------------------------------------------------------ the steps
+
+
+def _steps(nodes: tuple[TreeNode, ...], scope: Any, enter: Enter) -> Iterator[_Step]:
+    """The leaves that `nodes` run in `scope`, in text order."""
+    return _walk(nodes, scope, enter, (), frozenset(), count())
+
+
+def _walk(
+    nodes: tuple[TreeNode, ...],
+    scope: Any,
+    enter: Enter,
+    loops: tuple[tuple[int, Loop], ...],
+    tests: Tests,
+    numbers: Iterator[int],
+) -> Iterator[_Step]:
+    for node in nodes:
+        match node:
+            case Loop():
+                if loads(node.lower) or loads(node.upper):
+                    raise _Unlike
+                around = (*loops, (next(numbers), node))
+                inside = enter(scope, node)
+                yield from _walk(node.body, inside, enter, around, tests, numbers)
+            case Guard(condition=condition):
+                if loads(condition):
+                    raise _Unlike
+                open_tests = frozenset(_open_tests(condition, scope))
+                then = _holding(scope, condition) if open_tests else scope
+                is_possible = not open_tests or not then.domain.is_empty()
+                if is_possible:
+                    all_tests = tests | open_tests
+                    yield from _walk(node.then, then, enter, loops, all_tests, numbers)
+                else:
+                    _skip(node.then, numbers)
+                if open_tests:
+                    fails = {_negation(open_tests)} if is_possible else set[Expr]()
+                    yield from _walk(node.otherwise, scope, enter, loops, tests | fails, numbers)
+                else:
+                    _skip(node.otherwise, numbers)
+            case Compute() | Copy():
+                yield _Step(loops, tests, node, scope)
+            case _:
+                raise _Unlike
+
+
+def _skip(nodes: tuple[TreeNode, ...], numbers: Iterator[int]) -> None:
+    """Count the loops in what does not run."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            next(numbers)
+        for body in bodies(node):
+            _skip(body, numbers)
+
+
+def _holding(scope: Any, condition: Expr) -> Any:
+    """The scope where the condition holds."""
+    holds = scope.reader.condition(condition, scope.domain)
+    if holds is None:
+        raise _Unlike
+    return replace(scope, domain=scope.domain.intersect(holds))
+
+
+def _open_tests(condition: Expr, scope: Any) -> Iterator[Expr]:
+    """The parts of a condition that do not hold everywhere in the scope."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from _open_tests(condition.left, scope)
+        yield from _open_tests(condition.right, scope)
+        return
+    holds = scope.reader.condition(condition, scope.domain)
+    if holds is None:
+        raise _Unlike
+    if not scope.domain.is_subset(holds):
+        yield condition
+
+
+def _negation(tests: Tests) -> Expr:
+    """Not all of `tests`, written in one way."""
+    first, *others = sorted(tests, key=repr)
+    for other in others:
+        first = Binary("and", first, other, other.dtype)
+    return Unary("not", first, first.dtype)
+
+
+# ------------------------------------------------------------------------------- comparing
+
+
+def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
+    """Do the two steps run the same in the same iterations?"""
+    if len(one.loops) != len(other.loops) or len(one.tests) != len(other.tests):
+        return False
+    names: dict[str, Expr] = {}
+    for (number, loop), (partner, like) in zip(one.loops, other.loops, strict=True):
+        if pairs.forth.setdefault(number, partner) != partner:
+            return False
+        if pairs.back.setdefault(partner, number) != number:
+            return False
+        if loop.mapping is not like.mapping:
+            if loop.mapping not in _SERIAL or like.mapping not in _SERIAL:
+                return False
+            pairs.vectors.add(partner)
+        ends = substitute(loop.lower, names), substitute(loop.upper, names), loop.step
+        if ends != (like.lower, like.upper, like.step):
+            return False
+        if {loop.var, like.var} & pairs.outside or loop.var in names:
+            return False  # it hides another
+        names[loop.var] = Iter(like.var)
+    if len({like.var for _, like in other.loops}) < len(other.loops):
+        return False
+    if frozenset(substitute(test, names) for test in one.tests) != other.tests:
+        return False
+    match one.node, other.node:
+        case Compute() as first, Compute() as second:
+            parts = first.statement, first.predicate is None
+            if parts != (second.statement, second.predicate is None):
+                return False
+            exprs = [*zip(first.iteration, second.iteration, strict=True)]
+            if first.predicate is not None and second.predicate is not None:
+                exprs.append((first.predicate, second.predicate))
+        case Copy() as first, Copy() as second:
+            exprs: list[tuple[Expr, Expr]] = []
+        case _:
+            return False
+    exprs += [(first.target, second.target), (first.value, second.value)]
+    return all(_is_equal(substitute(a, names), b, other.scope) for a, b in exprs)
+
+
+def _is_equal(one: Expr, other: Expr, scope: Any) -> bool:
+    """Are the two one expression, or loads of one place wherever they run?"""
+    if repr(one) == repr(other):  # not ==, for which 0.0 is -0.0
+        return True
+    if not (isinstance(one, Load) and isinstance(other, Load)):
+        return False
+    if replace(one, index=()) != replace(other, index=()) or len(one.index) != len(other.index):
+        return False
+    for part, like in zip(one.index, other.index, strict=True):
+        if part != like:
+            here = scope.reader.piecewise(part, scope.domain)
+            there = scope.reader.piecewise(like, scope.domain)
+            if here is None or there is None:
+                return False
+            if not scope.domain.is_subset(here.eq_set(there)):
+                return False
+    return True
+
+
+def _with_vectors(
+    nodes: tuple[TreeNode, ...], vectors: set[int], numbers: Iterator[int]
+) -> tuple[TreeNode, ...]:
+    """`nodes` with the loops of these numbers VECTOR."""
+    if not vectors:
+        return nodes
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Loop():
+                mapping = Mapping.VECTOR if next(numbers) in vectors else node.mapping
+                body = _with_vectors(node.body, vectors, numbers)
+                out.append(replace(node, mapping=mapping, body=body))
+            case Guard():
+                then = _with_vectors(node.then, vectors, numbers)
+                otherwise = _with_vectors(node.otherwise, vectors, numbers)
+                out.append(replace(node, then=then, otherwise=otherwise))
+            case _:
+                out.append(node)
+    return tuple(out)

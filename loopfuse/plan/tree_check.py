@@ -307,12 +307,11 @@ def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
     """The whole warp takes part in reading another lane's columns."""
     lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), "")
     for load in walk_expr(value):
-        if isinstance(load, Load):
-            home = place.tree.buffer(load.array).home
-            if not isinstance(home, Lanes | Window) or not home.columns:
-                continue
-            if not owns_lane(load.index[-1], lane, home.columns, place.ranges):
-                _check_converged("warp", what, place)
+        home = place.tree.buffer(load.array).home if isinstance(load, Load) else None
+        if not (isinstance(load, Load) and isinstance(home, Lanes | Window) and home.columns):
+            continue
+        if not owns_lane(load.index[-1], lane, home.columns, place.ranges):
+            _check_converged("warp", what, place)
 
 
 def owns_lane(

@@ -76,7 +76,7 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         return "not all loops are parallel"
     depth = len(units[0].common)
     if depth < 2:
-        return "it has one dimension"
+        return f"{units[0].label} has one dimension"
     writers: dict[str, str] = {}
     for unit in units:
         if len(unit.common) != depth or not carries_nothing(unit, scope):

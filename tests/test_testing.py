@@ -184,7 +184,7 @@ def test_launches() -> None:
     assert_launches(HEAT, "steps + steps")
     assert_launches(HEAT, 8, sizes={"steps": 4})
     text = said(assert_launches, HEAT, 3, sizes={"steps": 4})
-    assert text.startswith("`heat3d` launches 2*steps = 8 for sm_80, not 3\n\n  L1 line 4 ")
+    assert text.startswith("`heat3d` launches 2*steps = 8 for sm_80, not 3\n\n  L1 line 3 ")
     text = said(assert_launches, SOFTMAX, 1)
     assert text.startswith("`softmax_loops` launches 4 for sm_80, not 1\n\n")
     assert "it would be slower" in text and "remedy: wrap both loops in a `fuse:` block" in text

@@ -57,7 +57,7 @@ def test_blocks_count_launches_and_bytes() -> None:
     assert found.launches_before == "n"
     assert found.launches_after == "2*(n//16) + 2*((n % 16)//4) + n % 4"
     # A pair reads a twice; its first launch writes a (the copy), its second a and b.
-    for part in ("8*(n//16)*H*W", "12*(n//16)*(H - 2)*(W - 2)", "4*(n % 4)"):
+    for part in ("8*(n//16)*H*W", "12*(n//16)*(H - 2)*(W - 2)", "8*(n % 4)*H*W"):
         assert part in found.traffic_after.text
     (decision,) = found.decisions
     assert decision.between == ("L1", "L1") and decision.fused

@@ -6,8 +6,9 @@
     dependences  PolyProgram             -> Dependences           poly.deps
     simplify     PolyProgram             -> PolyProgram, smaller  plan.scalars, plan.dead, plan.rename
     fuse         PolyProgram             -> FusionPlan            plan.fuse
-    schedule     FusionPlan              -> LoopTree              plan.schedule
-    verify       LoopTree                -> Verdict               plan.verify
+                 chains of stencils, time blocks                  plan.windows, plan.time_blocks
+    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding
+    verify       LoopTree                -> Verdict               plan.verify, plan.verify_windows
     lower        LoopTree                -> MLIR                  codegen.mlir_module
     llvm         MLIR                    -> LLVM IR               codegen.llvm_walk
     emit         LLVM IR                 -> PTX or object         codegen.ptx, codegen.native

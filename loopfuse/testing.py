@@ -128,8 +128,8 @@ def assert_not_fused(
     Loops are named as in `assert_fuses`. AssertionError with the decision.
 
     >>> import loopfuse
-    >>> jacobi = loopfuse.load("examples/jacobi.lf")
-    >>> assert_not_fused(jacobi, "L1.1", "L1.2", because="does not write")
+    >>> heat = loopfuse.load("examples/heat3d.lf")
+    >>> assert_not_fused(heat, "L1.1", "L1.2", because="does not write")
     """
     __tracebackhide__ = True
     from loopfuse import testing_facts as facts
@@ -169,9 +169,9 @@ def assert_launches(
 
     >>> import loopfuse
     >>> assert_launches(loopfuse.load("examples/blur.lf"), 1)
-    >>> jacobi = loopfuse.load("examples/jacobi.lf")
-    >>> assert_launches(jacobi, "2*steps")
-    >>> assert_launches(jacobi, 20, sizes={"steps": 10})
+    >>> heat = loopfuse.load("examples/heat3d.lf")
+    >>> assert_launches(heat, "2*steps")
+    >>> assert_launches(heat, 20, sizes={"steps": 10})
     """
     __tracebackhide__ = True
     from loopfuse import testing_facts as facts
@@ -400,7 +400,7 @@ def assert_home(
     UserError[unknown-array] for what is no temporary, [unknown-home].
 
     >>> import loopfuse
-    >>> assert_home(loopfuse.load("examples/blur.lf"), "rows", "register")
+    >>> assert_home(loopfuse.load("examples/blur.lf"), "rows", "window(3)")
     >>> assert_home(loopfuse.load("examples/softmax_loops.lf"), "e", "global")
     """
     __tracebackhide__ = True

@@ -92,7 +92,8 @@ def decisions_about(subject: Subject, loops: Sequence[str], fused: bool) -> tupl
             for end in decision.between
         )
 
-    between = tuple(one for one in every if inside(one))
+    # What is said of one loop's own iterations is not about two loops.
+    between = tuple(one for one in every if inside(one) and len(set(one.between)) > 1)
     about = tuple(one for one in every if touched(one))
     return between or about or every
 

@@ -43,15 +43,22 @@ def test_one_kernel_moves_each_array_once(name: str, bytes_moved: str) -> None:
 
 
 def test_temporaries_that_never_reach_memory() -> None:
-    for name, temporaries in (("blur", "rows"), ("unsharp", "rows blur"), ("alibi", "biased")):
-        for temporary in temporaries.split():
-            assert_home(example(name), temporary, "register")
+    homes = {
+        "blur": {"rows": "window(3)"},
+        "unsharp": {"rows": "window(5)", "blur": "register"},
+        "harris": {"ix": "register", "ixx": "window(3)", "sxy": "register"},
+        "alibi": {"biased": "register"},
+    }
+    for name, temporaries in homes.items():
+        for temporary, home in temporaries.items():
+            assert_home(example(name), temporary, home)
 
 
 def test_what_cannot_fuse_says_why() -> None:
-    for name in ("jacobi", "heat3d"):
-        kernel = example(name)
-        assert_not_fused(
-            kernel, "L1.1", "L1.2", because="elements of `b` that it does not write are read too"
-        )
+    both = "let L1.1 write every element of `b` that L1.2 reads, and L1.2 a new array instead of `a`"
+    for name, target in (("jacobi", "cpu"), ("heat3d", None)):
+        kernel, pair = example(name), ("L1.1", "L1.2")
+        because = "elements of `b` that it does not write are read too"
+        assert_not_fused(kernel, *pair, target=target, because=because)
+        assert_not_fused(kernel, *pair, target=target, because=both)
     assert_not_fused(example("gauss_seidel"), "x", "residual", because="L1 has no parallel loop")

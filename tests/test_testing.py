@@ -38,8 +38,8 @@ def example(name: str, **options: Any) -> Any:
     return loopfuse.load(ROOT / "examples" / f"{name}.lf", **options)
 
 
-BLUR, JACOBI, GAUSS, SOFTMAX, FDTD = map(
-    example, ("blur", "jacobi", "gauss_seidel", "softmax_loops", "fdtd_2d")
+BLUR, JACOBI, HEAT, GAUSS, SOFTMAX, FDTD = map(
+    example, ("blur", "jacobi", "heat3d", "gauss_seidel", "softmax_loops", "fdtd_2d")
 )
 TOTAL = """
 kernel total(x: f32[N], out y: f32[1]):
@@ -94,7 +94,7 @@ def test_the_docstrings_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_page_prints_what_is_said() -> None:
     saxpy = example("saxpy")
     wanted = [
-        said(assert_fuses, JACOBI, "L1.1", "L1.2"),
+        said(assert_fuses, HEAT, "L1.1", "L1.2"),
         said(assert_parallel, GAUSS, "i"),
         said(assert_traffic, BLUR, at_most="4*H*W"),
         said(assert_equivalent, saxpy, against=lambda a, x, y: a * x + y),
@@ -136,8 +136,8 @@ def test_parts_fuse_or_do_not() -> None:
     assert_fuses(FDTD, "L1.2", "L1.3")
     assert_not_fused(FDTD, "L1.1", "hz", because="IT IS A\n reduction")
     assert_fuses(example("stats"))  # two steps of one combined reduction are one kernel
-    text = said(assert_fuses, JACOBI)
-    assert text.startswith("L1 of `jacobi` does not fuse for sm_80: its parts run in 2 kernels")
+    text = said(assert_fuses, HEAT)
+    assert text.startswith("L1 of `heat3d` does not fuse for sm_80: its parts run in 2 kernels")
     partly = said(assert_not_fused, FDTD, "L1", "L1.3")
     assert "independent, over the same iterations" in partly
 
@@ -145,13 +145,15 @@ def test_parts_fuse_or_do_not() -> None:
 def test_what_fails_about_fusion() -> None:
     assert said(assert_not_fused, BLUR, "L1", "L2") == (
         "L1 + L2 of `blur` fuse for sm_80\n\n"
-        "  L1 line 4    rows    from img   |>  blur_0   generic, parallel over y, x\n"
-        "  L2 line 6    smooth  from rows  |\n\n"
-        "  L1 + L2   fused   `rows` is computed again where L2 needs it"
+        "  L1 line 4    rows    from img   |>  blur_0\n"
+        "  L2 line 6    smooth  from rows  |   sliding, streams down y, strips of 120\n"
+        "                                  |   columns, chunks of 65 rows\n\n"
+        "  L1 + L2   fused   L2 runs 1 row behind L1: smooth[y] needs rows[y-1..y+1];\n"
+        "                    rows keeps 3 rows in registers"
     )
-    text = said(assert_not_fused, JACOBI, "L1.1", "L1.2", because="slower")
+    text = said(assert_not_fused, HEAT, "L1.1", "L1.2", because="slower")
     assert text.startswith(
-        "L1.1 + L1.2 of `jacobi` do not fuse for sm_80, but not because of 'slow"
+        "L1.1 + L1.2 of `heat3d` do not fuse for sm_80, but not because of 'slow"
     )
     assert "of `b` that it does not write are read too" in text
     unfused = BLUR.with_options(fuel=0)
@@ -179,10 +181,10 @@ def test_loops_that_are_not_there() -> None:
 
 def test_launches() -> None:
     assert_launches(BLUR, 1)
-    assert_launches(JACOBI, "steps + steps")
-    assert_launches(JACOBI, 8, sizes={"steps": 4})
-    text = said(assert_launches, JACOBI, 3, sizes={"steps": 4})
-    assert text.startswith("`jacobi` launches 2*steps = 8 for sm_80, not 3\n\n  L1 line 4 ")
+    assert_launches(HEAT, "steps + steps")
+    assert_launches(HEAT, 8, sizes={"steps": 4})
+    text = said(assert_launches, HEAT, 3, sizes={"steps": 4})
+    assert text.startswith("`heat3d` launches 2*steps = 8 for sm_80, not 3\n\n  L1 line 3 ")
     text = said(assert_launches, SOFTMAX, 1)
     assert text.startswith("`softmax_loops` launches 4 for sm_80, not 1\n\n")
     assert "it would be slower" in text and "remedy: wrap both loops in a `fuse:` block" in text
@@ -275,7 +277,7 @@ def test_filters_that_nothing_can_fit(filters: dict[str, Any], code: str, words:
 
 def test_traffic() -> None:
     assert assert_traffic(BLUR, at_most="8*H*W") == "proved"
-    assert assert_traffic(JACOBI, at_most="32*N**2*steps") == "proved"
+    assert assert_traffic(HEAT, at_most="32*N**3*steps") == "proved"
     assert assert_traffic(BLUR, at_most=8 * 30 * 40, sizes={"H": 30, "W": 40}) == "computed"
     assert assert_traffic(BLUR, at_most="240*W", sizes={"H": 30}) == "proved"
     assert assert_traffic(BLUR, at_most="8*max(H, W)*max(H, W)") == "sampled"
@@ -304,12 +306,16 @@ def test_formulas_that_are_none() -> None:
 
 
 def test_homes() -> None:
-    assert_home(BLUR, "rows", "register")
+    assert_home(BLUR, "rows", "window(3)")
+    assert_home(BLUR, "rows", "window")
+    assert_home(BLUR, "rows", "register", target="cpu")
     assert_home(SOFTMAX, "e", "global")
-    assert said(assert_home, BLUR, "rows", "window") == (
-        "`rows` of `blur` lives in register (one register) for sm_80, not in window\n\n"
-        "  rows      one register    was 4*H*W bytes in memory\n\n"
-        "  L1 + L2   fused   `rows` is computed again where L2 needs it"
+    assert said(assert_home, BLUR, "rows", "window(5)") == (
+        "`rows` of `blur` lives in window(3) (a window of 3 rows in registers) for sm_80,\n"
+        "not in window(5)\n\n"
+        "  rows      a window of 3 rows in registers    was 4*H*W bytes in memory\n\n"
+        "  L1 + L2   fused   L2 runs 1 row behind L1: smooth[y] needs rows[y-1..y+1];\n"
+        "                    rows keeps 3 rows in registers"
     )
     text = said(assert_home, SOFTMAX, "e", "register")
     assert text.startswith("`e` of `softmax_loops` lives in global (memory, as written) for sm_80,")

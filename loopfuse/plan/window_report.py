@@ -91,7 +91,7 @@ def describe_time(
         pipeline = made[0].pipeline
         if first is last:
             kept = _kept(pipeline, None)
-            return [Decision((first.label, last.label), True, None, "; ".join([text, *kept]))]
+            return [Decision((loop.label, loop.label), True, None, "; ".join([text, *kept]))]
         inside = describe_windows(pipeline, first, last)
         return [replace(inside, reason=f"{text}; {inside.reason}")]
     one = TimeBlock(loop.iterator, 1, loop.lower, loop.lower)
@@ -99,7 +99,7 @@ def describe_time(
     if not why:
         return []
     reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
-    return [Decision((first.label, last.label), False, None, reason, None, remedy)]
+    return [Decision((loop.label, loop.label), False, None, reason, None, remedy)]
 
 
 def left_over(decision: Decision) -> Decision:

@@ -60,6 +60,8 @@ def find_pipeline(
     loaded = frozenset(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
+    if time is not None and not loaded & {array for step in steps for array in step.writes}:
+        return "no iteration reads what the one before it makes"
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     *outer, stream, across = order_dims(whole)
     frames = find_frames(steps, program, (*outer, stream, across))
@@ -76,7 +78,7 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         return "not all loops are parallel"
     depth = len(units[0].common)
     if depth < 2:
-        return "it has one dimension"
+        return f"{units[0].label} has one dimension"
     writers: dict[str, str] = {}
     for unit in units:
         if len(unit.common) != depth or not carries_nothing(unit, scope):

@@ -416,7 +416,7 @@ def test_shared_memory_and_clusters(tmp_path: Path) -> None:
     said = fake_gpu(tmp_path, manifest, {"img": 4096, "sharp": 8192, "amount": 1, "H": 8, "W": 8})
     assert said[0].endswith("attribute 8 = 100000")
     assert said[1].endswith("attribute 14 = 1")
-    assert said[2].startswith("clusters of 16: unsharp_0 32 256 100000 1000 2000 8 8 ")
+    assert said[2].startswith("clusters of 16: unsharp_0 32 128 100000 1000 2000 8 8 ")
 
 
 # ------------------------------------------------------------------------------- expressions

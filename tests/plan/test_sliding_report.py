@@ -1,0 +1,144 @@
+"""What reports say of sliding windows and blocks of time steps."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Target, Tuning
+from loopfuse.plan.records import Report
+
+ROOT = Path(__file__).parents[2]
+GPU = Target("sm_90")
+DEFAULT = Tuning()
+
+
+def report(text: str, tuning: Tuning = DEFAULT, strided: tuple[str, ...] = ()) -> Report:
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+    name = program.kernels[0].name
+    options = Options(target=GPU, tuning=tuning, strided=strided)
+    return pipeline.plan_kernel(program, name, options).report
+
+
+def example(name: str) -> str:
+    return (ROOT / "examples" / f"{name}.lf").read_text()
+
+
+def test_a_chain_says_how_far_loops_run_behind() -> None:
+    found = report(example("unsharp"), Tuning(columns=4, rows=74))
+    (kernel,) = found.kernels
+    assert dict(kernel.homes) == {"rows": "window(5)", "blur": "register"}
+    assert kernel.detail == "sliding, streams down y, strips of 120 columns, chunks of 74 rows"
+    said = {one.between: (one.shift, one.reason) for one in found.decisions}
+    assert said == {
+        ("L1", "L2"): (
+            (2, 0),
+            "L2 runs 2 rows behind L1: blur[y] needs rows[y-2..y+2]; rows keeps 5 rows in registers",
+        ),
+        ("L2", "L3"): ((0, 0), "no shift: sharp[y, x] needs only blur[y, x]"),
+    }
+
+
+SWAP = """
+    kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+        for t in 0..n:
+            for y in 1..H-1, x in 1..W-1:
+                b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+            swap a, b
+    """
+
+
+def test_blocks_count_launches_and_bytes() -> None:
+    found = report(SWAP, Tuning(steps=8))
+    assert found.launches_before == "n"
+    assert found.launches_after == "2*(n//16) + 2*((n % 16)//4) + n % 4"
+    # A pair reads a twice; its first launch writes a (the copy), its second a and b.
+    for part in ("8*(n//16)*H*W", "12*(n//16)*(H - 2)*(W - 2)", "8*(n % 4)*H*W"):
+        assert part in found.traffic_after.text
+    (decision,) = found.decisions
+    assert decision.between == ("L1", "L1") and decision.fused
+    assert decision.reason.startswith(
+        "8 iterations of `t` run in one pass over the arrays, then 2 of what is left; "
+    )
+    details = [kernel.detail for kernel in found.kernels]
+    assert [text[-25:] for text in details[:4]] == [
+        *["8 iterations of `t` a launch"[-25:]] * 2,
+        *["2 iterations of `t` a launch"[-25:]] * 2,
+    ]
+
+
+def test_formulas_of_blocks_are_right_for_every_number_of_steps() -> None:
+    text = str(report(SWAP, Tuning(steps=8)).launches_after)
+    for n in range(70):
+        blocks, rest = divmod(n, 16)
+        assert eval(text, {"n": n}) == 2 * blocks + 2 * (rest // 4) + rest % 4
+
+
+def test_left_over_iterations_say_so_and_have_a_remedy() -> None:
+    found = report(example("jacobi"), Tuning(steps=3))
+    apart, fused = found.decisions
+    assert not apart.fused and apart.reason.startswith("in iterations left over from blocks: L1.2")
+    assert apart.remedy == "let L1.2 write a new array instead of `a`"
+    assert fused.fused and "3 iterations of `t` run in one pass" in fused.reason
+    assert fused.shift == (1, 0)
+
+
+def test_the_remedy_for_jacobi_works() -> None:
+    text = example("jacobi").replace("inout b:", "out c: f64[N, N], inout b:")
+    lines = [
+        line.replace("a[i, j] =", "c[i, j] =") if "a[i, j] =" in line else line
+        for line in text.split("\n")
+    ]
+    assert "\n".join(lines) != text
+    found = report("\n".join(lines))
+    assert any(one.fused and "behind" in one.reason for one in found.decisions)
+
+
+@pytest.mark.parametrize(
+    ("body", "strided", "why", "remedy"),
+    [
+        ("c[y, x] = b.wrap[y-1, x] + b[y, x]", (), "no windows: `b` is read with `.wrap`", None),
+        (
+            "c[y, x] = b.clamp[y-1, x] + b[y, x]", ("a",),
+            "no windows: an argument is a view", "pass `a` as contiguous arrays",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_chain_has_no_windows(
+    body: str, strided: tuple[str, ...], why: str, remedy: str | None
+) -> None:
+    text = f"""
+        kernel f(a: f32[H, W], out c: f32[H, W]):
+            temp b: f32[H, W]
+            for y in 0..H, x in 0..W:
+                b[y, x] = 2.0 * a[y, x]
+            for y in 0..H, x in 0..W:
+                {body}
+        """
+    (decision,) = report(text, strided=strided).decisions
+    assert decision.reason.endswith(why)
+    assert decision.remedy == remedy
+
+
+def test_sweeps_in_place_say_what_they_need() -> None:
+    text = """
+        kernel f(inout a: f32[N, N], n: i64):
+            for t in 0..n:
+                for i in 1..N-1, j in 1..N-1:
+                    a[i, j] = 0.25 * (a[i-1, j] + a[i+1, j] + a[i, j-1] + a[i, j+1])
+        """
+    found = report(text)
+    (decision,) = found.decisions
+    assert decision.between == ("L1", "L1") and not decision.fused
+    assert decision.reason.startswith("its iterations run one by one, in one thread")
+    assert decision.witness is not None and decision.witness.array == "a"
+
+
+def test_the_cpu_has_recomputation() -> None:
+    program = pipeline.read_program(Source("t.lf", example("unsharp")))
+    planned = pipeline.plan_kernel(program, "unsharp", Options(target=CPU))
+    assert not any("window" in home for kernel in planned.report.kernels for _, home in kernel.homes)

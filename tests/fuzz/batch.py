@@ -103,6 +103,7 @@ def compiled(program: Program, target: str) -> dict[str, Any]:
                 reassociate=reassociate,
                 fuel=fuel,
                 index_bits=32,
+                tuning=engines.SMALL,
             )
             emit = frozenset({"ptx" if options.target.is_gpu else "object"})
             artifact = pipeline.compile_kernel(it.checked, it.kernel.name, options, emit=emit)

@@ -20,7 +20,7 @@ from fuzz.machines import machine
 from fuzz.program import Program
 from loopfuse import kernels, pipeline
 from loopfuse.base.diagnostics import Source, UserError
-from loopfuse.base.options import Options, Target
+from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.lang import nodes
 from loopfuse.lang.interp import Offence
 from loopfuse.lang.interp import interpret as run_program
@@ -118,6 +118,7 @@ def session(program: Program) -> Generator[Session]:
             key = Options(
                 target=options.target, fp=options.fp, reassociate=options.reassociate,
                 sizes=options.sizes, fuel=options.fuel, strided=options.strided,
+                tuning=options.tuning,
             )  # fmt: skip
             if key not in it.plans:
                 it.planning = (options,)
@@ -140,6 +141,9 @@ _PURE = ("_model", "find_dependences", "_simplify")
 
 # ------------------------------------------------------------------------------------- engines
 
+SMALL = Tuning(columns=1, rows=6, warps=2)
+"""Windows get short chunks and narrow strips, so that small arrays have seams and tiles inside."""
+
 
 def _places(found: list[Offence]) -> frozenset[tuple[Any, ...]]:
     return frozenset((o.array, o.dimension, o.index, o.writes, str(o.span)) for o in found)
@@ -160,7 +164,7 @@ def plan(
     """The plan for a target; `strided`: for the views of the call."""
     options = Options(
         target=Target(target), fp=it.program.fp, fuel=fuel, reassociate=reassociate,
-        strided=it.strided if strided else (),
+        strided=it.strided if strided else (), tuning=SMALL,
     )  # fmt: skip
     return pipeline.plan_kernel(it.checked, it.kernel.name, options)
 
@@ -176,7 +180,9 @@ def run_planned(it: Session, tree: Any, order: str = "forward", aligned: bool = 
 
 def compile_call(it: Session, fuel: int | None, reassociate: bool = False) -> kernels.Kernel:
     """The kernel as a user has it."""
-    options = {"fuel": fuel, "reassociate": reassociate, "fp": it.program.fp}
+    options = {
+        "fuel": fuel, "reassociate": reassociate, "fp": it.program.fp, "tuning": SMALL,
+    }  # fmt: skip
     kernel = kernels.load_all(it.source, **options)[it.kernel.name]
     kernel._programs[()] = it.checked  # read already
     return kernel

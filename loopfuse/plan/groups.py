@@ -289,7 +289,7 @@ def why_not_recomputable(
     if len(writers) > 1 and (other_values or program.arrays[dependence.array].kind != "scalar"):
         return f"`{dependence.array}` is written in several places"
     read = {name for s in producer.statements for a in s.reads for name, _ in a.parts}
-    if read & {name for s in producer.statements for name, _ in s.write.parts}:
+    if _reads_what_was_left(producer):
         # An iteration of a loop outside this scope may read what one before it left in storage.
         return "it reads what it writes"
     if lost := _overwritten_inside(producer, scope, program):
@@ -316,6 +316,20 @@ def why_not_recomputable(
         if writers_here - sources:
             return f"`{array}`, which it reads, is overwritten"
     return ""
+
+
+def _reads_what_was_left(producer: Unit) -> bool:
+    """Does it read an array that it writes, elsewhere than at the element that a statement before
+    has just written in the same iteration?"""
+    written = {name for s in producer.statements for name, _ in s.write.parts}
+    for position, s in enumerate(producer.statements):
+        before = [t.target for t in producer.statements[:position] if t.loops == s.loops]
+        for access in s.reads:
+            if not written.isdisjoint(name for name, _ in access.parts) and not any(
+                (t.array, t.index) == (access.load.array, access.load.index) for t in before
+            ):
+                return True
+    return False
 
 
 def _overwritten_inside(producer: Unit, scope: Scope, program: PolyProgram) -> str:

@@ -127,7 +127,9 @@ def _moved(
             ]
             if block is not None and name not in item.loaded:
                 reads = []
-            if block is not None and not (name in item.loaded or (block.back and name in block.live)):
+            if block is not None and not (
+                name in item.loaded or (block.back and name in block.live)
+            ):
                 writes = []
             if reads:
                 out.append(Moved(name, "read", tuple(reads), times))
@@ -154,7 +156,9 @@ def counted(item: HostGroup) -> Loop:
     loop = item.loop
     if item.blocks is not None:
         return replace(loop, lower=integer(0), upper=without_corners(item.blocks), step=1)
-    if loop.step == 1 and any(isinstance(n, Binary) and n.op == "floordiv" for n in walk_expr(loop.lower)):
+    if loop.step == 1 and any(
+        isinstance(n, Binary) and n.op == "floordiv" for n in walk_expr(loop.lower)
+    ):
         rest = without_corners(combine("sub", loop.upper, loop.lower))  # what blocks leave over
         return replace(loop, lower=integer(0), upper=rest)
     return loop
@@ -211,7 +215,9 @@ def array_bytes(extents: Sequence[Expr], dtype: DType, sizes: Mapping[str, int])
         total = combine("mul", total, extent)
     text = to_python(total)
     try:
-        return Formula(text, int(eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(sizes))))
+        return Formula(
+            text, int(eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(sizes)))
+        )
     except NameError:
         return Formula(text)
 
@@ -234,9 +240,7 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
             trips = combine("sub", high, low)
             step = abs(loop.step)
             if step != 1:
-                trips = combine(
-                    "floordiv", combine("add", trips, integer(step - 1)), integer(step)
-                )
+                trips = combine("floordiv", combine("add", trips, integer(step - 1)), integer(step))
             each = combine("mul", _launches(item.body), trips)
         else:
             each = integer(2 if item.kind == "combine" else 1)

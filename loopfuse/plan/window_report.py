@@ -115,7 +115,11 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
     if not reads_neighbours((unit,), program) or max(len(s.loops) for s in unit.statements) < 2:
         return []
     for d in scope.touching(unit.ids):
-        if d.kind != "flow" or not {d.source, d.sink} <= unit.ids or not program.arrays[d.array].extents:
+        if (
+            d.kind != "flow"
+            or not {d.source, d.sink} <= unit.ids
+            or not program.arrays[d.array].extents
+        ):
             continue
         witness = find_witness(program, d, Refusal("", d))
         text = "its iterations run one by one, in one thread: each needs what others before it make"
@@ -235,7 +239,9 @@ def _needs(pipeline: Pipeline, one: Step, other: Step) -> str:
         names = ", ".join(iterator for iterator, _, _ in shown)
         reads = ", ".join(_span(*span) for span in shown)
         only = "" if wide else "only "
-        texts.append(f"{_name(reader.target.array)}[{names}] needs {only}{_name(stage.array)}[{reads}]")
+        texts.append(
+            f"{_name(reader.target.array)}[{names}] needs {only}{_name(stage.array)}[{reads}]"
+        )
     return ", ".join(texts)
 
 

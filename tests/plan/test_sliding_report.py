@@ -141,4 +141,6 @@ def test_sweeps_in_place_say_what_they_need() -> None:
 def test_the_cpu_has_recomputation() -> None:
     program = pipeline.read_program(Source("t.lf", example("unsharp")))
     planned = pipeline.plan_kernel(program, "unsharp", Options(target=CPU))
-    assert not any("window" in home for kernel in planned.report.kernels for _, home in kernel.homes)
+    assert not any(
+        "window" in home for kernel in planned.report.kernels for _, home in kernel.homes
+    )

@@ -90,7 +90,10 @@ def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNod
         return [Copy(target, zero_of(tile, stage))]
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago
-        return [Copy(target, tile.cell(before, row, column))]
+        down = stage.ahead_of(before, tile.pipeline.stream)
+        aside = stage.ahead_of(before, tile.pipeline.across)
+        place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
+        return [Copy(target, tile.cell(before, tidy(place[0]), place[1]))]
     if tile.site.stores[stage.array].home != "global":
         return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median_low
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
@@ -30,7 +29,8 @@ def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:
         taken: dict[str, Coordinate] = {}
         for (dim, iterator), offsets in shifts.items():
             if dim not in taken and iterator not in {c.iterator for c in taken.values()}:
-                taken[dim] = Coordinate(dim, iterator, 1, (), median_low(offsets))
+                middle = int((min(offsets) + max(offsets)) / 2)  # towards 0: chains do not drift
+                taken[dim] = Coordinate(dim, iterator, 1, (), middle)
         if len(taken) < len(dims):
             return f"{unit.label} shares too few dimensions with the loops before it"
         out.append(replace(step, placed=Placed(unit, tuple(taken[dim] for dim in dims))))

@@ -87,6 +87,12 @@ class Stage:
         """The program's array."""
         return self.frame.array
 
+    def ahead_of(self, other: Stage, dim: str) -> int:
+        """How far the same element stands further along the dimension in the other's window."""
+        return self.frame.shifts[self.frame.position(dim)] - other.frame.shifts[
+            other.frame.position(dim)
+        ]
+
     @property
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""

@@ -61,8 +61,17 @@ def find_stages(
         array, _, number = name.rpartition(".")
         earlier = stages.get(f"{array}.{int(number) - 1}")
         if earlier is not None:
-            rows = max(earlier.rows, stages[name].lag - earlier.lag + 1)
-            stages[earlier.name] = replace(earlier, rows=rows)
+            down = stages[name].ahead_of(earlier, stream)
+            aside = stages[name].ahead_of(earlier, across)
+            behind = stages[name].lag - earlier.lag - down
+            if behind < 0:
+                return f"`{earlier.array}` moves ahead of itself from one iteration to the next"
+            stages[earlier.name] = replace(
+                earlier,
+                rows=max(earlier.rows, behind + 1),
+                left=max(earlier.left, -aside),
+                right=max(earlier.right, aside),
+            )
     for name in reversed(order):
         above = before = after = 0
         for number, found in taps.get(name, []):

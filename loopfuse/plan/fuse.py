@@ -360,6 +360,11 @@ class Planner:
         """The units as a pipeline of windows, if they can be one."""
         if self.windows is None:
             return None
+        writes = [s.write for u in units for s in u.statements]
+        needed = self.needed_after(units)
+        leaving = [write for write in writes if any(name in needed for name, _ in write.parts)]
+        if not leaving or any(not write.load.index for write in leaving):
+            return None  # only arrays leave windows, and one must
         found = fit_windows(in_order(units), scope, self.program, self.windows)
         return found if isinstance(found, Windowed) else None
 

@@ -101,7 +101,7 @@ class _Matcher:
     def __init__(self, statement: Statement, settled: Settled) -> None:
         self.statement = statement
         self.settled = settled
-        self.done: dict[tuple[int, int], tuple[Expr, Expr, Pairs | Different]] = {}
+        self.done: dict[tuple[int, int], tuple[Expr, Expr, Pairs | Different | Undecided]] = {}
 
     def match(self, wanted: Expr, given: Expr) -> Pairs:
         """The pairs of `wanted`; raises Different."""
@@ -109,11 +109,11 @@ class _Matcher:
         if key not in self.done:
             try:
                 self.done[key] = (wanted, given, self._match(wanted, given))
-            except Different as error:
+            except (Different, Undecided) as error:
                 self.done[key] = (wanted, given, error)
         found = self.done[key][2]
-        if isinstance(found, Different):
-            raise Different(*found.args)
+        if isinstance(found, Different | Undecided):
+            raise type(found)(*found.args)
         return found
 
     def _match(self, wanted: Expr, given: Expr) -> Pairs:
@@ -124,20 +124,20 @@ class _Matcher:
             return [*self.match_subscripts(wanted, given), (number, given)]
         try:
             return self._match_operation(wanted, given)
-        except Different as error:
+        except (Different, Undecided) as error:
             for simpler in self._simpler(wanted):
                 try:
                     return self.match(simpler, given)
-                except Different:
+                except (Different, Undecided):
                     pass
             # What the Compute has too much must not be a load, which would have to be allowed.
             for simpler in self.settled.steps(given):
                 if self.settled.loads(simpler) == self.settled.loads(given):
                     try:
                         return self.match(wanted, simpler)
-                    except Different:
+                    except (Different, Undecided):
                         pass
-            raise Different(*error.args) from None
+            raise type(error)(*error.args) from None
 
     def _simpler(self, wanted: Expr) -> Iterator[Expr]:
         """What `wanted` always equals: with one thing at its top that is decided left out, as what

@@ -42,7 +42,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     interior = Guard(tile.aligned(), (whole,), (inside,))
     nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), (edge,)),)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
-    blocks = ceil_div(tile.end, shape.stored * shape.warps)
+    columns = tidy(combine("sub", tile.end, tile.left))
+    blocks = ceil_div(columns, shape.stored * shape.warps)
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
     ]

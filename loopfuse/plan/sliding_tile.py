@@ -10,6 +10,7 @@ from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import compare, conjoin, greatest, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import TimeBlock
+from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
@@ -42,7 +43,9 @@ class Tile:
         strip = combine("add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp))
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
         self.first_row = tidy(combine("add", lower, chunk))
-        self.first_column = tidy(combine("mul", strip, integer(shape.stored)))
+        self.left = self._first_of_all()
+        strips = combine("mul", strip, integer(shape.stored))
+        self.first_column = tidy(combine("add", self.left, strips))
         self.base = tidy(combine("sub", self.first_row, integer(shape.warm)))
         start = combine("sub", self.first_column, integer(shape.pad))
         own = combine("mul", Iter(self.lane), integer(shape.columns))
@@ -53,6 +56,14 @@ class Tile:
             for s in pipeline.stages
             if s.left or s.right or self.mirrors(s, pipeline.across)
         }
+
+    def _first_of_all(self) -> Expr:
+        """The column where the first strip's stored part starts: at or before the first that is
+        stored, and where a lane's columns may be aligned if that is known."""
+        columns = self.shape.columns
+        lower = least([self.bounds(s, self.pipeline.across)[0] for s in self.outputs])
+        value = constant_value(lower)
+        return lower if value is None else integer(value // columns * columns)
 
     # ----------------------------------------------------------------------------- extents
 

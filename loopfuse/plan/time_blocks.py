@@ -50,7 +50,7 @@ def best_blocks(
         seconds = cost.time_block(found.group, found.shape.redundancy, steps)
         if seconds < best[0]:
             best = (seconds, steps)
-    if best[1] < 2 and not rules.tuning.steps:
+    if best[1] < (1 if rules.tuning.steps else 2):
         return ()
     return (best[1], 2) if best[1] > 4 else (best[1],)
 

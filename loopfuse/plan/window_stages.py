@@ -33,6 +33,12 @@ def find_stages(
                 rows = [tap.row for n, found in taps[name] if n == number for tap in found]
                 reach = _reach(frames[name], stream, rows)
                 lag = max(lag, lag_of[name] + max(reach) + (ahead if name not in made else 0))
+        for name in step.writes.values():  # not before the row that it leaves as it is
+            earlier = earlier_name(name)
+            if earlier in frames:
+                position = frames[name].position(stream)
+                down = frames[name].shifts[position] - frames[earlier].shifts[position]
+                lag = max(lag, lag_of[earlier] + down)
         lags.append(lag)
         lag_of |= dict.fromkeys(step.writes.values(), lag)
     stages: dict[str, Stage] = {}
@@ -58,14 +64,11 @@ def find_stages(
             right,
         )
     for name in order:  # where its loop does not run, a stage holds what was there before
-        array, _, number = name.rpartition(".")
-        earlier = stages.get(f"{array}.{int(number) - 1}")
+        earlier = stages.get(earlier_name(name))
         if earlier is not None:
             down = stages[name].ahead_of(earlier, stream)
             aside = stages[name].ahead_of(earlier, across)
             behind = stages[name].lag - earlier.lag - down
-            if behind < 0:
-                return f"`{earlier.array}` moves ahead of itself from one iteration to the next"
             stages[earlier.name] = replace(
                 earlier,
                 rows=max(earlier.rows, behind + 1),
@@ -83,6 +86,12 @@ def find_stages(
                 after = max(after, reader.after + max(tap.column for tap in found))
         stages[name] = replace(stages[name], above=above, before=before, after=after)
     return tuple(stages[name] for name in order)
+
+
+def earlier_name(stage: str) -> str:
+    """The stage that holds the array before this one is made."""
+    array, _, number = stage.rpartition(".")
+    return f"{array}.{int(number) - 1}"
 
 
 def _reach(frame: Frame, stream: str, rows: Sequence[int]) -> list[int]:

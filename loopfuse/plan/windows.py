@@ -25,6 +25,8 @@ from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.align import Placed
+from loopfuse.plan.body import guard_of, host_conditions, loop_conditions
+from loopfuse.plan.expressions import TRUE
 from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
@@ -88,7 +90,12 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         names = {loop.iterator for loop in unit.common}
         if any((iterators(loop.lower) | iterators(loop.upper)) & names for loop in unit.common):
             return f"{unit.label} has bounds that depend on an outer loop"
+        known = host_conditions(Group("window", (), (), scope=scope))
+        for loop in unit.common:
+            known += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
         for s in unit.statements:
+            if s.target.index and guard_of(s, known, program) != TRUE:
+                return f"{s.label} does not run in every iteration"
             if s.predicate is not None or s.kind not in ("store", "define"):
                 return f"{s.label} is conditional on data, or a reduction"
             if any(is_checked(part) for access in s.reads for part in access.load.index):

@@ -81,6 +81,15 @@ TIMES = {
                 for y in 1..H-1, x in 1..W-1:
                     a[y, x] = b[y, x]
         """,
+    "one-sided": """
+        kernel f(inout a: f32[H, W], n: i64):
+            temp b: f32[H, W]
+            for t in 0..n:
+                for y in 2..H, x in 0..W-1:
+                    b[y, x] = a[y-1, x] + 0.5 * a[y-2, x+1]
+                for y in 2..H, x in 0..W-1:
+                    a[y, x] = b[y, x]
+        """,
     "swap": """
         kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
             for t in 0..n:

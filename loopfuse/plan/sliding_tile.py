@@ -58,12 +58,12 @@ class Tile:
         }
 
     def _first_of_all(self) -> Expr:
-        """The column where the first strip's stored part starts: at or before the first that is
-        stored, and where a lane's columns may be aligned if that is known."""
+        """The column where the first strip's stored part starts: 0, where rows are aligned, or
+        before, where outputs stand behind what they read."""
         columns = self.shape.columns
         lower = least([self.bounds(s, self.pipeline.across)[0] for s in self.outputs])
         value = constant_value(lower)
-        return lower if value is None else integer(value // columns * columns)
+        return lower if value is None else integer(min(0, value) // columns * columns)
 
     # ----------------------------------------------------------------------------- extents
 

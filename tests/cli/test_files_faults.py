@@ -276,7 +276,9 @@ def test_an_interrupt_ends_cleanly(command: str) -> None:
         time.sleep(picks.uniform(0.02, 0.7 / (1 + number // times)))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        assert process.returncode in (0, 130), err
+        # -SIGINT: it had done its work, and Python was shutting down (its handler is gone by then).
+        assert process.returncode in (0, 130, -signal.SIGINT), err
+        assert process.returncode != -signal.SIGINT or not err.strip(), err
         assert not drafts() and not drafts(Path("cache"))
         if process.returncode == 130:
             stopped += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from loopfuse.codegen.llvm_types import bits_of
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import element_type
 
@@ -40,11 +41,7 @@ def alignment_of(writer: Writer, operation: Operation, kind: Attribute) -> int:
     given = operation.properties.get("alignment")
     if given is not None:
         return given.value.data  # pyright: ignore
-    element = element_type(kind)
-    bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(writer.kind(element)) or int(
-        writer.kind(element)[1:]
-    )
-    return max(1, bits // 8)
+    return max(1, bits_of(writer.kind(element_type(kind))) // 8)
 
 
 def load(writer: Writer, operation: Operation) -> None:

@@ -13,7 +13,9 @@ from __future__ import annotations
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from loopfuse.codegen.llvm_memory import address_of, alignment_of
+from loopfuse.codegen.llvm_types import bits_of
 from loopfuse.codegen.llvm_writer import Writer
+from loopfuse.codegen.mlir_build import element_type, lanes_of
 
 _PURE = {
     "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori",
@@ -28,8 +30,7 @@ _ARITHMETIC = {
 }  # fmt: skip
 MOST = 200
 """The most operations that run for nothing where a condition does not hold."""
-_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
-_CONSTRAINTS = {16: "h", 32: "r"}
+_CONSTRAINTS = {"i16": "h", "i32": "r"}
 
 
 def is_register(buffer: SSAValue) -> bool:
@@ -49,9 +50,9 @@ def is_predicable(writer: Writer, block: Block) -> bool:
                 if is_register(target):
                     stores += 1
                     continue
-                if not isinstance(target, BlockArgument) or _size_of(writer, value) is None:
+                bits = _size_of(writer, value)
+                if not isinstance(target, BlockArgument) or bits is None:
                     return False
-                bits = _size_of(writer, value) or 0
                 if alignment_of(writer, operation, value.type) * 8 < bits:
                     return False
                 stores += 1
@@ -74,13 +75,7 @@ def _is_fma(operation: Operation) -> bool:
 
 def _size_of(writer: Writer, value: SSAValue) -> int | None:
     """Bits of a value that one instruction can store; None for others."""
-    kind = writer.kind(value.type)
-    count = 1
-    if kind.startswith("<"):
-        number, _, kind = kind.strip("<>").partition(" x ")
-        count = int(number)
-    bits = _BITS.get(kind) or (int(kind[1:]) if kind[1:].isdigit() else 0)
-    total = bits * count
+    total = bits_of(writer.kind(element_type(value.type))) * (lanes_of(value.type) or 1)
     return total if total in (8, 16, 32, 64, 128) else None
 
 
@@ -120,7 +115,7 @@ def store_where(writer: Writer, test: str, operation: Operation) -> None:
     given = ", ".join(f"${2 + k}" for k in range(len(words)))
     suffix = "" if len(words) == 1 else f".v{len(words)}"
     given = given if len(words) == 1 else f"{{{given}}}"
-    constraints = ",".join(["b", "l", *([_CONSTRAINTS[16 if wide == "i16" else 32]] * len(words))])
+    constraints = ",".join(["b", "l", *([_CONSTRAINTS[wide]] * len(words))])
     operands = ", ".join(f"{wide} {word}" for word in words)
     writer.lines.append(
         f'  call void asm sideeffect "@$0 st.global{suffix}.b{width} [$1], {given};", '

@@ -19,9 +19,7 @@ from xdsl.ir import Attribute
 from loopfuse.codegen.mlir_build import (
     AddressSpace,
     AddressSpaceAttr,
-    element_type,
     float_bits,
-    lanes_of,
 )
 
 
@@ -59,19 +57,9 @@ def llvm_type(kind: Attribute, halves_as_bits: bool = False) -> str:
             raise AssertionError(f"no LLVM type for {kind}")
 
 
-def suffix(kind: Attribute) -> str:
-    """How intrinsics name a type: f32, v4f32."""
-    lanes, element = lanes_of(kind), element_type(kind)
-    match element:
-        case Float32Type():
-            name = "f32"
-        case Float64Type():
-            name = "f64"
-        case IntegerType():
-            name = f"i{element.width.data}"
-        case _:
-            name = "i64"
-    return f"v{lanes}{name}" if lanes else name
+def bits_of(kind: str) -> int:
+    """Bits of a number of this LLVM type."""
+    return {"half": 16, "bfloat": 16, "float": 32, "double": 64}.get(kind) or int(kind[1:])
 
 
 def scalar_text(value: int | float, element: Attribute, halves_as_bits: bool) -> str:

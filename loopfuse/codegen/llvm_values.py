@@ -5,12 +5,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from loopfuse.codegen.llvm_types import scalar_text, suffix
+from loopfuse.codegen.llvm_types import scalar_text
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import (
     FLOAT_PREDICATES,
     INTEGER_PREDICATES,
     element_type,
+    intrinsic_suffix,
     lanes_of,
     never_wraps,
 )
@@ -83,7 +84,7 @@ def put_plain(writer: Writer, operation: Operation) -> bool:
     if intrinsic is not None:
         kind = operation.results[0].type
         arguments = [(writer.kind(each.type), writer.names[each]) for each in operation.operands]
-        called = f"{intrinsic}.{suffix(kind)}"
+        called = f"{intrinsic}.{intrinsic_suffix(kind)}"
         writer.define(operation, writer.intrinsic(called, writer.kind(kind), arguments))
         return True
     conversion = _CONVERSIONS.get(name)
@@ -138,7 +139,7 @@ def absolute(writer: Writer, operation: Operation) -> None:
     """The absolute value of an integer; that of the least one is itself."""
     source = operation.operands[0]
     kind = writer.kind(source.type)
-    name = f"llvm.abs.{suffix(source.type)}"
+    name = f"llvm.abs.{intrinsic_suffix(source.type)}"
     writer.declared[name] = f"{kind} @{name}({kind}, i1)"
     writer.define(operation, f"call {kind} @{name}({writer.typed(source)}, i1 false)")
 

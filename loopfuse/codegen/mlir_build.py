@@ -204,6 +204,23 @@ def lanes_of(kind: Attribute) -> int:
     return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
+def intrinsic_suffix(kind: Attribute) -> str:
+    """How LLVM's intrinsics name a type: f32, v4i64."""
+    lanes, element = lanes_of(kind), element_type(kind)
+    match element:
+        case Float32Type():
+            name = "f32"
+        case Float64Type():
+            name = "f64"
+        case IndexType():
+            name = "i64"
+        case IntegerType():
+            name = f"i{element.width.data}"
+        case _:
+            raise AssertionError(f"no intrinsic takes {kind}")
+    return f"v{lanes}{name}" if lanes else name
+
+
 def like(kind: Attribute, element: Attribute) -> Attribute:
     """`element` in the shape (scalar or vector) of `kind`."""
     lanes = lanes_of(kind)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from loopfuse.base.dtypes import DType
@@ -24,7 +23,7 @@ from loopfuse.codegen.mlir_build import (
     I64,
     INDEX,
     VALUE,
-    element_type,
+    intrinsic_suffix,
     lanes_of,
     like,
     vector_type,
@@ -290,21 +289,6 @@ def _cast(emitter: Emitter, value: SSAValue, before: DType, after: DType) -> SSA
     if before is not DType.BOOL and before.bits > after.bits:
         return builder.convert("trunci", value, kind)
     return builder.convert("extsi" if before.is_signed else "extui", value, kind)
-
-
-def intrinsic_suffix(kind: Attribute) -> str:
-    """How LLVM's intrinsics name a type: f32, v4i64."""
-    lanes, element = lanes_of(kind), element_type(kind)
-    match element:
-        case Float32Type():
-            name = "f32"
-        case Float64Type():
-            name = "f64"
-        case IntegerType():
-            name = f"i{element.width.data}"
-        case _:
-            raise AssertionError(f"no intrinsic takes {kind}")
-    return f"v{lanes}{name}" if lanes else name
 
 
 def _select(emitter: Emitter, expr: nodes.Select) -> SSAValue:

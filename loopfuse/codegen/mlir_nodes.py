@@ -162,14 +162,13 @@ def windows_along(body: tuple[TreeNode, ...], var: str) -> set[str]:
     found: set[str] = set()
     for node in walk_nodes(body):
         match node:
-            case Compute(target=target, value=value) | Copy(target=target, value=value):
-                for load in (target, *loads(value)):
-                    if load.index and var in iterators(load.index[0]):
-                        found.add(load.array)
-            case Fold(target=target, value=value):
-                for load in (target, value):
-                    if load.index and var in iterators(load.index[0]):
-                        found.add(load.array)
+            case (
+                Compute(target=target, value=value)
+                | Copy(target=target, value=value)
+                | Fold(target=target, value=value)
+            ):
+                touched = (target, *loads(value))
+                found |= {o.array for o in touched if o.index and var in iterators(o.index[0])}
             case _:
                 pass
     return found

@@ -4,6 +4,8 @@ MLIR reads it, nothing long is computed twice, and no expression grows without e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
 from xdsl.ir import Block, Operation, SSAValue
@@ -21,6 +23,17 @@ LONGEST = 60
 """Operations one after the other that become one expression."""
 
 
+def _users(op: Operation, position: dict[Operation, int]) -> Iterator[Operation]:
+    """The operations of `position` that use a value of `op`, or hold what does."""
+    for result in op.results:
+        for use in result.uses:
+            user: Operation | None = use.operation
+            while user is not None and user not in position:
+                user = user.parent_op()
+            if user is not None:
+                yield user
+
+
 def last_uses(
     state: State, ops: list[Operation], position: dict[Operation, int]
 ) -> dict[Operation, int]:
@@ -28,15 +41,9 @@ def last_uses(
     last: dict[Operation, int] = {}
     for op in reversed(ops):
         found = position[op]
-        for result in op.results:
-            for use in result.uses:
-                user: Operation | None = use.operation
-                while user is not None and user not in position:
-                    user = user.parent_op()
-                if user is None:
-                    continue
-                through = user in last and is_pure(state, user)
-                found = max(found, last[user] if through else position[user])
+        for user in _users(op, position):
+            through = user in last and is_pure(state, user)
+            found = max(found, last[user] if through else position[user])
         last[op] = found
     return last
 
@@ -49,17 +56,11 @@ def consumers(
     reached: dict[Operation, int | None] = {}
     for op in reversed(ops):
         found: int | None = None
-        for result in op.results:
-            for use in result.uses:
-                user: Operation | None = use.operation
-                while user is not None and user not in position:
-                    user = user.parent_op()
-                if user is None:
-                    continue
-                through = user in reached and is_pure(state, user)
-                each = reached[user] if through else position[user]
-                if each is not None:
-                    found = each if found in (None, each) else MANY
+        for user in _users(op, position):
+            through = user in reached and is_pure(state, user)
+            each = reached[user] if through else position[user]
+            if each is not None:
+                found = each if found in (None, each) else MANY
         reached[op] = found
     return reached
 

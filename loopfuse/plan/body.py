@@ -15,7 +15,7 @@ from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
 from loopfuse.lang.walk import children, map_expr, substitute, symbols, with_children
 from loopfuse.plan.align import Placed
-from loopfuse.plan.expressions import TRUE, compare, conjoin
+from loopfuse.plan.expressions import TRUE, compare, conjoin, in_range
 from loopfuse.plan.forest import Item, Nest
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import (
@@ -325,7 +325,7 @@ def loop_conditions(iterator: str, lower: Expr, upper: Expr, step: int) -> list[
     if step < 0:
         out = [compare("le", it, lower), compare("gt", it, upper)]
     else:
-        out = [compare("ge", it, lower), compare("lt", it, upper)]
+        out = in_range(it, lower, upper)
     if abs(step) != 1:
         away = combine("mod", combine("sub", it, lower), integer(abs(step)))
         out.append(compare("eq", away, integer(0)))

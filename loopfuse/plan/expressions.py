@@ -65,6 +65,11 @@ def compare(op: str, left: Expr, right: Expr) -> Expr:
     return Compare(op, left, right)
 
 
+def in_range(value: Expr, lower: Expr, upper: Expr) -> list[Expr]:
+    """lower <= value < upper."""
+    return [compare("ge", value, lower), compare("lt", value, upper)]
+
+
 def ceil_div(value: Expr, divisor: int) -> Expr:
     """`ceil(value / divisor)`."""
     return combine("floordiv", combine("add", value, integer(divisor - 1)), integer(divisor))

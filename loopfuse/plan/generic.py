@@ -12,7 +12,7 @@ from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.align import Placed, place_map
 from loopfuse.plan.body import BodyBuilder, Names
-from loopfuse.plan.expressions import ceil_div, compare, conjoin, greatest, least
+from loopfuse.plan.expressions import ceil_div, compare, conjoin, greatest, in_range, least
 from loopfuse.plan.groups import Group
 from loopfuse.plan.interior import split_interior
 from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
@@ -97,7 +97,7 @@ def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
         # dim = sign * (iterator - offset)
         away = combine("sub", Iter(c.iterator), c.offset)
         dim = away if c.sign > 0 else combine("sub", integer(0), away)
-        out += [compare("ge", dim, extent.lower), compare("lt", dim, extent.upper)]
+        out += in_range(dim, extent.lower, extent.upper)
         if extent.step != 1:
             rest = combine("mod", combine("sub", dim, extent.lower), integer(extent.step))
             out.append(compare("eq", rest, integer(0)))

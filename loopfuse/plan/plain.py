@@ -244,8 +244,7 @@ class _Plain:
         self.extents[stmt.name] = stmt.extents
         self.names.add(Buffer(stmt.name, stmt.name, stmt.dtype, extents, Global()))
         index = tuple(Iter(self.names.fresh("z")) for _ in extents)
-        zero: bool | float | int = 0.0 if stmt.dtype.is_float else 0
-        nothing = Const(False if stmt.dtype is DType.BOOL else zero, stmt.dtype)
+        nothing = Const(neutral("sum", stmt.dtype), stmt.dtype)
         body: tuple[TreeNode, ...] = (Copy(Load(stmt.name, index, stmt.dtype), nothing),)
         for var, extent in zip(reversed(index), reversed(extents), strict=True):
             body = (Loop(var.name, integer(0), extent, 1, Where.SERIAL, body),)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
-from loopfuse.plan.expressions import compare, conjoin
+from loopfuse.plan.expressions import compare, conjoin, in_range
 from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import Tile, source_is_copy, within
+from loopfuse.plan.sliding_tile import Tile, source_is_copy
 from loopfuse.plan.window_edges import unfolded
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES
@@ -35,7 +35,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     index = tile.element(stage, row, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
     copy = source_is_copy(tile.time)
-    made = tile.maker(stage.array)
+    made = tile.pipeline.last(stage.array)
     if inside:
         return [Loop(*head, (Copy(target, tile.memory(stage.array, index, copy and made is not None)),))]
     extents = tile.site.program.arrays[stage.array].extents
@@ -47,13 +47,13 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
             tests.append(compare("gt", extent, integer(0)))
         else:
             folded.append(subscript)
-            tests += within(subscript, integer(0), extent)
+            tests += in_range(subscript, integer(0), extent)
     node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
     if copy and made is not None:
         # What the time loop never writes stays in the array itself.
         written: list[Expr] = []
         for dim, subscript in zip(stage.frame.dims, folded, strict=True):
-            written += within(subscript, *tile.bounds(stage, dim))
+            written += in_range(subscript, *tile.bounds(stage, dim))
         other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
         node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
     nothing = Copy(target, zero_of(tile, stage))
@@ -64,7 +64,7 @@ def zero_of(tile: Tile, stage: Stage) -> Const:
     """What a cell holds that has no element: anything would do, but what it held before would have
     to be kept until then."""
     dtype = tile.site.program.arrays[stage.array].dtype
-    return Const(False if dtype is DType.BOOL else 0.0 if dtype.is_float else 0, dtype)
+    return Const(neutral("sum", dtype), dtype)
 
 
 def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNode]:
@@ -99,7 +99,7 @@ def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNod
     index = tile.element(stage, row, column)
     tests: list[Expr] = []
     for subscript, extent in zip(index, array.extents, strict=True):
-        tests += within(subscript, integer(0), extent)
+        tests += in_range(subscript, integer(0), extent)
     node = Copy(target, tile.memory(stage.array, index))
     nothing = Copy(target, zero_of(tile, stage))
     return [Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.body import declare_global
-from loopfuse.plan.expressions import compare, conjoin, greatest, least
+from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.linear import constant_value
@@ -70,7 +70,7 @@ class Tile:
     def bounds(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of the group that the stage's loop runs (exclusive end); for a
         loaded stage, those that memory has."""
-        maker = stage if stage.step is not None or self.time is None else self.maker(stage.array)
+        maker = stage if stage.step is not None or self.time is None else self.pipeline.last(stage.array)
         if maker is None or maker.step is None:
             extents = self.site.program.arrays[stage.array].extents
             return integer(0), extents[stage.frame.position(dim)]
@@ -84,10 +84,6 @@ class Tile:
             tidy(combine("add", combine("sub", loop.lower, c.offset), integer(moved))),
             tidy(combine("add", combine("sub", loop.upper, c.offset), integer(moved))),
         )
-
-    def maker(self, array: str) -> Stage | None:
-        """The stage that writes the array last."""
-        return self.pipeline.last(array)
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
@@ -131,7 +127,7 @@ class Tile:
         """The stage's loop runs at the point."""
         tests: list[Expr] = []
         for dim in self.group.dims:
-            tests += within(point[dim], *self.bounds(stage, dim))
+            tests += in_range(point[dim], *self.bounds(stage, dim))
         return conjoin(*dict.fromkeys(tests))
 
     # ------------------------------------------------------------------------------ places
@@ -224,7 +220,3 @@ def source_is_copy(time: TimeBlock | None) -> bool:
     """Does the launch read the copies?"""
     return time is not None and time.back
 
-
-def within(value: Expr, lower: Expr, upper: Expr) -> list[Expr]:
-    """lower <= value < upper."""
-    return [compare("ge", value, lower), compare("lt", value, upper)]

@@ -20,8 +20,8 @@ from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
-STEPS = (16, 12, 10, 8, 6, 5, 4, 3, 2, 1)
-"""Iterations of the time loop in one pass that are tried."""
+STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+"""Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
 
 def best_blocks(
@@ -41,8 +41,9 @@ def best_blocks(
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
-    for steps in (rules.tuning.steps,) if rules.tuning.steps else reversed(STEPS):
-        found = fit_windows(units, scope, program, rules, TimeBlock(loop.iterator, steps, loop.lower, loop.lower))
+    for steps in (rules.tuning.steps,) if rules.tuning.steps else STEPS:
+        block = TimeBlock(loop.iterator, steps, loop.lower, loop.lower)
+        found = fit_windows(units, scope, program, rules, block)
         if not isinstance(found, Windowed):
             if steps == 1:
                 return ()

@@ -96,14 +96,14 @@ def open_tiles(tree: LoopTree) -> LoopTree:
     """The tree whose guards that choose between two ways of running a tile take the first where
     they may take it, whatever ALIGNED is: both ways do the same there, as `verify_windows` proves."""
 
-    def one(node: TreeNode) -> TreeNode:
-        if isinstance(node, Guard) and is_tile(node):
-            if ALIGNED not in walk_expr(node.condition):
-                return node
-            aligned, not_aligned = (_with_aligned(node.condition, way) for way in (True, False))
-            either = Binary("or", aligned, not_aligned, ALIGNED.dtype)
-            return replace(node, condition=aligned if _is_asked(node.condition) else either)
-        return node
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not (isinstance(node, Guard) and is_tile(node)):
+            return (node,)
+        if ALIGNED not in walk_expr(node.condition):
+            return (node,)
+        aligned, not_aligned = (_with_aligned(node.condition, way) for way in (True, False))
+        either = Binary("or", aligned, not_aligned, ALIGNED.dtype)
+        return (replace(node, condition=aligned if _is_asked(node.condition) else either),)
 
     return map_nodes(one, tree)
 
@@ -143,21 +143,20 @@ def _with_aligned(expr: Expr, aligned: bool) -> Expr:
     return map_expr(one, expr)
 
 
-def map_nodes(change: Callable[[TreeNode], TreeNode], tree: LoopTree) -> LoopTree:
-    """The tree with every node changed, those inside it first."""
+def map_nodes(change: Callable[[TreeNode], tuple[TreeNode, ...]], tree: LoopTree) -> LoopTree:
+    """The tree with every node replaced by what `change` gives for it, those inside it first."""
 
     def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
-        out: list[TreeNode] = []
-        for node in body:
-            match node:
-                case Guard():
-                    then, otherwise = nodes(node.then), nodes(node.otherwise)
-                    out.append(change(replace(node, then=then, otherwise=otherwise)))
-                case Loop() | Ticket():
-                    out.append(change(replace(node, body=nodes(node.body))))
-                case _:
-                    out.append(change(node))
-        return tuple(out)
+        return tuple(new for node in body for new in change(inside(node)))
+
+    def inside(node: TreeNode) -> TreeNode:
+        match node:
+            case Guard():
+                return replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise))
+            case Loop() | Ticket():
+                return replace(node, body=nodes(node.body))
+            case _:
+                return node
 
     def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
         return tuple(
@@ -173,32 +172,15 @@ def map_nodes(change: Callable[[TreeNode], TreeNode], tree: LoopTree) -> LoopTre
 def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
     """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch."""
 
-    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
-        out: list[TreeNode] = []
-        for node in body:
-            match node:
-                case Guard():
-                    then, otherwise = nodes(node.then), nodes(node.otherwise)
-                    test = _with_aligned(node.condition, aligned)
-                    if isinstance(test, Const):
-                        out.extend(then if test.value else otherwise)
-                    else:
-                        out.append(Guard(test, then, otherwise))
-                case Loop() | Ticket():
-                    out.append(replace(node, body=nodes(node.body)))
-                case _:
-                    out.append(node)
-        return tuple(out)
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not isinstance(node, Guard):
+            return (node,)
+        test = _with_aligned(node.condition, aligned)
+        if isinstance(test, Const):
+            return node.then if test.value else node.otherwise
+        return (replace(node, condition=test),)
 
-    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
-        return tuple(
-            replace(node, body=host(node.body))
-            if isinstance(node, HostLoop)
-            else replace(node, body=nodes(node.body))
-            for node in body
-        )
-
-    return replace(tree, body=host(tree.body))
+    return map_nodes(one, tree)
 
 
 def as_load(expr: Expr) -> Load:
@@ -220,29 +202,11 @@ def trust_subscripts(tree: LoopTree) -> LoopTree:
     def load(target: Load) -> Load:
         return as_load(map_expr(plain, target))
 
-    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
-        return tuple(node_of(node) for node in body)
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not isinstance(node, Compute):
+            return (node,)
+        when = None if node.predicate is None else map_expr(plain, node.predicate)
+        value, target = map_expr(plain, node.value), load(node.target)
+        return (replace(node, value=value, target=target, predicate=when),)
 
-    def node_of(node: TreeNode) -> TreeNode:
-        match node:
-            case Compute(value=value, target=target, predicate=predicate):
-                when = None if predicate is None else map_expr(plain, predicate)
-                return replace(
-                    node, value=map_expr(plain, value), target=load(target), predicate=when
-                )
-            case Loop() | Ticket():
-                return replace(node, body=nodes(node.body))
-            case Guard():
-                return replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise))
-            case _:
-                return node
-
-    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
-        return tuple(
-            replace(node, body=host(node.body))
-            if isinstance(node, HostLoop)
-            else replace(node, body=nodes(node.body))
-            for node in body
-        )
-
-    return replace(tree, body=host(tree.body))
+    return map_nodes(one, tree)

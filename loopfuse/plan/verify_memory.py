@@ -63,9 +63,7 @@ class Memory:
         key = (launch, buffer)
         if key in self.states:
             return self.states[key]
-        hosts = len(event.host)
-        elements: list[Expr] = [Iter(name) for name in event.names[hosts:]]
-        cell = event.relation(elements, buffer)
+        cell = self._cell_of(event, buffer)
         time = self.events.time_of(event, READ)
         found = self._last(cell, self.events.when(event, READ), time, sums)
         out = [pairs.apply_range(value) for pairs, value in found]
@@ -90,10 +88,7 @@ class Memory:
         sources: list[tuple[Leaf, Any, int]] = []
         places: dict[str, Any] = {}
         for leaf, written, _ in sums:
-            hosts = len(leaf.host)
-            elements: list[Expr] = [Iter(name) for name in leaf.names[hosts:]]
-            buffer = isl.range_name(cell)
-            place = leaf.relation(elements, buffer).intersect_domain(written)
+            place = self._cell_of(leaf, isl.range_name(cell)).intersect_domain(written)
             sources.append((leaf, place, WRITE))
             places[leaf.name] = place
         out: list[tuple[Any, Any]] = []
@@ -148,6 +143,12 @@ class Memory:
 
     def _rank(self, buffer: str) -> int:
         return len(self.events.buffers[buffer].extents)
+
+    @staticmethod
+    def _cell_of(event: Leaf, buffer: str) -> Any:
+        """{ launch[host, element] -> buffer[element] }."""
+        elements: list[Expr] = [Iter(name) for name in event.names[len(event.host) :]]
+        return event.relation(elements, buffer)
 
     @staticmethod
     def _event_of(leaf: Leaf, index: tuple[Expr, ...], name: str) -> Any:

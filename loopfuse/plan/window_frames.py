@@ -9,7 +9,7 @@ from dataclasses import replace
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import edge_of
-from loopfuse.plan.window_records import Frame, Step
+from loopfuse.plan.window_records import Frame, Step, array_name
 from loopfuse.poly.model import PolyProgram
 
 
@@ -52,11 +52,8 @@ def find_frames(
         if name not in made:  # a loaded column stands where memory has it
             frames[name] = replace(frame, shifts=(0,) * len(frame.dims))
     if missing := sorted(made - frames.keys()):
-        return f"`{missing[0].rpartition('.')[0]}` does not move along two dimensions"
-    overwritten = {name.rpartition(".")[0] for name in made} & {
-        name.rpartition(".")[0] for name in plain
-    }
-    if overwritten:
+        return f"`{array_name(missing[0])}` does not move along two dimensions"
+    if overwritten := {array_name(name) for name in made} & {array_name(name) for name in plain}:
         return f"`{min(overwritten)}` is read along other dimensions than it is written"
     return frames
 

@@ -117,10 +117,25 @@ class Pipeline:
 
     def before(self, stage: Stage) -> Stage | None:
         """The stage that holds the array before this one is made, if there is one."""
-        array, _, number = stage.name.rpartition(".")
-        return self.stage(f"{array}.{int(number) - 1}")
+        return self.stage(earlier_name(stage.name))
 
     def last(self, array: str) -> Stage | None:
         """The stage that holds the array in the end, if the pipeline writes it."""
         made = [s for s in self.stages if s.step is not None and s.array == array]
         return made[-1] if made else None
+
+
+def stage_name(array: str, number: int) -> str:
+    """What the stage is called that holds the array once it was written `number` times."""
+    return f"{array}.{number}"
+
+
+def array_name(stage: str) -> str:
+    """The array that the stage of this name holds."""
+    return stage.rpartition(".")[0]
+
+
+def earlier_name(stage: str) -> str:
+    """The stage that holds the array before this one is made."""
+    array, _, number = stage.rpartition(".")
+    return stage_name(array, int(number) - 1)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import ceil
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import is_checked
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.windows import Pipeline, find_pipeline
@@ -82,16 +81,8 @@ def fit_windows(
         return pipeline
     if any(stage.array in rules.strided for stage in pipeline.stages):
         return "an argument is a view"
-    gathered = {
-        name
-        for s in program.statements
-        for access in s.reads
-        if any(is_checked(subscript) for subscript in access.load.index)
-        for name, _ in access.parts
-        if name in program.writers
-    }
     for stage in pipeline.stages:
-        if stage.array in gathered:
+        if stage.array in program.gathered:
             return f"`{stage.array}` is read elsewhere at places that depend on data"
         for dim in (pipeline.stream, pipeline.across):
             mode = stage.frame.modes[stage.frame.position(dim)]

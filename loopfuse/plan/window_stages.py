@@ -4,11 +4,11 @@ back from what is stored."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Frame, Stage, Step, Tap
+from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]
 """By stage: the steps that read it from before them (their numbers), and where."""
@@ -30,9 +30,8 @@ def find_stages(
         lag = 0
         for name in dict.fromkeys(step.reads.values()):
             if name in frames:
-                rows = [tap.row for n, found in taps[name] if n == number for tap in found]
-                reach = _reach(frames[name], stream, rows)
-                lag = max(lag, lag_of[name] + max(reach) + (ahead if name not in made else 0))
+                below = max(tap.row for n, found in taps[name] if n == number for tap in found)
+                lag = max(lag, lag_of[name] + below + (ahead if name not in made else 0))
         for name in step.writes.values():  # not before the row that it leaves as it is
             earlier = earlier_name(name)
             if earlier in frames:
@@ -45,11 +44,10 @@ def find_stages(
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
         for number, found in taps.get(name, []):
-            reach = _reach(frames[name], stream, [tap.row for tap in found])
-            rows = max(rows, lags[number] - lag_of[name] - min(reach) + 1)
-            up, down = max(up, -min(reach)), max(down, max(reach))
-            left = max(left, -min(tap.column for tap in found))
-            right = max(right, max(tap.column for tap in found))
+            reach = _reach(found)
+            rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
+            up, down = max(up, reach.up), max(down, reach.down)
+            left, right = max(left, reach.left), max(right, reach.right)
         step = steps[made[name]] if name in made else None
         stages[name] = Stage(
             name,
@@ -78,28 +76,29 @@ def find_stages(
     for name in reversed(order):
         above = before = after = 0
         for number, found in taps.get(name, []):
-            reach = _reach(frames[name], stream, [tap.row for tap in found])
+            reach = _reach(found)
             for maker in steps[number].writes.values():
                 reader = stages[maker]
-                above = max(above, reader.above - min(reach))
-                before = max(before, reader.before - min(tap.column for tap in found))
-                after = max(after, reader.after + max(tap.column for tap in found))
+                above = max(above, reader.above + reach.up)
+                before = max(before, reader.before + reach.left)
+                after = max(after, reader.after + reach.right)
         stages[name] = replace(stages[name], above=above, before=before, after=after)
     return tuple(stages[name] for name in order)
 
 
-def earlier_name(stage: str) -> str:
-    """The stage that holds the array before this one is made."""
-    array, _, number = stage.rpartition(".")
-    return f"{array}.{int(number) - 1}"
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """How far from a point the taps lie, on each side (negative: all lie on the other)."""
+
+    up: int
+    down: int
+    left: int
+    right: int
 
 
-def _reach(frame: Frame, stream: str, rows: Sequence[int]) -> list[int]:
-    """The rows read, and those that a mirror at the first or last row needs besides."""
-    if frame.modes[frame.position(stream)] in ("reflect", "symmetric"):
-        far = max(abs(row) for row in rows)
-        return [*rows, -far, far]
-    return list(rows)
+def _reach(taps: Sequence[Tap]) -> _Reach:
+    rows, columns = [tap.row for tap in taps], [tap.column for tap in taps]
+    return _Reach(-min(rows), max(rows), -min(columns), max(columns))
 
 
 def _taps(

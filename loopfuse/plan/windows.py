@@ -32,7 +32,7 @@ from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_frames import find_frames
-from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step
+from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.poly.model import PolyProgram, Statement
 
@@ -126,15 +126,15 @@ def _unroll(
                 for access in s.reads:
                     name = step.array_of(access.load)
                     if access.load.index and name not in writes:
-                        reads[name] = newest.setdefault(name, f"{name}.0")
+                        reads[name] = newest.setdefault(name, stage_name(name, 0))
                 if not s.target.index:
                     continue
                 name = step.array_of(s.target)
-                if time is None and f"{name}.0" in newest.values():
+                if time is None and stage_name(name, 0) in newest.values():
                     return f"`{name}` is overwritten by the loops that read it"
                 if name not in writes:
                     count[name] = count.get(name, 0) + 1
-                    writes[name] = f"{name}.{count[name]}"
+                    writes[name] = stage_name(name, count[name])
             newest |= writes
             out.append(Step(step.placed, ahead, swaps, reads, writes))
     return out

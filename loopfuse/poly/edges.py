@@ -13,6 +13,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import checked, combine, integer, is_affine
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select
+from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr
 
 Known = Callable[[Expr, Expr], tuple[bool, bool]]
@@ -89,10 +90,8 @@ def lower_load(
     condition = tests[0]
     for test in tests[1:]:
         condition = Binary("and", condition, test, DType.BOOL, span=load.span)
-    nothing: bool | int | float = 0.0 if load.dtype.is_float else 0
-    if load.dtype is DType.BOOL:
-        nothing = False
-    return Select(condition, plain, Const(nothing, load.dtype), load.dtype, span=load.span)
+    nothing = Const(neutral("sum", load.dtype), load.dtype)
+    return Select(condition, plain, nothing, load.dtype, span=load.span)
 
 
 def lower_edges(

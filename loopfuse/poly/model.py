@@ -26,6 +26,7 @@ from typing import Any
 
 from loopfuse.base.diagnostics import NOWHERE, Span
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Expr, Kernel, Load
 
 IslSet = Any  # islpy.Set; the class itself is known only to poly.isl
@@ -188,6 +189,19 @@ class PolyProgram:
             for name, _ in statement.write.parts:
                 found.setdefault(name, {})[statement.id] = None
         return {name: tuple(ids) for name, ids in found.items()}
+
+
+    @cached_property
+    def gathered(self) -> frozenset[str]:
+        """The arrays that some statement writes and some reads at places that depend on data."""
+        return frozenset(
+            name
+            for statement in self.statements
+            for access in statement.reads
+            if any(is_checked(subscript) for subscript in access.load.index)
+            for name, _ in access.parts
+            if name in self.writers
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class Stage:
     first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
     keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
-    columns behind what a strip stores must be right.
+    columns behind what a strip stores must be right. `kept`: how many rows of its own columns a
+    lane keeps from one step to the next, `kept_beside` how many cells of its neighbours' columns.
     """
 
     name: str
@@ -81,6 +82,8 @@ class Stage:
     above: int = 0
     before: int = 0
     after: int = 0
+    kept: int = 0
+    kept_beside: int = 0
 
     @property
     def array(self) -> str:

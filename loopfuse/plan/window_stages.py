@@ -43,23 +43,30 @@ def find_stages(
     stages: dict[str, Stage] = {}
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
+        ages: dict[int, int] = {}  # by column: how old the oldest row is that is read there
         for number, found in taps.get(name, []):
+            for tap in found:
+                age = lags[number] - lag_of[name] - tap.row
+                ages[tap.column] = max(ages.get(tap.column, 0), age)
             reach = _reach(found)
             rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
             up, down = max(up, reach.up), max(down, reach.down)
             left, right = max(left, reach.left), max(right, reach.right)
         step = steps[made[name]] if name in made else None
+        delay = ahead if step is None else 0
         stages[name] = Stage(
             name,
             step,
             frames[name],
             lag_of[name],
-            ahead if step is None else 0,
+            delay,
             rows,
             up,
             down,
             left,
             right,
+            kept=max(ages.values(), default=0),
+            kept_beside=_kept_beside(ages, delay),
         )
     for name in order:  # where its loop does not run, a stage holds what was there before
         earlier = stages.get(earlier_name(name))
@@ -70,6 +77,7 @@ def find_stages(
             stages[earlier.name] = replace(
                 earlier,
                 rows=max(earlier.rows, behind + 1),
+                kept=max(earlier.kept, behind),
                 left=max(earlier.left, -aside),
                 right=max(earlier.right, aside),
             )
@@ -84,6 +92,17 @@ def find_stages(
                 after = max(after, reader.after + reach.right)
         stages[name] = replace(stages[name], above=above, before=before, after=after)
     return tuple(stages[name] for name in order)
+
+
+def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
+    """Cells of the neighbours' columns, times rows: those that come `delay` rows after the row."""
+    total = 0
+    for side in (-1, 1):
+        for column in range(1, max((side * column for column in ages), default=0) + 1):
+            # A lane's outer columns read the cell at this distance, and those beyond it.
+            oldest = max(age for at, age in ages.items() if side * at >= column)
+            total += max(oldest - delay, 0)
+    return total
 
 
 @dataclass(frozen=True, slots=True)

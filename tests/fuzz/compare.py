@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,13 +40,15 @@ class Failure:
 @dataclass(frozen=True)
 class Outcome:
     """`status` is ok, refused (by `code`, before it ran) or failed. `fused`: some loops share a
-    kernel in the GPU plan. `verdicts` counts the checker's answers."""
+    kernel in the GPU plan. `verdicts` counts the checker's answers, `ran` the runs of each
+    engine."""
 
     status: str
     code: str = ""
     failure: Failure | None = None
     fused: bool = False
     verdicts: tuple[tuple[str, int], ...] = ()
+    ran: tuple[tuple[str, int], ...] = ()
 
 
 class Refused(Exception):
@@ -80,30 +83,56 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-def compare(
-    program: Program, extra: Callable[[Session, Ran], Failure | None] | None = None
-) -> Outcome:
-    """Run `program` in every way; `extra` is one more (a GPU), given the expected result."""
+Extra = Callable[[Session, Ran], Failure | None]
+
+
+def compare(program: Program, extra: Extra | None = None) -> Outcome:
+    """Run each kernel of `program` in every way; `extra` is one more (a GPU), given the expected
+    result. The first failure counts."""
+    names = re.findall(r"^kernel (\w+)\(", program.text, re.MULTILINE)
+    outcomes: list[Outcome] = []
+    for name in names or [""]:
+        outcomes.append(_compare_kernel(program, name, extra))
+        if outcomes[-1].failure is not None:
+            break
+    worst = min(outcomes, key=lambda one: ("failed", "ok", "refused").index(one.status))
+    verdicts, ran = Counter[str](), Counter[str]()
+    for one in outcomes:
+        verdicts.update(dict(one.verdicts))
+        ran.update(dict(one.ran))
+    fused = any(one.fused for one in outcomes)
+    return replace(worst, fused=fused, verdicts=tuple(verdicts.items()), ran=tuple(ran.items()))
+
+
+def _compare_kernel(program: Program, name: str, extra: Extra | None) -> Outcome:
     verdicts: list[Verdict] = []
+    ran: Counter[str] = Counter()
     fused = False
+
+    def outcome(status: str, code: str = "", failure: Failure | None = None) -> Outcome:
+        return Outcome(status, code, failure, fused, _counted(verdicts), tuple(ran.items()))
+
     try:
-        with engines.session(program) as it:
-            verdicts = it.verdicts
+        with engines.session(program, name) as it:
+            verdicts, ran = it.verdicts, it.ran
             expected = _guarded("interpreter", lambda: engines.interpret(it))
             failure = _compare_ways(it, expected)
             fused = _is_fused(it)
             failure = failure or _compare_reordered(it, expected) or _check_alarms(it, expected)
+            if failure is None and program.together:
+                wrong = _guarded("overlapping arguments", lambda: engines.misses_overlap(it))
+                failure = Failure("overlap: not refused as it should be", wrong) if wrong else None
             if failure is None and extra is not None:
                 failure = extra(it, expected)
     except Refused as refused:
-        return Outcome("refused", refused.code, None, fused, _counted(verdicts))
+        return outcome("refused", refused.code)
     except Broken as broken:
-        return Outcome("failed", "", broken.failure, fused, _counted(verdicts))
+        return outcome("failed", "", broken.failure)
     except (UserError, LimitError) as error:  # while reading
-        return Outcome("refused", error.diagnostics[0].code, None, False, ())
+        return outcome("refused", error.diagnostics[0].code)
     except Exception as error:
-        return Outcome("failed", "", described("reading", error), fused, _counted(verdicts))
-    return Outcome("failed" if failure else "ok", "", failure, fused, _counted(verdicts))
+        return outcome("failed", "", described("reading", error))
+    return outcome("failed" if failure else "ok", "", failure)
 
 
 class Broken(Exception):
@@ -280,7 +309,7 @@ def _wrong_somewhere(it: Session, expected: Ran, verdict: Verdict) -> str:
             if found and max(sizes.values()) <= 20:
                 examples.append(sizes)
     for sizes in examples:
-        other = replace(it, program=replace(it.program, sizes=sizes, views=()))
+        other = replace(it, program=replace(it.program, sizes=sizes, views=(), together=()))
         try:
             if sizes != it.program.sizes:
                 other.arguments = arguments_of(other.program, it.kernel)

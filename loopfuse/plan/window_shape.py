@@ -9,6 +9,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.window_records import later_name
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -128,5 +129,8 @@ def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
         beside = stage.left + stage.right
         rows = stage.rows if stage.is_stencil or stage.step is None else 1
+        later = pipeline.stage(later_name(stage.name))
+        if later is not None and later.is_border and rows == 1 and not stage.is_stencil:
+            continue  # but for the border they are the same values
         total += words * rows * shape.columns + words * beside * min(rows, stage.up + stage.down + 1)
     return total

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Unary
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
 from loopfuse.plan.expressions import compare, conjoin, in_range, negate
+from loopfuse.plan.groups import Region
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import Tile, source_is_copy
+from loopfuse.plan.sliding_tile import Tile, in_region
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import unfolded
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES
 from loopfuse.poly.edges import lower_subscript
@@ -32,8 +36,12 @@ def columns(tile: Tile, where: Where) -> Head:
 def ask_for(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
     """Asks memory for the lane's columns of a row that is loaded later."""
     index = tile.element(stage, row, integer(0))
-    copied = source_is_copy(tile.time) and tile.pipeline.last(stage.array) is not None
-    return Prefetch(tile.memory(stage.array, index, copied))
+    return Prefetch(tile.memory(stage.array, index, region_of(tile, stage) is not None))
+
+
+def region_of(tile: Tile, stage: Stage) -> Region | None:
+    """What of the stage's array the launch finds in the copies of a time block, if anything."""
+    return tile.time.region(stage.array) if tile.time is not None else None
 
 
 def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
@@ -41,11 +49,11 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     head = columns(tile, where)
     index = tile.element(stage, row, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
-    copy = source_is_copy(tile.time)
-    made = tile.pipeline.last(stage.array)
+    region = region_of(tile, stage)
     if inside:
-        return [Loop(*head, (Copy(target, tile.memory(stage.array, index, copy and made is not None)),))]
-    extents = tile.site.program.arrays[stage.array].extents
+        memory = tile.memory(stage.array, index, region is not None)
+        return [Loop(*head, (Copy(target, memory),))]
+    extents = tile.program.arrays[stage.array].extents
     folded: list[Expr] = []
     tests: list[Expr] = []
     for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True):
@@ -56,13 +64,10 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
             folded.append(subscript)
             tests += in_range(subscript, integer(0), extent)
     node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
-    if copy and made is not None:
+    if region is not None:
         # What the time loop never writes stays in the array itself.
-        written: list[Expr] = []
-        for dim, subscript in zip(stage.frame.dims, folded, strict=True):
-            written += in_range(subscript, *tile.bounds(stage, dim))
         other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-        node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
+        node = Guard(in_region(folded, region), (other,), (node,))
     nothing = Copy(target, zero_of(tile, stage))
     return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,)),))]
 
@@ -70,7 +75,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
 def zero_of(tile: Tile, stage: Stage) -> Const:
     """What a cell holds that has no element: anything would do, but what it held before would have
     to be kept until then."""
-    dtype = tile.site.program.arrays[stage.array].dtype
+    dtype = tile.program.arrays[stage.array].dtype
     return Const(neutral("sum", dtype), dtype)
 
 
@@ -79,34 +84,48 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     not run, what the arrays hold besides."""
     head = columns(tile, Where.UNROLLED)
     point = tile.point(row, Iter(head[0]))
-    body = tuple(_WindowBody(tile).step(step, point))
-    if inside:
-        return [Loop(*head, body)]
     made = [stage for stage in tile.pipeline.stages if stage.step is step]
     otherwise: list[TreeNode] = []
     for stage in made:
-        otherwise += unwritten(tile, stage, row, Iter(head[0]))
+        otherwise += unwritten(tile, stage, row, Iter(head[0]), inside)
+    if inside and is_border(step.placed.unit):
+        return [Loop(*head, tuple(otherwise))]
+    body = tuple(_WindowBody(tile).step(step, point))
+    if inside:
+        return [Loop(*head, body)]
     return [Loop(*head, (Guard(tile.running(made[0], point), body, tuple(otherwise)),))]
 
 
-def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNode]:
+def unwritten(
+    tile: Tile, stage: Stage, row: Expr, column: Expr, inside: bool
+) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    array = tile.site.program.arrays[stage.array]
+    array = tile.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
-    if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+    again = len(tile.pipeline.region(stage.array)) > 1  # others write it too
+    if not again and not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
         return [Copy(target, zero_of(tile, stage))]
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago
         down = stage.ahead_of(before, tile.pipeline.stream)
         aside = stage.ahead_of(before, tile.pipeline.across)
         place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
-        return [Copy(target, tile.cell(before, tidy(place[0]), place[1]))]
-    if tile.site.stores[stage.array].home != "global":
+        same = Copy(target, tile.cell(before, tidy(place[0]), place[1]))
+        made = tile.pipeline.made_before(stage)
+        if not made or inside:
+            return [same]
+        # What others made in this iteration apart from the rest, which may come from memory: what
+        # is stored to memory depends on the former alone.
+        return [Guard(in_region(tile.element(stage, row, column), made), (same,), (same,))]
+    if tile.site.stores[whole_name(stage.array)].home != "global":
         return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)
     tests: list[Expr] = []
     for subscript, extent in zip(index, array.extents, strict=True):
         tests += in_range(subscript, integer(0), extent)
+    if again:  # what other loops write is theirs
+        region = in_region(index, tile.pipeline.region(stage.array))
+        tests.append(Unary("not", region, DType.BOOL))
     node = Copy(target, tile.memory(stage.array, index))
     nothing = Copy(target, zero_of(tile, stage))
     return [Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))]
@@ -149,7 +168,7 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if not tile.mirrors(stage, across):
         return []
     position = stage.frame.position(across)
-    extent = tile.site.program.arrays[stage.array].extents[position]
+    extent = tile.program.arrays[stage.array].extents[position]
     head = columns(tile, Where.UNROLLED)
     subscript = tile.element(stage, row, Iter(head[0]))[position]
     folded = lower_subscript(stage.frame.modes[position], subscript, extent, False, False)
@@ -169,7 +188,7 @@ def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if not tile.mirrors(stage, stream):
         return []
     position = stage.frame.position(stream)
-    extent = tile.site.program.arrays[stage.array].extents[position]
+    extent = tile.program.arrays[stage.array].extents[position]
     here = tile.element(stage, row, integer(0))[position]
     out: list[TreeNode] = []
     for distance in range(1, stage.down + 1):
@@ -215,7 +234,7 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     memory = tile.memory(stage.array, index, copy)
     node: TreeNode = Copy(memory, tile.cell(stage, row, Iter(head[0])))
     if not inside:
-        node = Guard(tile.running(stage, point), (node,))
+        node = Guard(tile.written(stage, point, index), (node,))
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
 
 
@@ -245,7 +264,7 @@ class _WindowBody(BodyBuilder):
         known: list[Expr] = [*host_conditions(self.tile.group)]
         for loop in placed.unit.common:
             known += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
-        unit = unfolded(placed.unit, self.is_windowed, self.tile.site.program)
+        unit = unfolded(placed.unit, self.is_windowed, self.tile.program)
         return merge_guards(self.items(unit.items, iteration, known))
 
     def is_windowed(self, load: Load) -> bool:
@@ -281,7 +300,7 @@ class _WindowBody(BodyBuilder):
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:
-            return super().storage(load, statement, iteration)
+            return super().storage(tile.pipeline.planes.whole(load), statement, iteration)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
             position = stage.frame.position(dim)

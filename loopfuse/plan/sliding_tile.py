@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load
 from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
-from loopfuse.plan.groups import TimeBlock
-from loopfuse.plan.linear import constant_value
+from loopfuse.plan.groups import Region
+from loopfuse.plan.linear import constant_value, same_index
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Register, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
-from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.window_borders import is_edge
+from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.window_records import Pipeline, Stage, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
+from loopfuse.poly.model import PolyProgram
 
 
 class Tile:
@@ -27,6 +31,7 @@ class Tile:
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
         self.pipeline, self.shape, self.site = pipeline, shape, site
+        self.program = pipeline.program
         self.group, self.time = pipeline.group, pipeline.group.time
         self.extents = dim_extents(self.group, site.program)
         self.outputs = stored_stages(pipeline, site.stores)
@@ -36,10 +41,10 @@ class Tile:
         self.chunk, self.block = names.fresh(f"{y}c"), names.fresh(f"{x}b")
         self.warp, self.lane = names.fresh(f"{x}w"), names.fresh("lane")
         self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
-        lower = least([self.bounds(s, pipeline.stream)[0] for s in self.outputs])
-        upper = greatest([self.bounds(s, pipeline.stream)[1] for s in self.outputs])
-        self.rows = Extent(lower, upper, 1)
-        self.end = greatest([self.bounds(s, pipeline.across)[1] for s in self.outputs])
+        rows = [self.hull(s, pipeline.stream) for s in self.outputs]
+        lower = least([low for low, _ in rows])
+        self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
+        self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
         strip = combine("add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp))
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
         self.first_row = tidy(combine("add", lower, chunk))
@@ -61,7 +66,7 @@ class Tile:
         """The column where the first strip's stored part starts: 0, where rows are aligned, or
         before, where outputs stand behind what they read."""
         columns = self.shape.columns
-        lower = least([self.bounds(s, self.pipeline.across)[0] for s in self.outputs])
+        lower = least([self.hull(s, self.pipeline.across)[0] for s in self.outputs])
         value = constant_value(lower)
         return lower if value is None else integer(min(0, value) // columns * columns)
 
@@ -70,20 +75,32 @@ class Tile:
     def bounds(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of the group that the stage's loop runs (exclusive end); for a
         loaded stage, those that memory has."""
-        maker = stage if stage.step is not None or self.time is None else self.pipeline.last(stage.array)
-        if maker is None or maker.step is None:
-            extents = self.site.program.arrays[stage.array].extents
-            return integer(0), extents[stage.frame.position(dim)]
-        placed = maker.step.placed
-        c = placed.coordinate(dim)
-        loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
-        moved = 0
-        if maker is not stage:  # in the loaded stage's own frame
-            moved = maker.frame.shifts[maker.frame.position(dim)]
-        return (
-            tidy(combine("add", combine("sub", loop.lower, c.offset), integer(moved))),
-            tidy(combine("add", combine("sub", loop.upper, c.offset), integer(moved))),
-        )
+        if stage.step is not None:
+            return loop_range(stage.step, dim)
+        position = stage.frame.position(dim)
+        region = self.time.region(stage.array) if self.time is not None else None
+        if region is None and self.time is not None:
+            region = self.pipeline.region(stage.array)
+        if region:
+            return region[0][position]
+        return integer(0), self.program.arrays[stage.array].extents[position]
+
+    def hull(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """The rows or columns of the group where some loop writes the stage's array."""
+        if stage.step is None or self.time is None:
+            return self.bounds(stage, dim)
+        position = stage.frame.position(dim)
+        boxes = [box[position] for box in self.pipeline.region(stage.array)]
+        if len(boxes) == 1:
+            return self.bounds(stage, dim)
+        extent = self.program.arrays[stage.array].extents[position]
+        low, high = least([low for low, _ in boxes]), greatest([high for _, high in boxes])
+        if any(constant_value(each) == 0 for each, _ in boxes):
+            low = integer(0)
+        if any(same_index(each, extent) for _, each in boxes):
+            high = extent
+        moved = integer(stage.frame.shifts[position])
+        return tidy(combine("sub", low, moved)), tidy(combine("sub", high, moved))
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
@@ -92,12 +109,19 @@ class Tile:
         lows: dict[str, list[Expr]] = {"row": [], "column": []}
         highs: dict[str, list[Expr]] = {"row": [], "column": []}
         for s in self.pipeline.stages:
-            low, high = self.bounds(s, self.pipeline.stream)
-            lows["row"].append(tidy(combine("add", low, integer(s.lag))))
-            highs["row"].append(tidy(combine("add", high, integer(s.lag))))
-            low, high = self.bounds(s, self.pipeline.across)
-            lows["column"].append(low)
-            highs["column"].append(high)
+            for what, dim, lag in (
+                ("row", self.pipeline.stream, s.lag), ("column", self.pipeline.across, 0),
+            ):  # fmt: skip
+                low, high = (tidy(combine("add", end, integer(lag))) for end in self.bounds(s, dim))
+                if not s.is_border:
+                    lows[what].append(low)
+                    highs[what].append(high)
+                elif s.step is not None and is_edge(s.step.placed.coordinate(dim).iterator):
+                    # Beside the border: behind one at a constant place, before one at the end.
+                    if constant_value(low) is not None:
+                        lows[what].append(high)
+                    else:
+                        highs[what].append(low)
         last_row = tidy(combine("add", self.base, integer(shape.steps)))
         last_column = tidy(combine("add", self.start, integer(LANES * shape.columns)))
         for low in dict.fromkeys(lows["row"]):
@@ -114,7 +138,7 @@ class Tile:
         """Rows start at multiples of 16 bytes."""
         conditions: list[Expr] = [ALIGNED]
         lengths = [
-            self.site.program.arrays[s.array].extents[-1]
+            self.program.arrays[s.array].extents[-1]
             for s in (*self.outputs, *self.pipeline.stages)
             if s.step is None or s in self.outputs
         ]
@@ -122,6 +146,13 @@ class Tile:
             rest = combine("mod", length, integer(self.shape.columns))
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
+
+    def written(self, stage: Stage, point: dict[str, Expr], index: tuple[Expr, ...]) -> Expr:
+        """Some loop writes the element `index` of the stage's array, at that point."""
+        region = self.pipeline.region(stage.array) if self.time is not None else ()
+        if len(region) < 2:
+            return self.running(stage, point)
+        return in_region(index, region)
 
     def running(self, stage: Stage, point: dict[str, Expr]) -> Expr:
         """The stage's loop runs at the point."""
@@ -149,13 +180,13 @@ class Tile:
 
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """The window's cell; columns count from the lane's own first."""
-        dtype = self.site.program.arrays[stage.array].dtype
+        dtype = self.program.arrays[stage.array].dtype
         place = tidy(combine("add", column, integer(stage.left)))
         return Load(self.windows[stage.name], (tidy(row), place), dtype)
 
     def held(self, stage: Stage, place: Expr) -> Load:
         """An element of the row that the warp holds."""
-        dtype = self.site.program.arrays[stage.array].dtype
+        dtype = self.program.arrays[stage.array].dtype
         return Load(self.strips[stage.name], (place,), dtype)
 
     def taken(self, stage: Stage) -> Load:
@@ -167,11 +198,12 @@ class Tile:
 
     def memory(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:
         """An element of the array in memory, or of the copy that time blocks keep."""
-        site = self.site
-        name = declare_global(site.program, site.stores, site.extents, site.names, array)
+        site, dtype = self.site, self.program.arrays[array].dtype
         if copy:
-            name = declare_copy(site, array)
-        return Load(name, index, site.program.arrays[array].dtype)
+            return Load(declare_copy(site, self.program, array), index, dtype)
+        load = self.pipeline.planes.whole(Load(array, index, dtype))
+        declare_global(site.program, site.stores, site.extents, site.names, load.array)
+        return load
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`."""
@@ -181,23 +213,23 @@ class Tile:
 
     def _window(self, stage: Stage) -> str:
         """The stage's window: its rows, and each lane's columns with those it keeps beside."""
-        array = self.site.program.arrays[stage.array]
+        array = self.program.arrays[stage.array]
         rows = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
         width = stage.left + self.shape.columns + stage.right
-        name = self.site.names.fresh(f"{stage.array}_window")
+        name = self.site.names.fresh(f"{identifier(stage.array)}_window")
         extents = (integer(rows), integer(width))
         self.site.names.add(
-            Buffer(name, stage.array, array.dtype, extents, Window(rows), zeroed=True)
+            Buffer(name, whole_name(stage.array), array.dtype, extents, Window(rows), zeroed=True)
         )
         return name
 
     def _strip(self, stage: Stage) -> str:
         """One row of the stage across the warp, for shuffles."""
-        array = self.site.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{stage.array}_row")
+        array = self.program.arrays[stage.array]
+        name = self.site.names.fresh(f"{identifier(stage.array)}_row")
         columns = self.shape.columns
         self.site.names.add(
-            Buffer(name, stage.array, array.dtype, (integer(LANES * columns),), Lanes(columns))
+            Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
 
@@ -207,23 +239,33 @@ def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stag
     made = [s for s in pipeline.stages if s.step is not None]
     time = pipeline.group.time
     if time is None:
-        return tuple(s for s in made if stores[s.array].home == "global")
-    loaded = {s.array for s in pipeline.stages if s.step is None}
-    wanted = loaded | (time.live if time.back else frozenset())
-    return tuple(s for s in made if s.array in wanted and pipeline.last(s.array) is s)
+        return tuple(s for s in made if stores[whole_name(s.array)].home == "global")
+    return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
 
 
-def declare_copy(site: Site, array: str) -> str:
+def in_region(index: Sequence[Expr], region: Region) -> Expr:
+    """The element lies in the region."""
+    out: Expr | None = None
+    for box in region:
+        tests: list[Expr] = []
+        for subscript, ends in zip(index, box, strict=True):
+            tests += in_range(subscript, *ends)
+        inside = conjoin(*dict.fromkeys(tests))
+        out = inside if out is None else Binary("or", out, inside, DType.BOOL)
+    assert out is not None
+    return out
+
+
+def identifier(array: str) -> str:
+    """The array's name, or that of a plane, as names in trees are made."""
+    return array.replace("@", "_")
+
+
+def declare_copy(site: Site, program: PolyProgram, array: str) -> str:
     """The workspace that holds the array after every other block of time steps."""
-    name = f"{array}__copy"
-    if name not in site.names.buffers:
-        about = site.program.arrays[array]
-        site.names.used.add(name)
-        site.names.add(Buffer(name, array, about.dtype, about.extents, Global()))
-    return name
-
-
-def source_is_copy(time: TimeBlock | None) -> bool:
-    """Does the launch read the copies?"""
-    return time is not None and time.back
-
+    names = site.names
+    if array not in names.copies:
+        about = program.arrays[array]
+        name = names.copies[array] = names.fresh(f"{identifier(array)}__copy")
+        names.add(Buffer(name, whole_name(array), about.dtype, about.extents, Global()))
+    return names.copies[array]

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.align import Placed
-from loopfuse.plan.groups import Group
+from loopfuse.plan.groups import Box, Group, Region
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_borders import is_border
+from loopfuse.plan.window_planes import Planes
+from loopfuse.poly.model import PolyProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,15 @@ class Step:
     def stage_of(self, array: str) -> str:
         """The stage that the step reads of an array: its own, where it writes that first."""
         return self.reads.get(array) or self.writes.get(array, "")
+
+
+def loop_range(step: Step, dim: str) -> tuple[Expr, Expr]:
+    """Where along a group dimension the step's loop runs (exclusive end)."""
+    placed = step.placed
+    c = placed.coordinate(dim)
+    loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
+    lower, upper = combine("sub", loop.lower, c.offset), combine("sub", loop.upper, c.offset)
+    return tidy(lower), tidy(upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +111,21 @@ class Stage:
         ]
 
     @property
+    def box(self) -> Box:
+        """The elements of the array that the step writes."""
+        assert self.step is not None
+        ends = [loop_range(self.step, dim) for dim in self.frame.dims]
+        return tuple(
+            (tidy(combine("add", low, integer(by))), tidy(combine("add", high, integer(by))))
+            for (low, high), by in zip(ends, self.frame.shifts, strict=True)
+        )
+
+    @property
+    def is_border(self) -> bool:
+        """Does its step write a border only?"""
+        return self.step is not None and is_border(self.step.placed.unit)
+
+    @property
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""
         return bool(self.up or self.down or self.left or self.right)
@@ -113,6 +142,12 @@ class Pipeline:
     stream: str
     across: str
     stages: tuple[Stage, ...]
+    planes: Planes
+
+    @property
+    def program(self) -> PolyProgram:
+        """The program, with the planes of its arrays as arrays."""
+        return self.planes.program
 
     def stage(self, name: str) -> Stage | None:
         """The stage called `name`, if there is one."""
@@ -121,6 +156,23 @@ class Pipeline:
     def before(self, stage: Stage) -> Stage | None:
         """The stage that holds the array before this one is made, if there is one."""
         return self.stage(earlier_name(stage.name))
+
+    def region(self, array: str) -> Region:
+        """The elements of the array that the pipeline writes: borders last."""
+        made = [s for s in self.stages if s.step is not None and s.array == array]
+        made.sort(key=lambda stage: stage.is_border)
+        return tuple(dict.fromkeys(stage.box for stage in made))
+
+    def made_before(self, stage: Stage) -> Region:
+        """The elements of the stage's array that earlier steps of the same iteration write."""
+        boxes: list[Box] = []
+        for other in self.stages:
+            if other is stage or stage.step is None:
+                break
+            same = other.array == stage.array and other.step is not None
+            if same and other.step is not None and other.step.ahead == stage.step.ahead:
+                boxes.append(other.box)
+        return tuple(dict.fromkeys(boxes))
 
     def last(self, array: str) -> Stage | None:
         """The stage that holds the array in the end, if the pipeline writes it."""
@@ -136,6 +188,12 @@ def stage_name(array: str, number: int) -> str:
 def array_name(stage: str) -> str:
     """The array that the stage of this name holds."""
     return stage.rpartition(".")[0]
+
+
+def later_name(stage: str) -> str:
+    """The stage that holds the array once it is made again."""
+    array, _, number = stage.rpartition(".")
+    return stage_name(array, int(number) + 1)
 
 
 def earlier_name(stage: str) -> str:

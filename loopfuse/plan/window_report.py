@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.explanations import find_witness, writing_elsewhere
-from loopfuse.plan.forest import Scope, Unit
-from loopfuse.plan.groups import Refusal, TimeBlock
+from loopfuse.plan.forest import Scope, Unit, make_unit
+from loopfuse.plan.groups import Group, Refusal, TimeBlock
 from loopfuse.plan.records import Decision
 from loopfuse.plan.sliding_tile import stored_stages
 from loopfuse.plan.storage import Store
+from loopfuse.plan.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, Step
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
@@ -40,7 +42,7 @@ def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> 
     buffer may have more, so that all windows come round together); `register` where each value is
     used at the point that makes it; `global` where it is loaded or stored."""
     pipeline = windowed.pipeline
-    stages = [stage for stage in pipeline.stages if stage.array == array]
+    stages = [stage for stage in pipeline.stages if whole_name(stage.array) == array]
     stored = stored_stages(pipeline, stores)
     if not stages or any(stage.step is None or stage in stored for stage in stages):
         return "global" if stages or stores[array].home == "global" else "register"
@@ -74,13 +76,15 @@ def describe_windows(pipeline: Pipeline, first: Unit, second: Unit) -> Decision:
 
 def describe_time(
     made: Sequence[Windowed],
+    groups: Sequence[Group],
     units: Sequence[Unit],
     loop: Loop,
     scope: Scope,
     program: PolyProgram,
     rules: WindowRules,
+    live: frozenset[str],
 ) -> list[Decision]:
-    """The decision about the iterations of a time loop around `units`: the blocks of them that were
+    """The decision about the iterations of a time loop around `groups`: the blocks of them that were
     `made`, longest first, or why there are none; nothing where no loop is a stencil."""
     first, last = units[0], units[-1]
     if made:
@@ -94,10 +98,18 @@ def describe_time(
             return [Decision((loop.label, loop.label), True, None, "; ".join([text, *kept]))]
         inside = describe_windows(pipeline, first, last)
         return [replace(inside, reason=f"{text}; {inside.reason}")]
-    one = TimeBlock(loop.iterator, 1, loop.lower, loop.lower)
-    why, remedy = describe_apart(units, scope, program, rules, one)
+    if reads_neighbours(units, program) and (why := why_no_blocks(groups, loop)):
+        reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
+        return [Decision((loop.label, loop.label), False, None, reason)]
+    block = TimeBlock.of(loop, rules.tuning.steps or 2)
+    why, remedy = describe_apart(units, scope, program, rules, block)
+    if not why and reads_neighbours(units, program):
+        pair = fit_pair(tuple(units), scope, program, rules, block, live)
+        why = pair if isinstance(pair, str) else ""
     if not why:
         return []
+    if rules.tuning.steps:
+        why = f"blocks of {_iterations(block.steps, loop.iterator)} do not fit: {why}"
     reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
     return [Decision((loop.label, loop.label), False, None, reason, None, remedy)]
 
@@ -123,8 +135,23 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
             continue
         witness = find_witness(program, d, Refusal("", d))
         text = "its iterations run one by one, in one thread: each needs what others before it make"
-        return [Decision((unit.label, unit.label), False, None, text, witness)]
+        remedy = None
+        if _is_parallel_without(unit, scope, d.array):
+            remedy = (
+                f"let it write a new array instead of `{_name(d.array)}` (Jacobi's form): then all "
+                "elements of a sweep are independent"
+            )
+        return [Decision((unit.label, unit.label), False, None, text, witness, remedy)]
     return []
+
+
+def _is_parallel_without(unit: Unit, scope: Scope, array: str) -> bool:
+    """Would the loops of a sweep be parallel, if it did not read what it writes to the array? They
+    are all of the nest's, or all but the first (which then is time)."""
+    kept = tuple(d for d in scope.dependences if d.array != array or d.kind == "output")
+    depth = max(len(s.loops) for s in unit.statements) - len(scope.host)
+    other = make_unit(unit.label, unit.items, replace(scope, dependences=kept))
+    return bool(other.parallel) and len(other.parallel) >= depth - 1
 
 
 def describe_apart(
@@ -189,7 +216,7 @@ def reads_neighbours(units: Sequence[Unit], program: PolyProgram) -> bool:
 
 def _step_of(pipeline: Pipeline, unit: Unit) -> Step:
     """The unit's first step."""
-    return next(step for step in pipeline.steps if step.placed.unit.ids == unit.ids)
+    return next(step for step in pipeline.steps if step.placed.unit.ids <= unit.ids)
 
 
 def _lag(pipeline: Pipeline, step: Step) -> int:
@@ -216,9 +243,10 @@ def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
     for stage in pipeline.stages:
         made = stage.name in maker.writes.values() if maker else stage.step is not None
         if made and stage.is_stencil:
-            rows[stage.array] = max(stage.rows, rows.get(stage.array, 0))
+            name = _name(stage.array)
+            rows[name] = max(stage.rows, rows.get(name, 0))
     return [
-        f"{_name(array)} keeps {count} {'row' if count == 1 else 'rows'} in registers"
+        f"{array} keeps {count} {'row' if count == 1 else 'rows'} in registers"
         for array, count in rows.items()
     ]
 
@@ -269,6 +297,7 @@ def _span(iterator: str, low: int, high: int) -> str:
 
 
 def _name(array: str) -> str:
-    """A temporary's name without the number that renaming gave it."""
+    """The array's name without its plane, and without the number that renaming gave it."""
+    array = whole_name(array)
     head, _, tail = array.rpartition(".")
     return head if head and tail.rstrip("x").isdecimal() else array

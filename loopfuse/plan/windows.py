@@ -20,6 +20,7 @@ then has a stage for each time it is written, and one more for what it holds bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.nodes import Expr, Load
@@ -31,7 +32,9 @@ from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_align import align_steps
+from loopfuse.plan.window_borders import is_border, with_borders, without_edges
 from loopfuse.plan.window_frames import find_frames
+from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.poly.model import PolyProgram, Statement
@@ -48,34 +51,40 @@ def find_pipeline(
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
     rows ahead of need. `time`: several iterations of the time loop around them."""
-    why = _why_not_streamed(units, scope, program)
+    if time is not None:
+        units = with_borders(units, scope)
+    why = _why_not_streamed(units, scope, program, time is not None)
     if why:
         return why
-    unrolled = _unroll(units, scope, program, time)
+    planes = find_planes(units, program, time)
+    if isinstance(planes, str):
+        return planes
+    unrolled = _unroll(units, scope, planes, time)
     if isinstance(unrolled, str):
         return unrolled
     steps = align_steps(unrolled)
     if isinstance(steps, str):
         return steps
     dims = tuple(c.dim for c in steps[0].placed.coordinates)
-    members = tuple(step.placed for step in steps[: len(units)])
+    members = tuple(replace(s.placed, unit=u) for s, u in zip(steps, units, strict=False))
     loaded = frozenset(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
-    if time is not None and not loaded & {array for step in steps for array in step.writes}:
-        return "no iteration reads what the one before it makes"
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     *outer, stream, across = order_dims(whole)
-    frames = find_frames(steps, program, (*outer, stream, across))
+    frames = find_frames(steps, planes.program, (*outer, stream, across))
     if isinstance(frames, str):
         return frames
     stages = find_stages(steps, frames, stream, across, ahead)
     if isinstance(stages, str):
         return stages
-    return Pipeline(whole, steps, tuple(outer), stream, across, stages)
+    return Pipeline(whole, steps, tuple(outer), stream, across, stages, planes)
 
 
-def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram) -> str:
+def _why_not_streamed(
+    units: Sequence[Unit], scope: Scope, program: PolyProgram, again: bool
+) -> str:
+    """`again`: an array may be written by several loops."""
     if not all(unit.common and unit.parallel for unit in units):
         return "not all loops are parallel"
     depth = len(units[0].common)
@@ -83,7 +92,7 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         return f"{units[0].label} has one dimension"
     writers: dict[str, str] = {}
     for unit in units:
-        if len(unit.common) != depth or not carries_nothing(unit, scope):
+        if len(unit.common) != depth or not carries_nothing(without_edges(unit), scope):
             return f"{unit.label} has another depth, or its iterations depend on each other"
         if any(loop.step != 1 for loop in unit.common):
             return f"{unit.label} has a step"
@@ -102,20 +111,21 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
                 return f"{s.label} reads where data says, also beyond what a strip stores"
             for name, _ in s.write.parts:
                 scalar = program.arrays[name].kind == "scalar"
-                if not scalar and writers.setdefault(name, unit.label) != unit.label:
+                if not scalar and writers.setdefault(name, unit.label) != unit.label and not again:
                     return f"`{name}` is written by two loops"
     return ""
 
 
 def _unroll(
-    units: Sequence[Unit], scope: Scope, program: PolyProgram, time: TimeBlock | None
+    units: Sequence[Unit], scope: Scope, planes: Planes, time: TimeBlock | None
 ) -> list[Step] | str:
     """Every unit once an iteration, and which stage each of its arrays is."""
     newest: dict[str, str] = {}  # by array: the stage that holds it now
     count: dict[str, int] = {}
     out: list[Step] = []
     for ahead in range(time.steps if time else 1):
-        for unit in units:
+        for whole in units:
+            unit = planes.resolve(whole, time, ahead)
             swaps = _swaps(unit, scope, time, ahead)
             if isinstance(swaps, str):
                 return swaps
@@ -132,6 +142,8 @@ def _unroll(
                 name = step.array_of(s.target)
                 if time is None and stage_name(name, 0) in newest.values():
                     return f"`{name}` is overwritten by the loops that read it"
+                if is_border(unit) and name not in newest:
+                    return f"a border of `{whole_name(name)}` is written before the rest of it"
                 if name not in writes:
                     count[name] = count.get(name, 0) + 1
                     writes[name] = stage_name(name, count[name])

@@ -1,0 +1,328 @@
+"""Blocks of time steps: their lengths, what they do for any number of iterations, and why a loop has
+none."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.plan.looptree import HostLoop, Launch
+from tests.plan.test_sliding import TIMES, planned, run
+
+SWAP = TIMES["swap"]
+
+
+def strategies(found: pipeline.Planned) -> list[str]:
+    return [launch.strategy for launch in found.tree.launches]
+
+
+def small(steps: int) -> Tuning:
+    return Tuning(columns=1, rows=6, warps=1, steps=steps)
+
+
+def proved(text: str, steps: int) -> pipeline.Planned:
+    """The plan with blocks of `steps`; nothing may have to be planned again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(text, small(steps))
+    assert found.verdict.answer == "proved"
+    return found
+
+
+def blocks(found: pipeline.Planned) -> list[HostLoop]:
+    """The loops over blocks: pairs of windowed launches."""
+    return [
+        node
+        for node in found.tree.body
+        if isinstance(node, HostLoop)
+        and [n.strategy for n in node.body if isinstance(n, Launch)] == ["sliding"] * 2
+    ]
+
+
+def test_a_swap_is_blocked_without_being_told() -> None:
+    """One iteration reads nothing that it makes: only two and more are a block."""
+    found = planned(SWAP, Tuning())
+    assert found.verdict.answer == "proved"
+    assert strategies(found) == ["sliding"] * 4 + ["generic"]
+
+
+@pytest.mark.parametrize("steps", [2, 3, 4, 5])
+def test_blocks_of_a_swap_may_have_an_odd_length(steps: int) -> None:
+    """The second launch of a pair then starts with the roles exchanged."""
+    found = proved(SWAP, steps)
+    assert len(blocks(found)) == (2 if steps > 4 else 1)
+    for count in (0, 1, steps, 2 * steps - 1, 2 * steps, 4 * steps + 1):
+        run(found, {"H": 9, "W": 7}, {"n": count})
+    run(found, {"H": 14, "W": 36}, {"n": 2 * steps})
+
+
+def test_blocks_of_one_iteration_of_a_swap_say_why_not() -> None:
+    found = proved(SWAP, 1)
+    assert strategies(found) == ["generic"]
+    (decision,) = found.report.decisions
+    assert not decision.fused
+    assert decision.reason == (
+        "the iterations of `t` run one by one: blocks of 1 iteration of `t` do not fit: "
+        "every other block of 1 leaves `b` as it is"
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [(12, "its windows take more registers than a thread has"),
+     (40, "its halo is as wide as a strip")],
+)  # fmt: skip
+def test_blocks_too_long_say_so(steps: int, why: str) -> None:
+    found = planned(TIMES["two arrays"], Tuning(steps=steps))
+    assert found.verdict.answer == "proved"
+    reason = f"blocks of {steps} iterations of `t` do not fit: {why}"
+    assert found.report.decisions[-1].reason == f"the iterations of `t` run one by one: {reason}"
+
+
+PLANES = {
+    "two levels": """
+        kernel f(inout u: f32[2, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 1) % 2, y, x] = 0.25 * (u[t % 2, y, x-1] + u[t % 2, y, x+1] + u[t % 2, y+1, x] - u[t % 2, y-1, x])
+        """,
+    "a temporary's levels": """
+        kernel f(a: f32[H, W], out c: f32[H, W], n: i64):
+            temp u: f32[2, H, W]
+            for y in 0..H, x in 0..W:
+                u[0, y, x] = a[y, x]
+                u[1, y, x] = a[y, x]
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 1) % 2, y, x] = 0.5 * (u[t % 2, y, x-1] + u[t % 2, y+1, x+1])
+            for y in 0..H, x in 0..W:
+                c[y, x] = u[n % 2, y, x]
+        """,
+    "starts at one": """
+        kernel f(inout u: f64[H, 2, W], k: f64[H, W], n: i64):
+            for t in 1..n:
+                for y in 2..H-1, x in 0..W-2:
+                    u[y, t % 2, x] = k[y, x] * u[y, (t - 1) % 2, x+2] - u[y-2, (t + 1) % 2, x]
+        """,
+    "three levels": """
+        kernel f(inout u: i32[3, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 2) % 3, y, x] = 2 * u[(t + 1) % 3, y, x] - u[t % 3, y, x] + u[(t + 1) % 3, y-1, x] - u[(t + 1) % 3, y, x+1]
+        """,
+    "two fields in planes": """
+        kernel f(inout u: f32[2, 2, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H, x in 1..W:
+                    u[0, (t + 1) % 2, y, x] = u[0, t % 2, y, x] + 0.5 * (u[1, t % 2, y, x] - u[1, t % 2, y-1, x])
+                    u[1, (t + 1) % 2, y, x] = u[1, t % 2, y, x] + 0.5 * (u[0, t % 2, y, x] - u[0, t % 2, y, x-1])
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [(name, 3 if name == "three levels" else steps) for name in PLANES for steps in (2, 3)],
+)
+def test_levels_of_one_array_are_blocked(name: str, steps: int) -> None:
+    found = proved(PLANES[name], steps)
+    assert len(blocks(found)) == 1
+    sizes = [(0, 0), (3, 3), (9, 5), (4, 6), (14, 33)]
+    for (height, width), count in zip(sizes, (3, 0, 1, 4 * steps + 1, 2 * steps), strict=True):
+        run(found, {"H": height, "W": width}, {"n": count})
+
+
+def test_levels_come_round_with_their_blocks() -> None:
+    found = planned(PLANES["three levels"], Tuning())
+    assert found.verdict.answer == "proved"
+    (decision,) = found.report.decisions
+    assert decision.fused
+    found = planned(PLANES["three levels"], Tuning(steps=2))
+    assert found.report.decisions[0].reason.endswith(
+        "do not fit: the planes of `u` come round every 3 iterations of `t`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            """
+            kernel f(inout u: f32[N, H, W], first: i64, n: i64):
+                assume N == 2
+                for t in 0..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[(t + 1) % 2, y, x] = u[t % 2, y-1, x-1] - u[t % 2, y, x+1]
+            """,
+            "`u` has planes, and no constant number of them",
+        ),
+        (
+            """
+            kernel f(inout u: f32[2, H, W], first: i64, n: i64):
+                for t in first..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[(t + 1) % 2, y, x] = u[t % 2, y-1, x-1] - u[t % 2, y, x+1]
+            """,
+            "the first iteration of `t` is not known, and so which plane of `u` it reads",
+        ),
+        (
+            """
+            kernel f(inout u: f32[10, H, W]):
+                for t in 0..9:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[t + 1, y, x] = u[t, y-1, x-1] - u[t, y, x+1]
+            """,
+            "`u` keeps what each iteration of `t` makes",
+        ),
+        (
+            """
+            kernel f(inout u: f32[H, W, 2], n: i64):
+                for t in 0..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[y, x, (t + 1) % 2] = u[y-1, x-1, t % 2] - u[y, x+1, t % 2]
+            """,
+            "neighbouring columns of `u` are not neighbours in memory",
+        ),
+    ],
+)  # fmt: skip
+def test_levels_that_are_no_planes_say_why(text: str, why: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(text, Tuning())
+    assert strategies(found) == ["generic"]
+    (decision,) = found.report.decisions
+    assert decision.reason == f"the iterations of `t` run one by one: {why}"
+
+
+def test_the_report_counts_the_planes() -> None:
+    found = planned(PLANES["two levels"], Tuning(steps=2))
+    # A pair of launches reads a plane twice; the first writes one (its copy), the second both.
+    for part in ("8*(n//4)*H*W", "12*(n//4)*(H - 2)*(W - 2)"):
+        assert part in found.report.traffic_after.text
+    assert found.report.launches_after == "2*(n//4) + n % 4"
+
+
+def test_a_known_number_of_iterations_is_worth_it() -> None:
+    """No pair of blocks that never runs: seven iterations are one pair of three, and one."""
+    text = SWAP.replace("0..n", "0..7").replace(", n: i64", "")
+    found = planned(text, Tuning())
+    assert [launch.strategy for launch in found.tree.launches] == ["sliding"] * 2 + ["generic"]
+    assert found.report.launches_after == 3
+    assert found.report.decisions[0].reason.startswith("3 iterations of `t` run in one pass")
+    found = planned(SWAP.replace("0..n", "0..3").replace(", n: i64", ""), Tuning())
+    assert strategies(found) == ["generic"]
+
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("time_residual", "S2 is a reduction, which needs a whole sweep"),
+        ("time_constant_steps:backwards", "`t` does not count up by one"),
+    ],
+)
+def test_loops_that_are_not_blocked_say_why(case: str, why: str) -> None:
+    file, _, name = case.partition(":")
+    text = (CASES / f"{file}.lf").read_text()
+    program = pipeline.read_program(Source("t.lf", text))
+    found = pipeline.plan_kernel(program, name or file, Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved" and not blocks(found)
+    assert found.report.decisions[-1].reason == f"the iterations of `t` run one by one: {why}"
+
+
+def test_a_sweep_in_place_says_what_to_change() -> None:
+    """And the change works: the sweep is parallel then, and blocked."""
+    text = (CASES / "time_seidel.lf").read_text()
+    program = pipeline.read_program(Source("t.lf", text))
+    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    (decision,) = found.report.decisions
+    assert decision.remedy == (
+        "let it write a new array instead of `a` (Jacobi's form): then all elements of a sweep are "
+        "independent"
+    )
+    changed = text.replace("a[i, j] = (", "b[i, j] = (").replace(
+        "inout a: f64[N, N]", "inout a: f64[N, N], inout b: f64[N, N]"
+    )
+    program = pipeline.read_program(Source("t.lf", changed + "        swap a, b\n"))
+    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved" and blocks(found)
+
+
+BORDERS = {
+    "a driven row": """
+        kernel f(inout ex: f32[H, W], inout ey: f32[H, W], inout hz: f32[H, W], s: f32[N], n: i64):
+            assume n <= N
+            for t in 0..n:
+                for j in 0..W:
+                    ey[0, j] = s[t]
+                for i in 1..H, j in 0..W:
+                    ey[i, j] = ey[i, j] - 0.5 * (hz[i, j] - hz[i-1, j])
+                for i in 0..H, j in 1..W:
+                    ex[i, j] = ex[i, j] - 0.5 * (hz[i, j] - hz[i, j-1])
+                for i in 0..H-1, j in 0..W-1:
+                    hz[i, j] = hz[i, j] - 0.7 * (ex[i, j+1] - ex[i, j] + ey[i+1, j] - ey[i, j])
+        """,
+    "an upper row": """
+        kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+            for t in 0..n:
+                for x in 0..W:
+                    b[0, x] = 1.0
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x] + b[y-1, x]
+        """,
+    "copies of neighbours": """
+        kernel f(inout a: f64[H, W], n: i64):
+            assume H >= 3
+            assume W >= 3
+            temp b: f64[H, W]
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.5 * (a[y, x-1] + a[y+1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x]
+                for x in 1..W-1:
+                    a[H-1, x] = a[H-2, x]
+                for y in 0..H:
+                    a[y, 0] = a[y, 1]
+        """,
+}
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders_are_set_in_blocks(name: str) -> None:
+    found = proved(BORDERS[name], 2)
+    assert blocks(found)
+    for (height, width), count in zip([(3, 3), (9, 5), (14, 33), (4, 6)], (5, 9, 4, 1), strict=True):
+        more = {"N": count} if name == "a driven row" else {}
+        run(found, {"H": height, "W": width, **more}, {"n": count})
+
+
+def test_a_border_that_is_no_row_says_so() -> None:
+    """What is read of the other end is not beside the border."""
+    text = """
+        kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+            assume H >= 3
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for x in 0..W:
+                    b[0, x] = b[H-2, x]
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x] + b[y-1, x]
+        """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(text, small(2))
+    assert found.verdict.answer == "proved" and not blocks(found)
+    assert found.report.decisions[-1].reason.endswith(
+        "do not fit: `b` is read along other dimensions than it is written"
+    )

@@ -3,17 +3,17 @@ neighbours, mirror it at the edges, store it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
 from loopfuse.plan.expressions import compare, conjoin, in_range
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
-from loopfuse.plan.recompute import tidy
+from loopfuse.plan.recompute import Value, tidy
 from loopfuse.plan.sliding_tile import Tile, source_is_copy
 from loopfuse.plan.window_edges import unfolded
 from loopfuse.plan.window_records import Stage, Step
@@ -226,6 +226,7 @@ class _WindowBody(BodyBuilder):
         )
         self.tile = tile
         self.made: set[str] = set()
+        self.arms = 0  # arms of a Select around: what they read may not be there
 
     def step(self, step: Step, point: Mapping[str, Expr]) -> list[TreeNode]:
         """The step's unit at a point of the group."""
@@ -259,6 +260,21 @@ class _WindowBody(BodyBuilder):
             self.made.add(self.current.array_of(statement.target))
         return out
 
+    def redirected(
+        self,
+        expr: Expr,
+        sources: Iterator[Value | None],
+        statement: Statement,
+        iteration: Mapping[str, Expr],
+    ) -> Expr:
+        """`expr` with each load sent to its buffer."""
+        if not isinstance(expr, Select):
+            return super().redirected(expr, sources, statement, iteration)
+        self.arms += 1
+        out = super().redirected(expr, sources, statement, iteration)
+        self.arms -= 1
+        return out
+
     def target(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
         """The window's cell that a store fills."""
         array = self.current.array_of(statement.target)
@@ -278,7 +294,8 @@ class _WindowBody(BodyBuilder):
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:
-            return super().storage(load, statement, iteration)
+            found = super().storage(load, statement, iteration)
+            return found if self.arms else tile.kept.register(found, self.current)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
             position = stage.frame.position(dim)

@@ -13,6 +13,7 @@ from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.sliding_kept import Kept
 from loopfuse.plan.storage import Store
 from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.plan.window_shape import LANES, Shape
@@ -51,6 +52,7 @@ class Tile:
         own = combine("mul", Iter(self.lane), integer(shape.columns))
         self.start, self.own = tidy(start), tidy(combine("add", start, own))
         self.windows = {s.name: self._window(s) for s in pipeline.stages}
+        self.kept = Kept(self)
         self.strips = {
             s.name: self._strip(s)
             for s in pipeline.stages
@@ -108,7 +110,12 @@ class Tile:
             conditions.append(compare("ge", self.start, low))
         for high in dict.fromkeys(highs["column"]):
             conditions.append(compare("le", last_column, high))
-        return conjoin(*conditions)
+        point = self.point(integer(0), integer(0))
+        for dim, extent in self.extents.items():  # loops over some of the images only
+            for s in self.pipeline.stages if dim in self.outer else ():
+                if s.step is not None and self.bounds(s, dim) != (extent.lower, extent.upper):
+                    conditions += in_range(point[dim], *self.bounds(s, dim))
+        return conjoin(*dict.fromkeys(conditions))
 
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""

@@ -8,6 +8,7 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -142,7 +143,7 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
 
 def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     """Registers of 32 bits that a thread takes, at most: what windows keep, a quarter of that for
-    ways with guards, and the rest."""
+    ways with guards, what does not move along rows and columns, and the rest."""
     kept = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
@@ -151,7 +152,7 @@ def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     if pipeline.group.time is not None:  # what it does not write of others comes from memory
         arrays = {s.array for s in pipeline.stages if program.arrays[s.array].is_argument}
         others = max(len(arrays) - 1, 0)
-    return REST + kept + kept // 4 + OTHER * others
+    return REST + kept + kept // 4 + OTHER * others + kept_words(pipeline, program)
 
 
 def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int) -> int:

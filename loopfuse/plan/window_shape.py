@@ -136,7 +136,9 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     steps = ceil((wanted + lag + warm) / unroll) * unroll
     shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
     few, many = WARPS
-    warps = tuning.warps or (few if registers(pipeline, shape, program) < MANY else many)
+    # Images in a batch may be narrower than the strips of a block: its other warps would idle.
+    is_slim = registers(pipeline, shape, program) < MANY and not pipeline.outer
+    warps = tuning.warps or (few if is_slim else many)
     ahead = max(stage.delay for stage in pipeline.stages)
     return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
 

@@ -171,3 +171,11 @@ def test_report_names_the_loops_and_statements() -> None:
     assert [loop["statements"] for loop in report["loops"]] == [["S1", "S2"], ["S3", "S4", "S5"]]
     assert [d["between"] for d in report["decisions"]] == [["L1", "L2"]]
     assert np.all([d["fused"] for d in report["decisions"]])
+
+
+def test_images_of_a_batch_have_a_warp_a_block() -> None:
+    """Beside a narrow image a block's other warps would idle, and hold its registers."""
+    lines = print_tree(planned(DEPTHWISE, Tuning()).tree).splitlines()
+    assert any("warp for" in line and "in 0..1" in line for line in lines)
+    lines = print_tree(planned(DEPTHWISE, Tuning(warps=2)).tree).splitlines()
+    assert any("warp for" in line and "in 0..2" in line for line in lines)

@@ -5,6 +5,7 @@
     model        core Kernel             -> PolyProgram           poly.build, poly.bounds
     dependences  PolyProgram             -> Dependences           poly.deps
     simplify     PolyProgram             -> PolyProgram, smaller  plan.scalars, plan.dead, plan.rename
+                 small reductions written out                     lang.unroll_reductions
     fuse         PolyProgram             -> FusionPlan            plan.fuse
                  chains of stencils, time blocks                  plan.windows, plan.time_blocks
     schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding
@@ -51,6 +52,7 @@ from loopfuse.lang.format import format_module
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.syntax import Module
+from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.fuse import FusionPlan, Planner
@@ -227,14 +229,17 @@ def plan_kernel(
 
 def _plan_kernel(program: Program, name: str, options: Options, run: Run) -> Planned:
     kernel = program.kernel(name)
-    try:
-        with isl.spending(options.operations), deep_recursion():
-            return _plan_exactly(kernel, program.source, options, run)
-    except LoopfuseError as error:
-        raise _placed(error, program.source) from None
-    except isl.FAILURES as error:
-        if not isl.gave_up(error):
-            raise
+    with deep_recursion():
+        unrolled = unroll_reductions(kernel)
+    for written_out in (unrolled, None) if unrolled is not kernel else (None,):
+        try:
+            with isl.spending(options.operations), deep_recursion():
+                return _plan_exactly(kernel, program.source, options, run, written_out)
+        except LoopfuseError as error:
+            raise _placed(error, program.source) from None
+        except isl.FAILURES as error:
+            if not isl.gave_up(error):
+                raise
     try:
         with deep_recursion():
             return _plan_plainly(kernel, program.source, options, run)
@@ -242,11 +247,13 @@ def _plan_kernel(program: Program, name: str, options: Options, run: Run) -> Pla
         raise _placed(error, program.source) from None
 
 
-def _plan_exactly(kernel: Kernel, source: Source, options: Options, run: Run) -> Planned:
+def _plan_exactly(
+    kernel: Kernel, source: Source, options: Options, run: Run, unrolled: Kernel | None
+) -> Planned:
     """The planner's own route: exact analysis, fusion, proof."""
     model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
-    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences))
+    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences, unrolled))
     return _plan_model(kernel, model, dependences, options, source, run)
 
 
@@ -301,10 +308,14 @@ def _bounds(model: PolyProgram) -> dict[str, Any]:
 
 
 def _simplify(
-    model: PolyProgram, dependences: Dependences
+    model: PolyProgram, dependences: Dependences, unrolled: Kernel | None = None
 ) -> tuple[PolyProgram, Dependences]:
+    """`unrolled`: the kernel with its small reductions written out, if it has any."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
+    if unrolled is not None:
+        model = _unrolled_model(model, unrolled)
+        dependences = find_dependences(model)
     written = write_out_scalars(model)
     if written is not model:
         dependences = find_dependences(written)
@@ -314,6 +325,18 @@ def _simplify(
         dependences = find_dependences(smaller)
     renamed = rename_webs(smaller, dependences)
     return (renamed, find_dependences(renamed)) if renamed is not smaller else (smaller, dependences)
+
+
+def _unrolled_model(model: PolyProgram, kernel: Kernel) -> PolyProgram:
+    """The model of `kernel`, which does what the model's own kernel does: what is known of its
+    parameters, and what is said of it, stay."""
+    return replace(
+        build_model(kernel, isl.context_of(model.context)),
+        kernel=model.kernel,
+        context=model.context,
+        preconditions=model.preconditions,
+        absorbed=absorbed_labels(model.kernel, kernel),
+    )
 
 
 def _plan_model(

@@ -20,7 +20,7 @@ from loopfuse.codegen.mlir_build import element_type, lanes_of
 _PURE = {
     "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.ori",
     "arith.xori", "arith.cmpi", "arith.select", "arith.index_cast", "arith.extsi", "arith.extui",
-    "arith.trunci", "arith.bitcast", "arith.maxsi", "arith.minsi", "vector.broadcast",
+    "arith.trunci", "arith.bitcast", "arith.maxsi", "arith.minsi", "arith.minui", "vector.broadcast",
     "vector.extract", "vector.from_elements",
 }  # fmt: skip
 """What may run whether or not the condition holds."""

@@ -80,6 +80,8 @@ class Emitter:
         self.lane = ""  # the variable of the LANE loop
         self.thread: SSAValue | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()
+        self.multiplies = gpu  # divisions by constants, where that is exact
+        self.rare: Any = None  # what `mlir_division` notes in the loop at hand
         self.subscripts = 0
         self.error: SSAValue | None = None  # where the first bad subscript is noted
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0

@@ -28,6 +28,7 @@ from loopfuse.codegen.mlir_build import (
     like,
     vector_type,
 )
+from loopfuse.codegen.mlir_division import multiplied
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_index import Linear, constant_form, is_index, linear, mentions
@@ -72,6 +73,13 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
             return _load(emitter, expr)
         case nodes.Unary(op=op, operand=operand, dtype=dtype):
             return _unary(emitter, op, emit_value(emitter, operand), dtype)
+        case nodes.Binary(op="div", left=left) if emitter.rare is not None:
+            value = emit_value(emitter, left)
+            quotient = multiplied(emitter, value, expr)
+            if quotient is not None:
+                return quotient
+            a, b = together(emitter, value, emit_value(emitter, expr.right))
+            return emit_binary(emitter, "div", a, b, expr.dtype)
         case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
             a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
             return emit_binary(emitter, op, a, b, dtype)

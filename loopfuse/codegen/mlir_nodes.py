@@ -9,6 +9,7 @@ from math import gcd, lcm
 from typing import assert_never
 
 from loopfuse.base.dtypes import DType
+from loopfuse.codegen import mlir_division
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.mlir_build import INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
@@ -234,10 +235,8 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
             if shared and len(shared) < len(tests) and reads:
                 _emit_unswitched(emitter, loop, guard, shared)
                 return
-    for value in constant_range(emitter, loop):
-        emitter.facts.constants[loop.var] = value
-        emit_body(emitter, loop.body)
-    emitter.facts.constants.pop(loop.var, None)
+    times = constant_range(emitter, loop)
+    mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
 
 
 def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:

@@ -290,9 +290,14 @@ def _loop_info(
         min(lines, default=statements[0].line),
         writes,
         tuple(n for n in dict.fromkeys(map(base_name, read)) if n not in writes),
-        tuple(dict.fromkeys(s.label for s in statements)),
+        tuple(dict.fromkeys(label for s in statements for label in _labels(s, program))),
         parts,
     )
+
+
+def _labels(statement: Statement, program: PolyProgram) -> tuple[str, ...]:
+    """What the source calls the statement, after those that became part of it."""
+    return (*program.absorbed.get(statement.label, ()), statement.label)
 
 
 def base_name(name: str) -> str:

@@ -3,11 +3,11 @@ neighbours, mirror it at the edges, store it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, Unary
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Unary
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
@@ -15,7 +15,7 @@ from loopfuse.plan.expressions import compare, conjoin, in_range, negate
 from loopfuse.plan.groups import Region
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
-from loopfuse.plan.recompute import tidy
+from loopfuse.plan.recompute import Value, tidy
 from loopfuse.plan.sliding_tile import Tile, in_region
 from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import unfolded
@@ -248,6 +248,7 @@ class _WindowBody(BodyBuilder):
         )
         self.tile = tile
         self.made: set[str] = set()
+        self.arms = 0  # arms of a Select around: what they read may not be there
 
     def step(self, step: Step, point: Mapping[str, Expr]) -> list[TreeNode]:
         """The step's unit at a point of the group."""
@@ -281,6 +282,21 @@ class _WindowBody(BodyBuilder):
             self.made.add(self.current.array_of(statement.target))
         return out
 
+    def redirected(
+        self,
+        expr: Expr,
+        sources: Iterator[Value | None],
+        statement: Statement,
+        iteration: Mapping[str, Expr],
+    ) -> Expr:
+        """`expr` with each load sent to its buffer."""
+        if not isinstance(expr, Select):
+            return super().redirected(expr, sources, statement, iteration)
+        self.arms += 1
+        out = super().redirected(expr, sources, statement, iteration)
+        self.arms -= 1
+        return out
+
     def target(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
         """The window's cell that a store fills."""
         array = self.current.array_of(statement.target)
@@ -300,7 +316,8 @@ class _WindowBody(BodyBuilder):
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:
-            return super().storage(tile.pipeline.planes.whole(load), statement, iteration)
+            found = super().storage(tile.pipeline.planes.whole(load), statement, iteration)
+            return found if self.arms else tile.kept.register(found, self.current)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
             position = stage.frame.position(dim)

@@ -14,6 +14,7 @@ from loopfuse.plan.groups import Region
 from loopfuse.plan.linear import constant_value, same_index
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Register, Window
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.sliding_kept import Kept
 from loopfuse.plan.storage import Store
 from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
@@ -56,6 +57,7 @@ class Tile:
         own = combine("mul", Iter(self.lane), integer(shape.columns))
         self.start, self.own = tidy(start), tidy(combine("add", start, own))
         self.windows = {s.name: self._window(s) for s in pipeline.stages}
+        self.kept = Kept(self)
         self.strips = {
             s.name: self._strip(s)
             for s in pipeline.stages
@@ -132,7 +134,12 @@ class Tile:
             conditions.append(compare("ge", self.start, low))
         for high in dict.fromkeys(highs["column"]):
             conditions.append(compare("le", last_column, high))
-        return conjoin(*conditions)
+        point = self.point(integer(0), integer(0))
+        for dim, extent in self.extents.items():  # loops over some of the images only
+            for s in self.pipeline.stages if dim in self.outer else ():
+                if s.step is not None and self.bounds(s, dim) != (extent.lower, extent.upper):
+                    conditions += in_range(point[dim], *self.bounds(s, dim))
+        return conjoin(*dict.fromkeys(conditions))
 
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""

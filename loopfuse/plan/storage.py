@@ -100,13 +100,19 @@ def _place(
     ids = {s.id for _, s in users}
     flows = [d for d in dependences.flow if d.array == array.name]
     zeroed = _reads_unwritten(program, array.name, [s for _, s in users], dependences)
-    owners = {id(group) for group, _ in users}
-    if len(owners) == 1 and not zeroed and not _is_combined(array.name, users[0][0]):
-        group = users[0][0]
-        if all(s.id not in group.recomputed for _, s in users) and _fits_register(
-            array, [s for _, s in users], group, [d for d in flows if d.sink in ids]
-        ):
-            return Store("register")
+    # Several groups run the same statements where blocks of time steps leave some iterations to
+    # others: each has a register of its own.
+    owners = {
+        id(group): (group, [s for g, s in users if g is group]) for group, _ in users
+    }.values()
+    if not zeroed and all(
+        {s.id for s in inside} == ids
+        and not _is_combined(array.name, group)
+        and not any(s.id in group.recomputed for s in inside)
+        and _fits_register(array, inside, group, [d for d in flows if d.sink in ids])
+        for group, inside in owners
+    ):
+        return Store("register")
     # What nothing wrote is zero anew in each iteration: then each has a copy of its own.
     leading = tuple(
         iterator

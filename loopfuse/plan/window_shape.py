@@ -8,6 +8,7 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
@@ -136,14 +137,16 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     steps = ceil((wanted + lag + warm) / unroll) * unroll
     shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
     few, many = WARPS
-    warps = tuning.warps or (few if registers(pipeline, shape, program) < MANY else many)
+    # Images in a batch may be narrower than the strips of a block: its other warps would idle.
+    is_slim = registers(pipeline, shape, program) < MANY and not pipeline.outer
+    warps = tuning.warps or (few if is_slim else many)
     ahead = max(stage.delay for stage in pipeline.stages)
     return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
 
 
 def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     """Registers of 32 bits that a thread takes, at most: what windows keep, a quarter of that for
-    ways with guards, and the rest."""
+    ways with guards, what does not move along rows and columns, and the rest."""
     kept = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
@@ -152,7 +155,7 @@ def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     if pipeline.group.time is not None:  # what it does not write of others comes from memory
         arrays = {s.array for s in pipeline.stages if program.arrays[s.array].is_argument}
         others = max(len(arrays) - 1, 0)
-    return REST + kept + kept // 4 + OTHER * others
+    return REST + kept + kept // 4 + OTHER * others + kept_words(pipeline, program)
 
 
 def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int) -> int:

@@ -20,7 +20,8 @@ that the iterations which do not happen change nothing, and may be left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -171,6 +172,8 @@ class PolyProgram:
     context: IslSet
     preconditions: tuple[Precondition, ...] = ()
     unknown: tuple[str, ...] = ()
+    absorbed: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """By a statement's label: those of the source that became part of it, for reports."""
 
     def statement(self, id: str) -> Statement:
         """The statement called `id`; KeyError if there is none."""

@@ -1,0 +1,36 @@
+"""What a schedule chose where `Tuning` left it free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopfuse.base.choices import Choices
+from loopfuse.base.options import Tuning
+from loopfuse.plan.looptree import HostLoop, HostNode
+from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.window_shape import AHEAD, Windowed
+
+
+def find_choices(scheduled: Scheduled, tuning: Tuning) -> Choices:
+    """The choices in `scheduled`, which was planned under `tuning`."""
+    first = next(iter(scheduled.windows.values()), None)
+    blocks = _has_loop(scheduled.tree.body)
+    if first is None:
+        return Choices(False, blocks, Tuning(windows=tuning.windows))
+    return Choices(True, blocks, _values(first, tuning))
+
+
+def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
+    shape, time = windowed.shape, windowed.group.time
+    return Tuning(
+        windows=tuning.windows,
+        columns=shape.columns,
+        warps=shape.warps,
+        rows=shape.rows,
+        ahead=AHEAD if tuning.ahead is None else tuning.ahead,
+        steps=0 if time is None else time.steps,
+    )
+
+
+def _has_loop(nodes: Sequence[HostNode]) -> bool:
+    return any(isinstance(node, HostLoop) for node in nodes)

@@ -14,7 +14,10 @@ from loopfuse.runtime.call_paths import Loaded
 from loopfuse.tuning.compare import first_difference
 from loopfuse.tuning.copies import Copies
 from loopfuse.tuning.search import Trial
-from loopfuse.tuning.timing import Timer, seconds_of
+from loopfuse.tuning.timing import PART, Timer, seconds_of
+
+ROUNDS = (7, 60)
+"""The fewest and the most runs of each of two choices that are compared in turns."""
 
 
 @dataclass
@@ -99,11 +102,11 @@ class Bench:
     def _run(self, run: Callable[[Binding], None]) -> None:
         run(self.copies.binding)
 
-    def duel(self, one: Tuning, other: Tuning, rounds: int) -> tuple[float, float]:
-        """The shortest of `rounds` runs of each of two measured choices, in turns: what slows the
-        device down slows both."""
+    def duel(self, one: Tuning, other: Tuning) -> tuple[float, float]:
+        """The shortest of `ROUNDS` runs or more of each of two measured choices, in turns: what
+        slows the device down slows both."""
         times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(rounds):
+        while len(times[0]) < ROUNDS[0] or (sum(times[0]) < PART and len(times[0]) < ROUNDS[1]):
             for tuning, into in zip((one, other), times):
                 into.append(self.timer.time_once(self._runs[tuning]))
         return min(times[0]), min(times[1])

@@ -9,13 +9,14 @@ from typing import Any
 from loopfuse.base.options import Tuning
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
+from loopfuse.tuning.search import Trial
 from loopfuse.tuning.space import describe
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """The outcome of a search. `seconds` and `default_seconds` are those of one run (None: there
-    was nothing to choose, and nothing was run); `tried` counts choices, `wrong` says what computed
+    was nothing to choose, and nothing was run); `tried` counts choices, and `trials` lists them where the search was made now; `wrong` says what computed
     something else and was dropped; `complete`: the search ended because nothing helped any more,
     not because its `budget` of seconds was spent; `remembered`: by an earlier search."""
 
@@ -25,6 +26,7 @@ class Tuned:
     tried: int
     complete: bool
     budget: float
+    trials: tuple[Trial, ...] = ()
     wrong: tuple[str, ...] = ()
     remembered: bool = False
 
@@ -76,6 +78,17 @@ def device_name(index: int | None) -> str:
 
     info = cuda.need_gpu(index)
     return f"{info.name} {info.target} {info.multiprocessors} driver {info.driver}"
+
+
+def device_words(index: int | None) -> str:
+    """GPU number `index`, or the CPU (None), for people."""
+    if index is None:
+        from loopfuse.runtime import cpu
+
+        return f"{cpu.host_cpu().partition(' ')[0]}, {cpu.thread_count()} threads"
+    from loopfuse.runtime import cuda
+
+    return cuda.need_gpu(index).name
 
 
 def recall(key: str, budget: float) -> Tuned | None:

@@ -26,7 +26,6 @@ BUDGET = 30.0
 """Seconds that a search may take, if not said otherwise."""
 LEAST_GAIN = 0.02
 """The part of its time that a choice must save, measured in turns with the default, to be used."""
-ROUNDS = 7
 
 Tell = Callable[[float, str], None]
 Progress = Callable[[str], AbstractContextManager[Tell]]
@@ -69,6 +68,19 @@ def check_budget(seconds: float) -> float:
             )
         )
     return float(seconds)
+
+
+def choose_budget(tune: bool, seconds: float | None) -> float | None:
+    """The budget that `--tune` and `--budget` ask for; None: no search. UserError[bad-budget]."""
+    if not tune and seconds is not None:
+        raise UserError(
+            Diagnostic(
+                "bad-budget",
+                "`--budget` says how long `--tune` searches, and there is no `--tune`",
+                fix="add `--tune`, or leave `--budget` out",
+            )
+        )
+    return check_budget(BUDGET if seconds is None else seconds) if tune else None
 
 
 def check_tune(tune: bool) -> bool:
@@ -139,12 +151,12 @@ def _outcome(bench: Bench, default: Trial, searched: Searched, budget: float) ->
     )
     best, seconds, before = default.tuning, default.seconds, default.seconds
     if searched.best is not default:
-        other, again = bench.duel(searched.best.tuning, default.tuning, ROUNDS)
+        other, again = bench.duel(searched.best.tuning, default.tuning)
         seconds = before = again
         if other < again * (1 - LEAST_GAIN):
             best, seconds = searched.best.tuning, other
     tried = len(searched.trials)
-    return Tuned(best, seconds, before, tried, searched.complete, budget, wrong)
+    return Tuned(best, seconds, before, tried, searched.complete, budget, searched.trials, wrong)
 
 
 def _silent(done: float, text: str) -> None:

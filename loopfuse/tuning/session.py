@@ -120,7 +120,7 @@ def _search(job: Job, budget: float, progress: Progress | None) -> Tuned:
     begin = time.monotonic()
     start = job.options.tuning
     along = axes(start, job.plan(), job.options.target.is_gpu)
-    if not along:
+    if not along or all(found.is_empty for found in job.matched.views.values()):
         return Tuned(start, None, None, 0, True, budget)
     bar: AbstractContextManager[Tell] = nullcontext(_silent)
     if progress is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,7 +48,7 @@ class PlayedGpu:
         return 0, place
 
     def free(self, place: int, *stream: int) -> int:
-        del self.held[int(place)]
+        self.held.pop(int(place), None)  # it may be of an earlier test's GPU
         return 0
 
     def copy(self, target: int, origin: int, size: int, *stream: int) -> int:
@@ -101,6 +102,9 @@ class PlayedGpu:
         )  # fmt: skip
 
 
+_numbers = count()
+
+
 class Status(int):
     """A driver's status has a name."""
 
@@ -108,7 +112,8 @@ class Status(int):
 
 
 def play(monkeypatch: pytest.MonkeyPatch, gpu: PlayedGpu) -> PlayedGpu:
-    """Let the process see `gpu` as its only one: an sm_86, so that kernels for sm_80 stay PTX."""
+    """Let the process see `gpu` as its only one: an sm_86, so that kernels for sm_80 stay PTX.
+    It is another model each time: tunings are remembered by device, code is not."""
     driver = gpu.driver()
     plain = driver.cuMemAlloc
 
@@ -117,7 +122,7 @@ def play(monkeypatch: pytest.MonkeyPatch, gpu: PlayedGpu) -> PlayedGpu:
         return Status(status), place
 
     driver.cuMemAlloc = allocate
-    info = cuda.GpuInfo(0, "played", "sm_86", 1 << 34, 84, "13.0", 1)
+    info = cuda.GpuInfo(0, f"played {next(_numbers)}", "sm_86", 1 << 34, 84, "13.0", 1)
     monkeypatch.setattr(cuda, "driver_api", lambda: driver)
     monkeypatch.setattr(cuda, "_probe", lambda index: cuda._Probe(info, ""))
     return gpu

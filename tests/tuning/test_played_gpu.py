@@ -14,7 +14,7 @@ import loopfuse
 from loopfuse.base.options import Tuning
 from loopfuse.runtime import gpu_arrays
 from loopfuse.runtime.gpu_arrays import DeviceArray
-from loopfuse.tuning import session
+from loopfuse.tuning import space
 from tests.tuning.played_gpu import Launch, PlayedGpu, play
 
 BLUR = """\
@@ -27,12 +27,19 @@ kernel blur(img: f32[H, W], out smooth: f32[H, W]):
 """
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all tests here: compiled code does not depend on the device's name."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "cache"))
+def few(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few choices: each is compiled."""
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(folder))
     for name in ("LOOPFUSE_CACHE", "LOOPFUSE_DEBUG", "LOOPFUSE_FUEL"):
         monkeypatch.delenv(name, raising=False)
-    return tmp_path
+    monkeypatch.setattr(space, "GPU", {"steps": (4, 8), "warps": (1, 2, 4), "rows": (64, 128)})
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> PlayedGpu:
 
 
 def blur(**options: Any) -> Any:
-    return loopfuse.loads(BLUR, target="sm_80", **options)
+    return loopfuse.loads(BLUR, target="sm_80", **{"tune_budget": 1000.0, **options})
 
 
 def arrays() -> tuple[DeviceArray, DeviceArray, Any]:
@@ -57,7 +64,7 @@ def test_the_fastest_is_found_and_used(gpu: PlayedGpu) -> None:
     image, smooth, _ = arrays()
     found = kernel.tune(image, smooth)
     assert found.tuning.warps == 2 and found.gain > 1.4 and found.complete and not found.wrong
-    assert found.tried == len(found.trials) > 5
+    assert found.tried == len(found.trials) >= 4
     used = len(gpu.launches)
     blur(tune=True)(image, smooth)
     assert len(gpu.launches) == used + 1, "what is remembered is not searched for"
@@ -84,7 +91,7 @@ def test_the_callers_arrays_are_not_written_and_nothing_is_kept(gpu: PlayedGpu) 
 
 
 def test_every_trial_finds_the_same_data(gpu: PlayedGpu) -> None:
-    kernel = loopfuse.loads(BLUR.replace("out smooth", "inout smooth"), target="sm_80")
+    kernel = loopfuse.loads(BLUR.replace("out smooth", "inout smooth"), target="sm_80", tune_budget=1e3)
     image, smooth, _ = arrays()
     found_there: set[bytes] = set()
 
@@ -93,7 +100,7 @@ def test_every_trial_finds_the_same_data(gpu: PlayedGpu) -> None:
         ctypes.memset(one.words[1], 0x40, 4000)
 
     gpu.act = act
-    assert kernel.tune(image, smooth).tried > 5
+    assert kernel.tune(image, smooth).tried >= 4
     assert found_there == {np.full(1000, 7.0, np.float32).tobytes()}
 
 
@@ -158,7 +165,7 @@ def test_nothing_is_measured_while_a_stream_is_captured(gpu: PlayedGpu) -> None:
     assert len(gpu.launches) == 1
     gpu.capturing = 0
     kernel(image, smooth)
-    assert len(gpu.launches) > 10 and gpu.launches[-1].threads == 64
+    assert len(gpu.launches) > 5 and gpu.launches[-1].threads == 64
 
 
 def test_other_sizes_are_searched_for_on_their_own(gpu: PlayedGpu) -> None:
@@ -171,7 +178,7 @@ def test_other_sizes_are_searched_for_on_their_own(gpu: PlayedGpu) -> None:
     assert len(gpu.launches) == before + 1  # the same class
     far = [DeviceArray(np.ones((2, 520), np.float32)) for _ in range(2)]
     kernel(*far)
-    assert len(gpu.launches) > before + 10
+    assert len(gpu.launches) > before + 5
 
 
 def test_steps_of_a_time_loop(gpu: PlayedGpu) -> None:
@@ -186,9 +193,7 @@ kernel sweep(inout a: f32[N, N], inout b: f32[N, N], steps: i64):
     gpu.seconds = lambda one: 1e-4  # only the number of launches counts
     kernel = loopfuse.loads(text, target="sm_80")
     fields = [DeviceArray(np.ones((200, 200), np.float32)) for _ in range(2)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "BUDGET", 1e5)
-        found = kernel.with_options(tune_budget=120.0).tune(*fields, 24)
+    found = kernel.with_options(tune_budget=1000.0).tune(*fields, 24)
     launched = len(gpu.launches)
     kernel.with_options(tuning=found.tuning)(*fields, 24)
     tuned = len(gpu.launches) - launched

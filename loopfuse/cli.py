@@ -246,9 +246,8 @@ def bench(
 ) -> None:
     """Time fused against unfused, beside a plain copy of the same bytes."""
     from loopfuse.commands.bench import bench_file
-    from loopfuse.tuning.session import choose_budget
 
-    if not bench_file(file, _gather(flags), values, seed, form, choose_budget(tune, budget)):
+    if not bench_file(file, _gather(flags), values, seed, form, tune, budget):
         raise InternalError(
             Diagnostic("tuning-differs", f"`{file}` computes something else under another tuning")
         )

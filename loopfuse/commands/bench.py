@@ -26,6 +26,7 @@ from loopfuse.commands.progress import with_progress
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tuning.remember import Tuned, device_words
+from loopfuse.tuning.session import choose_budget
 
 # Without sizes given: the side of an array by its rank, about 64 MiB of f32 each.
 DEFAULT_SIDES = {0: 1, 1: 1 << 24, 2: 4096, 3: 256, 4: 64}
@@ -39,10 +40,12 @@ def bench_file(
     values: Sequence[str],
     seed: int,
     form: str = "text",
-    budget: float | None = None,
+    tune: bool = False,
+    seconds: float | None = None,
 ) -> bool:
-    """Time every chosen kernel on random data and print what was found; with a `budget` search for
-    a tuning first, for so many seconds. False where a tuning computed something else."""
+    """Time every chosen kernel on random data and print what was found; `tune`: search for a tuning
+    first, for about so many `seconds`. False where a tuning computed something else."""
+    budget = choose_budget(tune, seconds)
     target = parse_target(common.target) if common.target else default_target(for_running=True)
     if target.is_gpu:
         from loopfuse.runtime.cuda import need_gpu

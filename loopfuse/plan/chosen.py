@@ -22,11 +22,15 @@ def find_choices(scheduled: Scheduled, tuning: Tuning) -> Choices:
 
 def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
     shape, time = windowed.shape, windowed.group.time
+
+    def number(name: str) -> int:
+        return int(getattr(shape, name, 0))  # what the shape has: they differ by device
+
     return Tuning(
         windows=tuning.windows,
-        columns=shape.columns,
-        warps=shape.warps,
-        rows=shape.rows,
+        columns=number("columns") or number("stored"),
+        warps=number("warps"),
+        rows=number("rows"),
         ahead=AHEAD if tuning.ahead is None else tuning.ahead,
         steps=0 if time is None else time.steps,
     )

@@ -64,9 +64,7 @@ class Copies:
             self.close()
             raise
         self.copies = tuple(copies)
-        self.binding = Binding(
-            whole.kernel, views, whole.values, whole.device, whole.library, ()
-        )
+        self.binding = Binding(whole.kernel, views, whole.values, whole.device, whole.library, ())
         self.dtypes: dict[str, DType] = {copy.name: copy.dtype for copy in copies}
 
     def _copy(self, name: str, found: ArrayView, is_new: bool) -> Copy:

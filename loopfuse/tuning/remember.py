@@ -114,14 +114,20 @@ def _read(stored: Mapping[str, Any]) -> Tuned:
         if name == "windows":
             fine = type(value) is bool
         else:
-            fine = (type(value) is int and 0 <= value < 1 << 20) or (name == "ahead" and value is None)
+            fine = (type(value) is int and 0 <= value < 1 << 20) or (
+                name == "ahead" and value is None
+            )
         if not fine:
             raise ValueError(name)
     times = tuple(stored[name] for name in ("seconds", "default_seconds"))
     if not all(one is None or (type(one) is float and one > 0) for one in times):
         raise ValueError("seconds")
     tuning = Tuning(**values)
-    complete, tried, budget = bool(stored["complete"]), int(stored["tried"]), float(stored["budget"])
+    complete, tried, budget = (
+        bool(stored["complete"]),
+        int(stored["tried"]),
+        float(stored["budget"]),
+    )
     return Tuned(tuning, times[0], times[1], tried, complete, budget, remembered=True)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,11 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import Tuning
-from loopfuse.runtime import gpu_arrays
+from loopfuse.runtime import cuda
+from loopfuse.runtime.arrays import match
 from loopfuse.runtime.gpu_arrays import DeviceArray
 from loopfuse.tuning import space
+from loopfuse.tuning.copies import Copies
 from tests.tuning.played_gpu import Launch, PlayedGpu, play
 
 BLUR = """\
@@ -43,11 +48,11 @@ def few(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> PlayedGpu:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedGpu]:
     """A GPU on which blocks of 64 threads are fastest, and fewer blocks are."""
-    return play(
-        monkeypatch, PlayedGpu(lambda one: 1e-4 * (1 + abs(one.threads - 64) / 64) + 1e-7 * one.grid)
-    )
+    played = PlayedGpu(lambda one: 1e-4 * (1 + abs(one.threads - 64) / 64) + 1e-7 * one.grid)
+    yield play(monkeypatch, played)
+    gc.collect()  # arrays are freed while there is a GPU
 
 
 def blur(**options: Any) -> Any:
@@ -91,7 +96,9 @@ def test_the_callers_arrays_are_not_written_and_nothing_is_kept(gpu: PlayedGpu) 
 
 
 def test_every_trial_finds_the_same_data(gpu: PlayedGpu) -> None:
-    kernel = loopfuse.loads(BLUR.replace("out smooth", "inout smooth"), target="sm_80", tune_budget=1e3)
+    kernel = loopfuse.loads(
+        BLUR.replace("out smooth", "inout smooth"), target="sm_80", tune_budget=1e3
+    )
     image, smooth, _ = arrays()
     found_there: set[bytes] = set()
 
@@ -126,9 +133,9 @@ def test_two_nans_are_equal(gpu: PlayedGpu) -> None:
     assert blur().tune(image, smooth).tuning.warps == 2
 
 
-def test_a_choice_that_does_not_launch_is_dropped(gpu: PlayedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopfuse.runtime import cuda
-
+def test_a_choice_that_does_not_launch_is_dropped(
+    gpu: PlayedGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver = cuda.driver_api()
     plain = driver.cuLaunchKernel
 
@@ -202,25 +209,22 @@ kernel sweep(inout a: f32[N, N], inout b: f32[N, N], steps: i64):
     assert any(trial.tuning.steps for trial in found.trials)
 
 
-def test_device_memory_has_the_bits_of_its_place(gpu: PlayedGpu) -> None:
-    """A copy of an array off a 16-byte boundary is off it as well."""
-    from loopfuse.runtime.arrays import match
-    from loopfuse.tuning.copies import Copies
-
-    image, smooth, _ = arrays()
-
-    class Shifted:
-        __cuda_array_interface__ = {
-            **smooth.__cuda_array_interface__, "shape": (300, 499),
-            "data": (smooth.__cuda_array_interface__["data"][0] + 4, False),
-        }  # fmt: skip
-
-    copies = Copies(match(blur().signature, (DeviceArray(np.ones((300, 499), np.float32)), Shifted()), {}))
-    pointer = copies.binding.views["smooth"].pointer
-    assert pointer % 256 == 4
+def test_a_copy_has_the_alignment_of_its_array(gpu: PlayedGpu) -> None:
+    _, smooth, _ = arrays()
+    whole = smooth.__cuda_array_interface__
+    shifted = SimpleNamespace(
+        __cuda_array_interface__={
+            **whole,
+            "shape": (300, 499),
+            "data": (whole["data"][0] + 4, False),
+        }
+    )
+    image = DeviceArray(np.ones((300, 499), np.float32))
+    before = set(gpu.held)
+    copies = Copies(match(blur().signature, (image, shifted), {}))
+    assert copies.binding.views["smooth"].pointer % 256 == 4
     copies.restore()
     assert (copies.results()["smooth"].view(np.float32) == 7.0).all()
+    assert len(gpu.held) == len(before) + 1
     copies.close()
-    assert gpu_arrays.DeviceArray is DeviceArray and not any(
-        place <= pointer < place + array.size - 256 for place, array in gpu.held.items()
-    )
+    assert set(gpu.held) == before

@@ -24,7 +24,9 @@ ALONG = axes(START, TIME, on_gpu=True)
 class Played:
     """Times by a formula; what was asked for is in `asked`."""
 
-    def __init__(self, seconds: Callable[[dict[str, int]], float | None], along: tuple[Axis, ...]) -> None:
+    def __init__(
+        self, seconds: Callable[[dict[str, int]], float | None], along: tuple[Axis, ...]
+    ) -> None:
         self.seconds, self.along = seconds, along
         self.asked: list[Tuning] = []
 
@@ -58,7 +60,9 @@ def bowl(**best: int) -> Callable[[dict[str, int]], float]:
 def test_it_finds_the_minimum(best: dict[str, int]) -> None:
     played = Played(bowl(**best), ALONG)
     found = played.run()
-    assert {axis.field: axis.value(found.best.tuning) for axis in ALONG if axis.field in best} == best
+    assert {
+        axis.field: axis.value(found.best.tuning) for axis in ALONG if axis.field in best
+    } == best
     assert found.complete and found.best.seconds == 1.0
     assert len(played.asked) == len(set(played.asked)) == len(found.trials) < 70
 
@@ -81,7 +85,11 @@ def test_it_crosses_one_bump() -> None:
 
 def test_what_cannot_be_used_is_passed_over() -> None:
     def seconds(values: dict[str, int]) -> float | None:
-        return None if values["columns"] >= 8 or values["warps"] == 2 else bowl(columns=16, warps=1)(values)
+        return (
+            None
+            if values["columns"] >= 8 or values["warps"] == 2
+            else bowl(columns=16, warps=1)(values)
+        )
 
     found = Played(seconds, ALONG).run()
     assert found.best.tuning == replace(START, warps=1)
@@ -156,7 +164,9 @@ def test_no_rows_ahead_is_a_value() -> None:
 
 def test_windows_stay_a_truth_value() -> None:
     off = Axis("windows", (0, 1), 1).put(Tuning(rows=16), 0)
-    assert off == Tuning(windows=False, rows=16) and repr(off) == repr(Tuning(windows=False, rows=16))
+    assert off == Tuning(windows=False, rows=16) and repr(off) == repr(
+        Tuning(windows=False, rows=16)
+    )
 
 
 def test_words() -> None:

@@ -69,6 +69,7 @@ class Found:
                 "tried": found.tried,
                 "complete": found.complete,
                 "remembered": found.remembered,
+                "wrong": list(found.wrong),
                 "trials": [
                     {"tuning": asdict(t.tuning), "seconds": t.seconds, "problem": t.problem or None}
                     for t in found.trials
@@ -96,6 +97,7 @@ class Found:
         )
         if self.tuned is not None:
             lines.append(f"  tuning   {self.tuned}")
+            lines += [f"  DIFFERS  {text}" for text in self.tuned.wrong]
         return "\n".join(lines)
 
 

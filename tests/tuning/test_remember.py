@@ -80,7 +80,7 @@ GOOD: dict[str, Any] = {
 )  # fmt: skip
 def test_an_entry_of_another_form_is_none(change: dict[str, Any]) -> None:
     key = cache.key_of("tuning", 1)
-    fields = {name: 0 for name in Tuning.__slots__}
+    fields = dict.fromkeys(Tuning.__slots__, 0)
     good = {**GOOD, "tuning": {**fields, **GOOD["tuning"]}}
     cache.put(key, good)
     assert recall(key, 10.0) is not None

@@ -381,12 +381,13 @@ class Kernel:
             from loopfuse.runtime import cuda
 
             if cuda.is_capturing(matched.library, matched.device.index):
-                return self._tuning  # nothing can be measured while work is recorded
+                # Nothing can be measured while work is recorded, nor much else be done.
+                known = self._tuned.get(_tuning_key(target, matched, constants))
+                return self._tuning if known is None else known.tuning
         return self._find_tuning(target, matched, constants).tuning
 
     def _find_tuning(self, target: Target, matched: Match, constants: dict[str, int]) -> Tuned:
-        ordered = tuple(sorted(constants.items()))
-        key = (target, matched.device, ordered, matched.strided, size_class(matched))
+        key = _tuning_key(target, matched, constants)
         with self._lock:
             if key not in self._tuned:
                 self._tuned[key] = self._search(self._job(target, matched, constants))
@@ -546,6 +547,12 @@ def _host_cpu() -> str:
     from loopfuse.runtime.cpu import host_cpu
 
     return host_cpu()
+
+
+def _tuning_key(target: Target, matched: Match, constants: Mapping[str, int]) -> object:
+    """Calls of one kernel with equal keys share a tuning."""
+    ordered = tuple(sorted(constants.items()))
+    return (target, matched.device, ordered, matched.strided, size_class(matched))
 
 
 def _code_of(manifest: Mapping[str, Any], code: str | bytes) -> int:

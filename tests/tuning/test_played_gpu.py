@@ -173,6 +173,9 @@ def test_nothing_is_measured_while_a_stream_is_captured(gpu: PlayedGpu) -> None:
     gpu.capturing = 0
     kernel(image, smooth)
     assert len(gpu.launches) > 5 and gpu.launches[-1].threads == 64
+    done, gpu.capturing = len(gpu.launches), 1
+    kernel(image, smooth)
+    assert len(gpu.launches) == done + 1 and gpu.launches[-1].threads == 64
 
 
 def test_other_sizes_are_searched_for_on_their_own(gpu: PlayedGpu) -> None:

@@ -21,7 +21,7 @@ GPU: dict[str, tuple[int, ...]] = {
 """On a GPU, the field that matters most first."""
 CPU: dict[str, tuple[int, ...]] = {
     "steps": (1, 2, 3, 4, 6, 8, 12, 16),
-    "columns": (128, 256, 512, 1024, 2048, 4096),
+    "columns": (128, 256, 512, 1024, 2048, 4096, 8192),
     "rows": (16, 32, 64, 128, 256, 512, 1024),
     "windows": (0, 1),
 }

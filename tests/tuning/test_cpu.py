@@ -18,10 +18,13 @@ from loopfuse.tuning import space
 TEXT = """\
 kernel sharpen(img: f32[H, W], inout seen: f32[H, W], out sharp: f32[H, W]):
     temp rows: f32[H, W]
+    temp blur: f32[H, W]
     for y in 0..H, x in 0..W:
-        rows[y, x] = 0.25*(img.clamp[y, x-1] + img.clamp[y, x+1]) + 0.5*img[y, x]
+        rows[y, x] = 0.0625*(img.clamp[y, x-2] + img.clamp[y, x+2]) + 0.25*(img.clamp[y, x-1] + img.clamp[y, x+1]) + 0.375*img[y, x]
     for y in 0..H, x in 0..W:
-        sharp[y, x] = 2.0*img[y, x] - 0.25*(rows.clamp[y-1, x] + rows.clamp[y+1, x]) - 0.5*rows[y, x]
+        blur[y, x] = 0.0625*(rows.clamp[y-2, x] + rows.clamp[y+2, x]) + 0.25*(rows.clamp[y-1, x] + rows.clamp[y+1, x]) + 0.375*rows[y, x]
+    for y in 0..H, x in 0..W:
+        sharp[y, x] = 2.0*img[y, x] - blur[y, x]
     for y in 0..H, x in 0..W:
         seen[y, x] = seen[y, x] + sharp[y, x]
 """

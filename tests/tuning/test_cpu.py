@@ -25,8 +25,9 @@ kernel sharpen(img: f32[H, W], inout seen: f32[H, W], out sharp: f32[H, W]):
         blur[y, x] = 0.0625*(rows.clamp[y-2, x] + rows.clamp[y+2, x]) + 0.25*(rows.clamp[y-1, x] + rows.clamp[y+1, x]) + 0.375*rows[y, x]
     for y in 0..H, x in 0..W:
         sharp[y, x] = 2.0*img[y, x] - blur[y, x]
-    for y in 0..H, x in 0..W:
-        seen[y, x] = seen[y, x] + sharp[y, x]
+    nofuse:
+        for y in 0..H, x in 0..W:
+            seen[y, x] = seen[y, x] + sharp[y, x]
 """
 
 

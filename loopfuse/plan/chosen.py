@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 from loopfuse.base.choices import Choices
 from loopfuse.base.options import Tuning
@@ -21,19 +23,21 @@ def find_choices(scheduled: Scheduled, tuning: Tuning) -> Choices:
 
 
 def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
+    """The values of a launch's shape, by field: which of them a shape has differs by device and by
+    dimensions (strips of a line buffer are its `stored` columns, tiles of planes have a `block`)."""
     shape, time = windowed.shape, windowed.group.time
-
-    def number(name: str) -> int:
-        return int(getattr(shape, name, 0))  # what the shape has: they differ by device
-
-    return Tuning(
-        windows=tuning.windows,
-        columns=number("columns") or number("stored"),
-        warps=number("warps"),
-        rows=number("rows"),
-        ahead=AHEAD if tuning.ahead is None else tuning.ahead,
-        steps=0 if time is None else time.steps,
-    )
+    band = getattr(getattr(shape, "block", None), "held", 0)
+    found: dict[str, Any] = {
+        "windows": tuning.windows,
+        "columns": getattr(shape, "columns", 0) or getattr(shape, "stored", 0),
+        "warps": getattr(shape, "warps", 0),
+        "rows": shape.rows,
+        "ahead": AHEAD if tuning.ahead is None else tuning.ahead,
+        "steps": 0 if time is None else time.steps,
+        "band": band,
+    }
+    known = {one.name for one in fields(Tuning)}
+    return Tuning(**{name: value for name, value in found.items() if name in known})
 
 
 def _has_loop(nodes: Sequence[HostNode]) -> bool:

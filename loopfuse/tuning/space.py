@@ -15,6 +15,7 @@ GPU: dict[str, tuple[int, ...]] = {
     "rows": (16, 32, 64, 96, 128, 192, 256, 384, 512),
     "columns": (1, 2, 4, 8, 16),
     "warps": (1, 2, 4, 8),
+    "band": (1, 2, 3, 4, 6, 8),
     "ahead": (0, 1, 2, 3, 4, 6),
     "windows": (0, 1),
 }
@@ -61,14 +62,19 @@ class Axis:
 def axes(start: Tuning, choices: Choices, on_gpu: bool) -> tuple[Axis, ...]:
     """The axes for a kernel planned as `choices` says. A field that `start` sets stays as it is;
     a kernel without windows and without a time loop has nothing to choose."""
-    table = GPU if on_gpu else CPU
     if not start.windows:
         return ()
+
+    def applies(name: str) -> bool:
+        if name == "steps":
+            return choices.blocks
+        if name == "band":  # rows of planes: in three dimensions
+            return bool(getattr(choices.tuning, name, 0))
+        return choices.streams
+
+    table = GPU if on_gpu else CPU
     fields = [
-        name
-        for name in table
-        if (choices.blocks if name == "steps" else choices.streams)
-        and getattr(start, name) == getattr(DEFAULT, name)
+        name for name in table if applies(name) and getattr(start, name) == getattr(DEFAULT, name)
     ]
     return tuple(Axis(name, table[name], getattr(choices.tuning, name) or 0) for name in fields)
 

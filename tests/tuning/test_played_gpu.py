@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,3 +232,31 @@ def test_a_copy_has_the_alignment_of_its_array(gpu: PlayedGpu) -> None:
     assert len(gpu.held) == len(before) + 1
     copies.close()
     assert set(gpu.held) == before
+
+
+def test_the_benchmark_of_defaults(
+    gpu: PlayedGpu,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    import tuned
+
+    monkeypatch.setattr(space, "GPU", {"warps": (2, 4)})
+    file = tmp_path / "tuned.json"
+    arguments = [
+        "--sizes",
+        "tiny",
+        "--only",
+        "blur,chain",
+        "--seconds",
+        "1000",
+        "--json",
+        str(file),
+    ]
+    assert tuned.main(arguments) == 1, "the played GPU is far faster with two warps"
+    (row,) = json.loads(file.read_text())["rows"]  # a chain of points has nothing to choose
+    assert row["case"] == "blur" and row["found"]["warps"] == 2 and row["gain"] > 1.1
+    assert "FAR" in capsys.readouterr().out
+    assert tuned.main([*arguments, "--within", "3"]) == 0

@@ -231,16 +231,26 @@ def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
         )
 
 
-@cli.command(epilog="Example: loopfuse bench examples/unsharp.lf --size H=4096,W=4096")
+@cli.command(epilog="Example: loopfuse bench examples/unsharp.lf --size H=4096,W=4096 --tune")
 @FILE
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--seed", default=0, help="For random data.")
+@click.option("--tune", is_flag=True, help="Search for the fastest strips, chunks and steps first.")
+@click.option("--budget", type=float, metavar="SECONDS",
+              help="How long --tune may search.  [default: 30]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @_common
-def bench(file: str, values: tuple[str, ...], seed: int, **flags: Any) -> None:
+def bench(
+    file: str, values: tuple[str, ...], seed: int, tune: bool, budget: float | None, form: str,
+    **flags: Any,
+) -> None:
     """Time fused against unfused, beside a plain copy of the same bytes."""
     from loopfuse.commands.bench import bench_file
 
-    bench_file(file, _gather(flags), values, seed)
+    if not bench_file(file, _gather(flags), values, seed, form, tune, budget):
+        raise InternalError(
+            Diagnostic("tuning-differs", f"`{file}` computes something else under another tuning")
+        )
 
 
 @cli.command(epilog="Example: loopfuse fmt --check examples/unsharp.lf")

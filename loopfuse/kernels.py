@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from loopfuse.base.artifact import Artifact
+from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import (
@@ -36,6 +38,9 @@ from loopfuse.runtime.fast import MISS
 from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.steps import buffer_bytes
 from loopfuse.sources import Programs, describe_source, read_program, read_source
+from loopfuse.tuning.remember import Tuned, recall, size_class
+from loopfuse.tuning.session import BUDGET, Job, check_budget, check_tune, out_of_memory
+from loopfuse.tuning.session import tune as tune_call
 from loopfuse.watch import current_run, is_watched, tell_times
 
 if TYPE_CHECKING:
@@ -65,6 +70,8 @@ class Kernel:
         fuel: int | None = None,
         check: str = "lazy",
         tuning: Tuning | None = None,
+        tune: bool = False,
+        tune_budget: float = BUDGET,
         programs: Programs | None = None,
     ) -> None:
         self.source = source
@@ -77,6 +84,9 @@ class Kernel:
         self._check = parse_check(check)
         self._target = parse_target(target) if target else None
         self._tuning = tuning or Tuning()
+        self._tune = check_tune(tune)
+        self._budget = check_budget(tune_budget)
+        self._tuned: dict[object, Tuned] = {}
         self._fuel = fuel if fuel is not None else fuel_from_environment()
         self._lock = threading.RLock()
         self._programs: Programs = {} if programs is None else programs
@@ -115,6 +125,8 @@ class Kernel:
         fuel: int | None = None,
         check: str | None = None,
         tuning: Tuning | None = None,
+        tune: bool | None = None,
+        tune_budget: float | None = None,
     ) -> Kernel:
         """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
         fp = fp or self._fp
@@ -130,6 +142,8 @@ class Kernel:
             fuel=self._fuel if fuel is None else fuel,
             check=check or self._check,
             tuning=tuning or self._tuning,
+            tune=self._tune if tune is None else tune,
+            tune_budget=self._budget if tune_budget is None else tune_budget,
             programs=self._programs if fp == self._fp else None,
         )
 
@@ -149,8 +163,10 @@ class Kernel:
         index_bits: int = 64,
         sizes: Mapping[str, int] | None = None,
         strided: tuple[str, ...] = (),
+        tuning: Tuning | None = None,
     ) -> Options:
-        """The options of a compile for `target`; `strided` arrays are views."""
+        """The options of a compile for `target`; `strided` arrays are views; `tuning`: another one
+        than the kernel's own."""
         return Options(
             target=target,
             fp=self._fp,
@@ -161,7 +177,7 @@ class Kernel:
             check=self._check,
             strided=strided,
             operations=operations_from_environment(),
-            tuning=self._tuning,
+            tuning=tuning or self._tuning,
         )
 
     def _compile(
@@ -268,12 +284,8 @@ class Kernel:
         """Compile for a matched call, check its preconditions, allocate, run."""
         target = self._target_for(matched)
         constants = {name: int(matched.values[name]) for name in self.constants}
-        loaded = self._ready(target, matched, index_bits_for(self.signature, matched), constants)
-        if loaded.bits == 32 and any(
-            buffer_bytes(buffer, matched.values) >= INDEX_LIMIT
-            for buffer in loaded.manifest["buffers"]
-        ):
-            loaded = self._ready(target, matched, 64, constants)
+        tuning = self._tuning_for(target, matched, constants) if self._tune else self._tuning
+        loaded = self._ready(target, matched, constants, tuning)
         arrays.check_preconditions(loaded.manifest, matched.values, self.source)
         binding = arrays.allocate_outputs(matched)
         try:
@@ -312,20 +324,111 @@ class Kernel:
         return self._target
 
     def _ready(
-        self, target: Target, matched: Match, bits: int, constants: dict[str, int]
+        self,
+        target: Target,
+        matched: Match,
+        constants: dict[str, int],
+        tuning: Tuning,
+        keep: bool = True,
     ) -> Loaded:
-        """The code for a target, compiled and loaded on first use."""
+        """The code for a target, compiled and loaded on first use; with indices as wide as the
+        arrays and the workspaces need."""
+        bits = index_bits_for(self.signature, matched)
+        loaded = self._ready_with(bits, target, matched, constants, tuning, keep)
+        if loaded.bits == 32 and any(
+            buffer_bytes(buffer, matched.values) >= INDEX_LIMIT
+            for buffer in loaded.manifest["buffers"]
+        ):
+            loaded = self._ready_with(64, target, matched, constants, tuning, keep)
+        return loaded
+
+    def _ready_with(
+        self,
+        bits: int,
+        target: Target,
+        matched: Match,
+        constants: dict[str, int],
+        tuning: Tuning,
+        keep: bool,
+    ) -> Loaded:
         strided = matched.strided
-        key = (target, matched.device, bits, tuple(sorted(constants.items())), strided)
+        key = (target, matched.device, bits, tuple(sorted(constants.items())), strided, tuning)
         loaded = self._loaded.get(key)
         if loaded is None:
             with self._lock:
-                if key not in self._loaded:
+                loaded = self._loaded.get(key)
+                if loaded is None:
                     self._check_names(matched)
-                    options = self.options(target, bits, strided=strided)
-                    self._loaded[key] = self._load(options, matched.device.index, constants)
-                loaded = self._loaded[key]
+                    options = self.options(target, bits, strided=strided, tuning=tuning)
+                    loaded = self._load(options, matched.device.index, constants)
+                if keep:
+                    self._loaded[key] = loaded
         return loaded
+
+    # ---- tuning
+
+    def tune(self, *args: Any, **kwargs: Any) -> Tuned:
+        """Search for the fastest choices for calls like this one, on copies of its arrays, and
+        remember them; later calls of a kernel with `tune=True` use them. Takes about
+        `tune_budget` seconds, or none where the cache remembers. UserError as the call's."""
+        matched = arrays.match(self.signature, args, kwargs)
+        constants = {name: int(matched.values[name]) for name in self.constants}
+        return self._find_tuning(self._target_for(matched), matched, constants)
+
+    def _tuning_for(self, target: Target, matched: Match, constants: dict[str, int]) -> Tuning:
+        """The tuning for a call of a kernel with `tune=True`."""
+        if matched.device.kind != "cpu":
+            from loopfuse.runtime import cuda
+
+            if cuda.is_capturing(matched.library, matched.device.index):
+                # Nothing can be measured while work is recorded, nor much else be done.
+                known = self._tuned.get(_tuning_key(target, matched, constants))
+                return self._tuning if known is None else known.tuning
+        return self._find_tuning(target, matched, constants).tuning
+
+    def _find_tuning(self, target: Target, matched: Match, constants: dict[str, int]) -> Tuned:
+        key = _tuning_key(target, matched, constants)
+        with self._lock:
+            if key not in self._tuned:
+                self._tuned[key] = self._search(self._job(target, matched, constants))
+            return self._tuned[key]
+
+    def _search(self, job: Job) -> Tuned:
+        from loopfuse.commands.progress import progress_bar
+
+        try:
+            return tune_call(job, self._budget, progress_bar)
+        except UserError as error:
+            raise at_source(error, self.source) from None
+        except MemoryError:
+            warnings.warn(out_of_memory(self.name), stacklevel=4)
+            return Tuned(self._tuning, None, None, 0, False, self._budget)
+
+    def _job(self, target: Target, matched: Match, constants: dict[str, int]) -> Job:
+        bits = index_bits_for(self.signature, matched)
+        options = self.options(target, bits, strided=matched.strided)
+
+        def load(tuning: Tuning) -> Loaded:
+            loaded = self._ready(target, matched, constants, tuning, keep=False)
+            arrays.check_preconditions(loaded.manifest, matched.values, self.source)
+            return loaded
+
+        def plan() -> Choices:
+            from loopfuse import pipeline
+
+            return pipeline.find_choices(self.program(constants), self.name, options)
+
+        def reorders(tuning: Tuning) -> bool:
+            from loopfuse import pipeline
+
+            wanted = replace(options, tuning=tuning)
+            report = pipeline.plan_kernel(self.program(constants), self.name, wanted).report
+            return bool(report.reassociated)
+
+        return Job(
+            self.name, self.identity, options, tuple(sorted(constants.items())), matched, load,
+            plan, reorders,
+        )  # fmt: skip
 
     def _check_names(self, matched: Match) -> None:
         """The strides of views are arguments, whose names must be free."""
@@ -355,6 +458,7 @@ class Kernel:
             return Loaded(
                 artifact.manifest, bits, constants, partial(cuda.run, module),
                 partial(fast_gpu.machine, module, index), lambda: None, info.count == 1,
+                _code_of(artifact.manifest, artifact.cubin or artifact.ptx),
             )  # fmt: skip
         from loopfuse.runtime import cpu, fast_cpu
 
@@ -362,7 +466,7 @@ class Kernel:
         module = cpu.load(artifact.manifest, artifact.object)
         return Loaded(
             artifact.manifest, bits, constants, partial(cpu.run, module), partial(fast_cpu.machine, module),
-            fast_cpu.thread_setting, False,
+            fast_cpu.thread_setting, False, _code_of(artifact.manifest, artifact.object),
         )  # fmt: skip
 
     def as_torch_op(self, name: str) -> Any:
@@ -384,16 +488,20 @@ class Kernel:
         wanted = parse_target(target) if target else self._target
         constants: dict[str, int] = {}
         strided: tuple[str, ...] = ()
+        tuning = self._tuning
         if args or any(p.is_array and p.name in kwargs for p in self.signature.parameters):
             matched = arrays.match(self.signature, args, kwargs)
             wanted = wanted or self._target_for(matched)
             integers = {n: v for n, v in matched.values.items() if type(v) is int}
             constants = {name: integers.pop(name) for name in self.constants}
             sizes, strided = integers, matched.strided
+            if self._tune:
+                known = recall(self._job(wanted, matched, constants).key, 0.0)
+                tuning = known.tuning if known is not None else tuning
         else:
             constants, sizes = self._split(kwargs)
         target_of = wanted or default_target(for_running=True)
-        options = self.options(target_of, sizes=sizes, strided=strided)
+        options = self.options(target_of, sizes=sizes, strided=strided, tuning=tuning)
         program, run = self.program(constants), current_run()
         planned = pipeline.plan_kernel(program, self.name, options, run)
         report = planned.report
@@ -439,6 +547,17 @@ def _host_cpu() -> str:
     from loopfuse.runtime.cpu import host_cpu
 
     return host_cpu()
+
+
+def _tuning_key(target: Target, matched: Match, constants: Mapping[str, int]) -> object:
+    """Calls of one kernel with equal keys share a tuning."""
+    ordered = tuple(sorted(constants.items()))
+    return (target, matched.device, ordered, matched.strided, size_class(matched))
+
+
+def _code_of(manifest: Mapping[str, Any], code: str | bytes) -> int:
+    """Equal for equal code that is launched alike, in one process."""
+    return hash((code, repr(manifest["steps"]), repr(manifest["buffers"])))
 
 
 def _everything(target: Target) -> frozenset[str]:
@@ -498,11 +617,16 @@ def load(
     reassociate: bool = True,
     target: str | None = None,
     check: str = "lazy",
+    tune: bool = False,
+    tune_budget: float = BUDGET,
 ) -> Any:
     """The kernel in the file at `path`; a file of several gives an object with one attribute
-    each, which is also a mapping. UserError for whatever is wrong with the file."""
-    source = read_source(path)
-    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target, check=check))
+    each, which is also a mapping. `tune`: the first call with arrays of new sizes searches for
+    what is fastest on them, for about `tune_budget` seconds. UserError for whatever is wrong with
+    the file."""
+    options = {"fp": fp, "reassociate": reassociate, "target": target, "check": check}
+    kernels = load_all(read_source(path), **options, tune=tune, tune_budget=tune_budget)
+    return _one_or_all(kernels)
 
 
 def loads(
@@ -513,10 +637,13 @@ def loads(
     reassociate: bool = True,
     target: str | None = None,
     check: str = "lazy",
+    tune: bool = False,
+    tune_budget: float = BUDGET,
 ) -> Any:
     """As `load`, from a string; `name` is what messages call it."""
-    source = Source(name, text)
-    return _one_or_all(load_all(source, fp=fp, reassociate=reassociate, target=target, check=check))
+    options = {"fp": fp, "reassociate": reassociate, "target": target, "check": check}
+    kernels = load_all(Source(name, text), **options, tune=tune, tune_budget=tune_budget)
+    return _one_or_all(kernels)
 
 
 def synchronize() -> None:

@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.bug_report import unexpected
+from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import (
     Diagnostic,
     LimitError,
@@ -53,6 +54,7 @@ from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.syntax import Module
 from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
+from loopfuse.plan import chosen
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.fuse import FusionPlan, Planner
@@ -504,6 +506,12 @@ def _assembled(artifact: Artifact, target: Target) -> Artifact:
 def explain_kernel(program: Program, name: str, options: Options) -> Report:
     """What would be fused, and why or why not."""
     return plan_kernel(program, name, options).report
+
+
+def find_choices(program: Program, name: str, options: Options) -> Choices:
+    """What is chosen for kernel `name` where the options leave it free."""
+    planned = plan_kernel(program, name, options)
+    return chosen.find_choices(planned.scheduled, options.tuning)
 
 
 def describe_dependences(

@@ -30,6 +30,7 @@ from loopfuse.pykernel_types import (
 )
 from loopfuse.pykernel_words import in_python
 from loopfuse.runtime import cache
+from loopfuse.tuning.session import BUDGET, check_budget, check_tune
 from loopfuse.watch import current_run, is_watched
 
 EMPTY = inspect.Parameter.empty
@@ -176,16 +177,18 @@ class PythonKernel:
         reassociate: bool = True,
         check: str = "lazy",
         tune: bool = False,
+        tune_budget: float = BUDGET,
         fuel: int | None = None,
     ) -> None:
         from loopfuse.pykernel_words import check_options
 
-        plain = check_options(function, fp, tune)
+        plain = check_options(function, fp)
         functools.update_wrapper(self, plain, updated=())
         self.function = plain
         self._options: dict[str, Any] = {
             "target": target, "fp": fp, "reassociate": reassociate, "fuel": fuel,
-            "check": parse_check(check),
+            "check": parse_check(check), "tune": check_tune(tune),
+            "tune_budget": check_budget(tune_budget),
         }  # fmt: skip
         self._parameters = call_parameters(plain)
         self._names = tuple(self._parameters)
@@ -372,6 +375,13 @@ class PythonKernel:
         kernel, bound = self._for((), types)
         return kernel.compile(target, **rest, **bound.others)
 
+    def tune(self, *args: Any, **kwargs: Any) -> Any:
+        """Search for the fastest choices for calls like this one, on copies of its arrays, and
+        remember them: see `loopfuse.Kernel.tune`."""
+        bound = self._bind(args, kwargs)
+        with _python_words():
+            return self._specialised(bound.given).tune(**bound.given, **bound.others)
+
     def verify(self, *args: Any, **kwargs: Any) -> Any:
         """Check the schedule and compare fused, unfused and interpreted on random data."""
         kernel, _ = self._for(args, kwargs)
@@ -396,6 +406,7 @@ def kernel(
     reassociate: bool = True,
     check: str = "lazy",
     tune: bool = False,
+    tune_budget: float = BUDGET,
 ) -> Callable[[Callable[..., Any]], PythonKernel]: ...
 
 
@@ -405,7 +416,9 @@ def kernel(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     `target` is `cpu`, `sm_90`, ... (where the arrays are, if not given); `fp="strict"` forms no
     FMAs; `reassociate=False` keeps the order of reductions. `check` says how subscripts that
-    depend on data are checked (`lazy`, `sync`, `off`). UserError if `fn` is no function that can be
+    depend on data are checked (`lazy`, `sync`, `off`). `tune=True`: the first call with arrays of
+    new sizes searches for what is fastest on them, for about `tune_budget` seconds, and what it
+    finds is remembered on disk. UserError if `fn` is no function that can be
     read; what is wrong inside is told at the first call, or by `compile`.
     """
     if fn is None:

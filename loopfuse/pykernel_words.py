@@ -56,7 +56,7 @@ def _fix(text: str) -> str:
     return _CAST.sub(lambda m: f"`{m[1]}np.{_NUMPY[m[2][0]]}{m[2][1:]}({m[3]}`", text)
 
 
-def check_options(function: Any, fp: str, tune: bool) -> Callable[..., Any]:
+def check_options(function: Any, fp: str) -> Callable[..., Any]:
     """The plain function below other decorators; UserError for options that are none."""
     plain = function
     if isinstance(function, FunctionType) and function.__name__ == "<lambda>":
@@ -85,14 +85,6 @@ def check_options(function: Any, fp: str, tune: bool) -> Callable[..., Any]:
                 "kernel-option",
                 f"`fp` of `loopfuse.kernel` is {fp!r}",
                 fix="it is one of 'fast', 'strict'",
-            )
-        )
-    if tune:
-        raise UserError(
-            Diagnostic(
-                "kernel-option",
-                "`tune` of `loopfuse.kernel` is not available yet",
-                fix="leave it out: plans are chosen by cost",
             )
         )
     return plain

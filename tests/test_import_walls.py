@@ -22,6 +22,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "base": (),
     "lang": ("base",),
     "runtime": ("base",),
+    "tuning": ("runtime", "base"),
     "distribution": ("base", "runtime.arguments", "runtime.formulas"),
     "frontend": ("lang", "base"),
     "poly": ("lang", "base"),
@@ -32,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernels", "pykernel"),
-    "kernels": ("base", "runtime", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
+    "kernels": ("base", "runtime", "tuning", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),
@@ -40,7 +41,7 @@ TOP: dict[str, tuple[str, ...]] = {
     "watch": ("base", "pipeline"),
     "pykernel": (
         "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "pykernel_scope",
-        "pykernel_types", "pykernel_words", "runtime.cache", "watch",
+        "pykernel_types", "pykernel_words", "runtime.cache", "tuning.session", "watch",
     ),
     "pykernel_scope": (),
     "pykernel_types": ("base", "runtime.views", "frontend.pyfunc_context"),
@@ -66,7 +67,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "PIL": ("runtime.samples",),
     "torch": ("distribution.torch_op",),
     "ml_dtypes": ("runtime", "lang", "base"),
-    "numpy": ("runtime", "lang", "plan", "codegen", "commands", "frontend.pyfunc", "testing"),
+    "numpy": ("runtime", "tuning", "lang", "plan", "codegen", "commands", "frontend.pyfunc", "testing"),
 }
 LAZY = ("lark", "islpy", "xdsl", "llvmlite", "cuda", "numba", "click", "rich", "skimage", "PIL", "torch")
 # These may load their third party with the file: the file itself is loaded only when needed.

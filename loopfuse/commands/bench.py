@@ -1,7 +1,9 @@
-"""`loopfuse bench`: fused against unfused, beside a plain copy of the same bytes."""
+"""`loopfuse bench`: fused against unfused and tuned, beside a plain copy of the same bytes."""
 
 from __future__ import annotations
 
+import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.options import parse_target
+from loopfuse.commands.bench_report import Found, Row, sizes_text
 from loopfuse.commands.common import (
     Common,
     known_sizes,
@@ -20,9 +23,10 @@ from loopfuse.commands.common import (
     split_values,
 )
 from loopfuse.commands.progress import with_progress
-from loopfuse.explain import bytes_text
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
+from loopfuse.tuning.remember import Tuned, device_words
+from loopfuse.tuning.session import choose_budget
 
 # Without sizes given: the side of an array by its rank, about 64 MiB of f32 each.
 DEFAULT_SIDES = {0: 1, 1: 1 << 24, 2: 4096, 3: 256, 4: 64}
@@ -30,8 +34,18 @@ DEFAULT_STEPS = 8
 SECONDS_EACH = 0.6
 
 
-def bench_file(file: str, common: Common, values: Sequence[str], seed: int) -> None:
-    """Time every chosen kernel on random data and print a table: medians, and bytes a second."""
+def bench_file(
+    file: str,
+    common: Common,
+    values: Sequence[str],
+    seed: int,
+    form: str = "text",
+    tune: bool = False,
+    seconds: float | None = None,
+) -> bool:
+    """Time every chosen kernel on random data and print what was found; `tune`: search for a tuning
+    first, for about so many `seconds`. False where a tuning computed something else."""
+    budget = choose_budget(tune, seconds)
     target = parse_target(common.target) if common.target else default_target(for_running=True)
     if target.is_gpu:
         from loopfuse.runtime.cuda import need_gpu
@@ -40,8 +54,16 @@ def bench_file(file: str, common: Common, values: Sequence[str], seed: int) -> N
     kernels = open_kernels(file, common)
     if values and len(kernels) > 1:
         raise refuse("which-kernel", "values need one kernel", "name it with `--kernel`")
+    found: list[Found] = []
     for kernel in kernels:
-        _bench(kernel, common, values, seed, target.is_gpu)
+        found.append(_bench(kernel, common, values, seed, target.is_gpu, budget))
+        if form == "text":
+            say(found[-1].to_text())
+    if form == "json":
+        several = len(found) != 1 or (common.kernel is None and len(kernels) > 1)
+        data = [one.to_dict() for one in found]
+        say(json.dumps(data if several else data[0], indent=2))
+    return not any(one.tuned and one.tuned.wrong for one in found)
 
 
 def default_sizes(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
@@ -62,8 +84,13 @@ def default_sizes(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
 
 
 def _bench(
-    kernel: Kernel, common: Common, values: Sequence[str], seed: int, on_gpu: bool
-) -> None:
+    kernel: Kernel,
+    common: Common,
+    values: Sequence[str],
+    seed: int,
+    on_gpu: bool,
+    budget: float | None,
+) -> Found:
     given = known_sizes(kernel, dict(common.sizes), strict=False)
     typed: dict[str, Any] = split_values(kernel, values, given, seed) if values else dict(given)
     for parameter in kernel.signature.parameters:  # sizes that typed arrays fix
@@ -78,7 +105,7 @@ def _bench(
         arguments = random_arguments(kernel, sizes, seed) | typed
     except MemoryError:
         raise refuse(
-            "out-of-memory", f"the arrays of `{kernel.name}` do not fit at {_sizes_text(sizes)}"
+            "out-of-memory", f"the arrays of `{kernel.name}` do not fit at {sizes_text(sizes)}"
         ) from None
     unfused = kernel.with_options(fuel=0)
     clock = _gpu_clock if on_gpu else _cpu_clock
@@ -92,33 +119,37 @@ def _bench(
     was = report.traffic_before.value
     if was is None:
         was = int(evaluate(report.traffic_before.text, sizes))
-    measured = (
-        ("fused", lambda: kernel(**ready), moved, report.launches_after),
-        ("unfused", lambda: unfused(**ready), was, report.launches_before),
-        ("copy", _copy(moved, on_gpu), moved, ""),
-    )
-    rows = [
-        (name, clock(call), count, launches)
-        for name, call, count, launches in with_progress(measured, f"timing {kernel.name}")
+    perfect = _perfect_bytes(kernel, sizes)
+    measured: list[tuple[str, Callable[[], Any], int, int | str]] = [
+        ("fused", lambda: kernel(**ready), moved, report.launches_after)
     ]
-    say(f"{kernel.name}  {report.target}   {_sizes_text(sizes)}")
-    say(f"  {'':<9}{'median':>11}{'moved':>12}{'rate':>13}   launches")
-    for name, seconds, count, launches in rows:
-        rate = f"{bytes_text(int(count / seconds))}/s"
-        say(f"  {name:<9}{_time_text(seconds):>11}{bytes_text(count):>12}{rate:>13}   {launches}")
-    fused, plain, copy = (row[1] for row in rows)
-    say(f"  fused is {plain / fused:.2f} times faster than unfused, {fused / copy:.2f} copies")
+    tuned: Tuned | None = None
+    if budget is not None:
+        other = kernel.with_options(tune=True, tune_budget=budget)
+        tuned = other.tune(**ready)
+        # Steps in one launch change both; the report of a call knows the tuning.
+        plan = other.explain(**ready).report
+        now = plan.traffic_after.value
+        count = int(evaluate(plan.traffic_after.text, sizes)) if now is None else now
+        measured.append(("tuned", lambda: other(**ready), count, plan.launches_after))
+    measured.append(("unfused", lambda: unfused(**ready), was, report.launches_before))
+    measured.append(("copy", _copy(perfect, on_gpu), perfect, ""))
+    rows = tuple(
+        Row(name, clock(call), count, launches)
+        for name, call, count, launches in with_progress(measured, f"timing {kernel.name}")
+    )
+    device = device_words(0 if on_gpu else None)
+    return Found(kernel.name, report.target, device, sizes, perfect, rows, tuned)
 
 
-def _sizes_text(sizes: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sizes.items())
-
-
-def _time_text(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e3)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3f} {unit}"
-    return f"{seconds * 1e6:.1f} us"
+def _perfect_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> int:
+    """Each argument read once if it is read, and written once if it is written."""
+    total = 0
+    for parameter in kernel.signature.parameters:
+        if parameter.extents is not None:
+            count = math.prod(int(evaluate(extent, sizes)) for extent in parameter.extents)
+            total += count * parameter.dtype.bytes * (2 if parameter.mode == "inout" else 1)
+    return total
 
 
 def _cpu_clock(call: Callable[[], Any]) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +35,32 @@ def with_progress(items: Sequence[T], doing: str) -> Iterator[T]:
     finally:
         if bar is not None:
             bar.stop()
+
+
+@contextmanager
+def progress_bar(doing: str) -> Generator[Callable[[float, str], None], None, None]:
+    """A function that takes how much is done (0 to 1) and what comes now, and shows both in a bar
+    on stderr once `PATIENCE` is over; as `with_progress`, on a terminal only."""
+    start = time.monotonic()
+    bars: list[Any] = []
+
+    def tell(done: float, text: str) -> None:
+        if not bars and time.monotonic() - start > PATIENCE and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            bar = Progress(
+                TextColumn(doing), BarColumn(), TimeElapsedColumn(),
+                TextColumn("{task.description}"),
+                console=Console(file=sys.stderr), transient=True,
+            )  # fmt: skip
+            bar.start()
+            bars.extend([bar, bar.add_task("", total=1.0)])
+        if bars:
+            bars[0].update(bars[1], completed=done, description=text)
+
+    try:
+        yield tell
+    finally:
+        if bars:
+            bars[0].stop()

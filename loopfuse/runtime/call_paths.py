@@ -20,7 +20,8 @@ PATHS_LIMIT = 8
 class Loaded:
     """Code ready to run. `run` takes a binding. `machine` makes the device's part of a call path
     for arrays of a library (None: there is none); paths hold as long as `setting` gives the same.
-    `alone`: the process sees one GPU. `constants`: the values it is specialised to."""
+    `alone`: the process sees one GPU. `constants`: the values it is specialised to. `code`: equal
+    where the code and how it is launched are."""
 
     manifest: dict[str, Any]
     bits: int
@@ -29,6 +30,7 @@ class Loaded:
     machine: Callable[[str], Machine | None]
     setting: Callable[[], object]
     alone: bool
+    code: int = 0
 
 
 class CallPaths:
@@ -59,7 +61,7 @@ class CallPaths:
         if described is None:
             return
         kind, readers = described
-        identity = (kind, loaded.setting())
+        identity = (kind, loaded.setting(), loaded.code)
         with self._lock:
             path = self._paths.get(identity)
             if path is None:

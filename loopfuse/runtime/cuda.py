@@ -189,6 +189,16 @@ def current_stream(library: str, index: int) -> int:
     return 0
 
 
+def is_capturing(library: str, index: int) -> bool:
+    """Whether the caller's current stream is recorded into a graph (or cannot be asked, which is
+    so while another one is)."""
+    driver = driver_api()
+    with on_gpu(index):
+        status, found = driver.cuStreamIsCapturing(current_stream(library, index))[:2]
+    none = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+    return status != driver.CUresult.CUDA_SUCCESS or found != none
+
+
 # ------------------------------------------------------------------------------------ loading
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,28 +55,34 @@ class DeviceArray:
 
 
 class Timer:
-    """Device time between `start` and `stop`, in seconds, on GPU 0's default stream."""
+    """Device time between `start` and `stop`, in seconds, on a stream (the default one if not
+    given) of GPU `index`."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0, stream: int = 0) -> None:
+        self._index, self._stream = index, stream
         driver = cuda.driver_api()
         flags = driver.CUevent_flags.CU_EVENT_DEFAULT
-        with cuda.on_gpu(0):
+        with cuda.on_gpu(index):
             self._events = [
                 cuda.check_call(driver.cuEventCreate(flags), "making an event") for _ in range(2)
             ]
 
     def start(self) -> None:
         """Mark the beginning."""
-        with cuda.on_gpu(0):
+        self._record(0)
+
+    def _record(self, which: int) -> None:
+        with cuda.on_gpu(self._index):
             cuda.check_call(
-                cuda.driver_api().cuEventRecord(self._events[0], 0), "recording an event"
+                cuda.driver_api().cuEventRecord(self._events[which], self._stream),
+                "recording an event",
             )
 
     def stop(self) -> float:
         """Mark the end, wait for it, and give the seconds since `start`."""
         driver = cuda.driver_api()
-        with cuda.on_gpu(0):
-            cuda.check_call(driver.cuEventRecord(self._events[1], 0), "recording an event")
+        self._record(1)
+        with cuda.on_gpu(self._index):
             cuda.check_call(driver.cuEventSynchronize(self._events[1]), "waiting for an event")
             spent = cuda.check_call(driver.cuEventElapsedTime(*self._events), "reading the timer")
         return float(spent) / 1e3
@@ -87,3 +94,47 @@ def copy_device(destination: DeviceArray, source: DeviceArray, size: int) -> Non
     origin = source.__cuda_array_interface__["data"][0]
     with cuda.on_gpu(0):
         cuda.check_call(cuda.driver_api().cuMemcpyDtoDAsync(target, origin, size, 0), "copying")
+
+
+def settle(index: int) -> None:
+    """Wait for everything on GPU `index`."""
+    with cuda.on_gpu(index):
+        cuda.check_call(cuda.driver_api().cuCtxSynchronize(), "waiting for the GPU")
+
+
+def allocate_bytes(size: int, index: int) -> int:
+    """The address of `size` new bytes on GPU `index`; MemoryError where there is no room."""
+    with cuda.on_gpu(index):
+        try:
+            return int(cuda.check_call(cuda.driver_api().cuMemAlloc(size), f"allocating {size} bytes"))
+        except cuda.LaunchError as error:
+            raise MemoryError(str(error)) from None
+
+
+def free_bytes(pointers: Sequence[int], index: int) -> None:
+    """Free memory of `allocate_bytes`, once everything on the GPU is done."""
+    with cuda.on_gpu(index):
+        cuda.driver_api().cuCtxSynchronize()
+        for pointer in pointers:
+            cuda.driver_api().cuMemFree(pointer)
+
+
+def fill(place: int, origin: int, size: int, index: int, stream: int) -> None:
+    """Enqueue a copy of `size` bytes of GPU memory from `origin` (0: zeros) to `place`."""
+    if not size:
+        return
+    driver = cuda.driver_api()
+    with cuda.on_gpu(index):
+        if origin:
+            cuda.check_call(driver.cuMemcpyDtoDAsync(place, origin, size, stream), "copying")
+        else:
+            cuda.check_call(driver.cuMemsetD8Async(place, 0, size, stream), "clearing")
+
+
+def read(into: Any, place: int, index: int, stream: int) -> None:
+    """The bytes at `place` into the NumPy array `into`, after everything enqueued on `stream`."""
+    driver = cuda.driver_api()
+    with cuda.on_gpu(index):
+        cuda.check_call(driver.cuStreamSynchronize(stream), "waiting for the kernel")
+        if into.nbytes:
+            cuda.check_call(driver.cuMemcpyDtoH(into.ctypes.data, place, into.nbytes), "copying")

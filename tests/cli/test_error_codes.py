@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLACES = ("runtime", "commands", "kernels.py", "sources.py", "watch.py", "cli.py", "base")
+PLACES = ("runtime", "tuning", "commands", "kernels.py", "sources.py", "watch.py", "cli.py", "base")
 MAKERS = ("Diagnostic", "_refuse", "refuse")
 
 
@@ -37,5 +37,6 @@ def codes_explained(*pages: str) -> list[str]:
 def test_every_code_is_explained_once_and_none_is_stale() -> None:
     explained = codes_explained("calls.md", "command_line.md")
     assert len(explained) == len(set(explained))
-    assert codes_said() == set(explained)
+    of_decorators = {"kernel-option"}  # python.md explains it
+    assert codes_said() - of_decorators == set(explained)
     assert len(explained) > 30

@@ -1,0 +1,112 @@
+"""How far the planner's own choices are from the tuned ones, case by case.
+
+    python3 benchmarks/tuned.py [--json FILE] [--only CASE,...] [--sizes round|awkward|tiny]
+                                [--target cpu|gpu] [--seconds PER_CASE] [--within 1.10]
+
+Searches for a tuning of every case that has something to choose (`loopfuse.tuning`), prints the
+default's time, the tuned one's and what was found, and exits with 1 where the default takes more
+than `--within` times the tuned time, or a trial computed something else. The file is written after
+each case. Searches are remembered in the disk cache: empty it to search again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import numpy as np  # noqa: E402
+from cases import Case, chosen  # noqa: E402
+
+from loopfuse import pipeline  # noqa: E402
+from loopfuse.base.options import Options, Target, Tuning  # noqa: E402
+from loopfuse.commands.common import random_arguments  # noqa: E402
+from loopfuse.tuning.space import axes, describe  # noqa: E402
+
+
+def arguments_of(kernel: Any, case: Case, variant: str, on_gpu: bool) -> dict[str, Any]:
+    """Random data for a call, on the device that is asked for."""
+    sizes = {**case.sizes(variant)}
+    numbers = {n: v for n, v in case.scalars.items() if isinstance(v, int)}
+    found = random_arguments(kernel, {**sizes, **numbers}, 0) | dict(case.scalars)
+    if not on_gpu:
+        return found
+    from loopfuse.runtime.gpu_arrays import DeviceArray
+
+    return {n: DeviceArray(v) if isinstance(v, np.ndarray) else v for n, v in found.items()}
+
+
+def tune_case(case: Case, variant: str, target: Target, seconds: float) -> dict[str, Any] | None:
+    """One case's row; None where there is nothing to choose."""
+    kernel = case.load()
+    choices = pipeline.find_choices(kernel.program(), kernel.name, Options(target=target))
+    if not axes(Tuning(), choices, target.is_gpu):
+        return None
+    kernel = kernel.with_options(tune=True, tune_budget=seconds)
+    found = kernel.tune(**arguments_of(kernel, case, variant, target.is_gpu))
+    return {
+        "case": case.key, "sizes": variant, "default": found.default_seconds,
+        "tuned": found.seconds, "gain": found.gain, "found": asdict(found.tuning),
+        "words": describe(found.tuning), "tried": found.tried, "complete": found.complete,
+        "wrong": list(found.wrong),
+    }  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--sizes", choices=["round", "awkward", "tiny"], default="round")
+    parser.add_argument("--target", choices=["cpu", "gpu"], default="gpu")
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--within", type=float, default=1.10)
+    given = parser.parse_args(arguments)
+    target = Target("cpu")
+    if given.target == "gpu":
+        from loopfuse.runtime import cuda
+
+        target = Target(cuda.need_gpu().target)
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = []
+    good = True
+    for case in chosen(given.only):
+        try:
+            row = tune_case(case, given.sizes, target, given.seconds)
+        except Exception as error:  # the other cases are still worth knowing
+            print(
+                f"{case.key:<16} {type(error).__name__}: {str(error).splitlines()[0]}", flush=True
+            )
+            good = False
+            continue
+        gc.collect()
+        if row is None:
+            continue
+        rows.append(row)
+        far = row["gain"] > given.within or bool(row["wrong"])
+        good = good and not far
+        print(
+            f"{row['case']:<16}{row['default'] * 1e3:10.3f} ms{row['tuned'] * 1e3:10.3f} ms"
+            f"{row['gain']:7.2f}{' FAR' if far else '    '} {row['words']}"
+            f"{'' if row['complete'] else ' (not searched to the end)'}",
+            flush=True,
+        )
+        for text in row["wrong"]:
+            print(f"    DIFFERS {text}", flush=True)
+        if given.json is not None:
+            given.json.write_text(
+                json.dumps({"target": target.name, "rows": rows}, indent=1) + "\n"
+            )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,7 +10,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
-from loopfuse.plan.expressions import compare, conjoin, in_range
+from loopfuse.plan.expressions import compare, conjoin, in_range, negate
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
@@ -143,7 +143,8 @@ def halo(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
 
 
 def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
-    """Columns beyond the array's first and last, as the edge mode has them."""
+    """Columns beyond the array's first and last, as the edge mode has them. All lanes shuffle, as
+    all of a warp must; only those beyond the edges keep what they get."""
     across = tile.pipeline.across
     if not tile.mirrors(stage, across):
         return []
@@ -156,8 +157,10 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     place = combine("sub", folded, tidy(first))
     last = integer(LANES * tile.shape.columns - 1)
     place = combine("max", combine("min", place, last), integer(0))
-    node = Copy(tile.cell(stage, row, Iter(head[0])), tile.held(stage, place))
-    return [spread(tile, stage, row), Loop(*head, (node,))]
+    taken = tile.taken(stage)
+    beyond = negate(conjoin(*in_range(subscript, integer(0), extent)))
+    kept = Guard(beyond, (Copy(tile.cell(stage, row, Iter(head[0])), taken),))
+    return [spread(tile, stage, row), Loop(*head, (Copy(taken, tile.held(stage, place)), kept))]
 
 
 def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:

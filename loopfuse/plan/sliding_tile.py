@@ -11,7 +11,7 @@ from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, leas
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
+from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Register, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
 from loopfuse.plan.window_records import Pipeline, Stage
@@ -157,6 +157,13 @@ class Tile:
         """An element of the row that the warp holds."""
         dtype = self.site.program.arrays[stage.array].dtype
         return Load(self.strips[stage.name], (place,), dtype)
+
+    def taken(self, stage: Stage) -> Load:
+        """A register for one element that another lane holds."""
+        dtype = self.site.program.arrays[stage.array].dtype
+        name = self.site.names.fresh(f"{stage.array}_taken")
+        self.site.names.add(Buffer(name, stage.array, dtype, (), Register()))
+        return Load(name, (), dtype)
 
     def memory(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:
         """An element of the array in memory, or of the copy that time blocks keep."""

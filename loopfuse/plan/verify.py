@@ -60,7 +60,7 @@ from loopfuse.plan.verify_headers import invented_symbol, misread_bound, read_he
 from loopfuse.plan.verify_needs import Needs
 from loopfuse.plan.verify_order import keeps_order
 from loopfuse.plan.verify_races import find_race
-from loopfuse.plan.verify_reductions import Reader, check_reduction, reductions_into
+from loopfuse.plan.verify_reductions import Reader, check_reduction, free_updates
 from loopfuse.plan.verify_sets import Touch
 from loopfuse.plan.verify_values import Different, is_same_place, match_value
 from loopfuse.plan.verify_vectors import find_carried
@@ -184,7 +184,7 @@ class _Checker:
         if self.wrong:
             return  # what follows takes instances and places for granted
         self.check = "header"
-        headers, doubts = ask(lambda: read_headers(self.accesses))
+        headers, doubts = ask(lambda: read_headers(self.values))
         self.unknown += [(self.check, doubt) for doubt in doubts]
         self.check = "read"
         self.needs = ask(lambda: Needs(self.values))
@@ -237,7 +237,7 @@ class _Checker:
             end = self.ends.get(array)
             problem = ask(
                 lambda array=array, reads=unproved, end=end: check_reduction(
-                    self.accesses, self.deps, array, reads, end
+                    self.accesses, self.deps, array, reads, end, self.reassociate
                 )
             )
             self.questions += 1
@@ -406,15 +406,8 @@ class _Checker:
                 self._fail(f"{read.what} does not find", missing)
 
     def _is_reduced(self, read: Read) -> bool:
-        """Is it a reduction's value, whose updates may run in another order? They always may
-        where that changes no bit: integers, and the least, the greatest and bits."""
-        updates = reductions_into(self.program.statements, read.array)
-        return bool(updates) and all(
-            self.reassociate
-            or not each.target.dtype.is_float
-            or each.reduction in ("min", "max", "any", "all", "and", "or")
-            for each in updates
-        )
+        """Is it a value that updates went into which may run in another order?"""
+        return bool(free_updates(self.program.statements, read.array, self.reassociate))
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds and Combines use, and those that their results are copied to."""

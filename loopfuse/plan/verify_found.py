@@ -9,7 +9,7 @@ from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Global, LineBuffer, Register, Window
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
-from loopfuse.plan.verify_events import READ, WRITE, Leaf, Undecided
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
 from loopfuse.plan.verify_memory import Memory
 from loopfuse.plan.verify_windows import sources_in_window
 from loopfuse.poly import isl
@@ -124,7 +124,7 @@ class Values:
                     last = write
             if place is None or last is None:
                 return None
-            if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read.leaf)):
+            if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read.leaf, True)):
                 return None
             found[read.name] = last
         return found
@@ -179,16 +179,24 @@ def _same_body(one: Leaf, other: Leaf) -> bool:
     )
 
 
-def _leads_to(one: Leaf, other: Leaf) -> bool:
+def _leads_to(one: Leaf, other: Leaf, private: bool = False) -> bool:
     """Does every run of `other` come after `one`, in the same iteration of all loops, with only
     nodes between them that stand between them in the text? `other` may be under more guards, but
-    under no more loops: what stands behind it in a loop comes before it in the next iteration."""
-    depth = len(one.time) - 1
-    if one.time[:depth] != other.time[:depth] or one.names != other.names:
+    under no more loops: what stands behind it in a loop comes before it in the next iteration.
+    `private`: as one thread sees it, which runs its nodes in order whatever the others do."""
+    first, second = (_own_time(leaf) if private else leaf.time for leaf in (one, other))
+    depth = len(first) - 1
+    if first[:depth] != second[:depth] or one.names != other.names:
         return False
     # No loop and no change of threads from here on, so that time follows the text.
-    if not all(isinstance(part, int) for part in (*one.time[depth:], *other.time[depth:])):
+    if not all(isinstance(part, int) for part in (*first[depth:], *second[depth:])):
         return False
     if one.launch != other.launch or one.in_ticket != other.in_ticket:
         return False
     return one.points is other.points or bool(other.points.is_subset(one.points))
+
+
+def _own_time(leaf: Leaf) -> Time:
+    """The time of a leaf among what its thread does."""
+    threads = {loop.var for loop in leaf.chain}
+    return tuple(part for part in leaf.time if isinstance(part, int) or part[0] not in threads)

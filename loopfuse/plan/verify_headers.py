@@ -9,7 +9,9 @@ more than that. A tree's loop loads its bounds, and they are those of each state
    the loop's variable is the statement's iterator: the loop then leaves out what does not happen;
 2. the Load finds what the program's loop reads: the value that the same run of the loop was given;
 3. it finds such a value wherever the header stands, also where nothing inside is to run: else the
-   loop would run for as long as the storage happened to say.
+   loop would run for as long as the storage happened to say;
+4. any other statement inside fills a register for readers behind it in the same iteration, which
+   are left out with it.
 
 Races, barriers and the ends of buffers are found as for any other read: headers are in `Accesses`.
 """
@@ -24,12 +26,14 @@ from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import loads, symbols
 from loopfuse.plan.looptree import (
     Compute,
+    Copy,
     HostLoop,
     HostNode,
     Lanes,
     Launch,
     Loop,
     LoopTree,
+    Register,
     Window,
 )
 from loopfuse.plan.tree_printer import print_node
@@ -75,21 +79,11 @@ def _expressions(tree: LoopTree) -> Iterator[Expr]:
         yield from buffer.extents
 
 
-def read_headers(accesses: Accesses) -> tuple[list[LoadedBound], list[str]]:
+def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
     """The loaded bounds of all loops that can start, noted as reads; and what may be left out
     though it happens, as far as these rules know. (Other checks may find that it is missing.)"""
-    events = accesses.events
-    wanted: dict[tuple[str, Load], list[Any]] = {}
-    doubts: list[str] = []
-    for leaf in events.leaves:
-        if leaf.points.is_empty():
-            continue
-        try:
-            for header, load, value in _wanted(accesses, leaf):
-                wanted.setdefault((header.name, load), []).append(value)
-        except Undecided as doubt:
-            doubts.append(str(doubt))
-    found: list[LoadedBound] = []
+    accesses, events = values.accesses, values.accesses.events
+    noted: list[tuple[Leaf, Load, Read]] = []
     for header in events.headers:
         assert isinstance(header.node, Loop)
         if header.points.is_empty():
@@ -98,10 +92,36 @@ def read_headers(accesses: Accesses) -> tuple[list[LoadedBound], list[str]]:
             home = events.buffers[load.array].home
             if isinstance(home, Lanes | Window) and home.columns:
                 raise Undecided(f"the bounds of the loop over {header.node.var} are in lanes")
-            read = accesses.add_read(header, load)
-            values = tuple(wanted.get((header.name, load), ()))
-            found.append(LoadedBound(header, read, _setter(accesses, load), values))
+            noted.append((header, load, accesses.add_read(header, load)))
+    wanted: dict[tuple[str, Load], list[Any]] = {}
+    doubts: list[str] = []
+    for leaf in events.leaves:
+        if leaf.points.is_empty() or (leaf.run_time and _serves_its_iteration(values, leaf)):
+            continue
+        try:
+            for header, load, value in _wanted(accesses, leaf):
+                wanted.setdefault((header.name, load), []).append(value)
+        except Undecided as doubt:
+            doubts.append(str(doubt))
+    found = [
+        LoadedBound(
+            header, read, _setter(accesses, load), tuple(wanted.get((header.name, load), ()))
+        )
+        for header, load, read in noted
+    ]
     return found, doubts
+
+
+def _serves_its_iteration(values: Values, leaf: Leaf) -> bool:
+    """Does the leaf fill a register that is read only behind it, in the same iteration of all the
+    loops around it? Where the loop leaves the leaf out, it leaves out its readers too."""
+    node = leaf.node
+    if not isinstance(node, Compute | Copy):
+        return False
+    reads = values.accesses.reads.get(node.target.array, [])
+    return all(values.in_line(read) is not None for read in reads) and isinstance(
+        values.events.buffers[node.target.array].home, Register
+    )
 
 
 def misread_bound(accesses: Accesses, values: Values, bound: LoadedBound) -> tuple[str, Any] | None:

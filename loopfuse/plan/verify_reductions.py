@@ -40,14 +40,33 @@ def reductions_into(statements: Sequence[Statement], array: str) -> list[Stateme
     return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
 
 
+def free_updates(statements: Sequence[Statement], array: str, reassociate: bool) -> list[Statement]:
+    """Those whose order among each other is free: all, where the caller allows it; else those of
+    integers, of the least and the greatest, and of bits, as no bit of the result shows it."""
+    return [
+        each
+        for each in reductions_into(statements, array)
+        if reassociate
+        or not each.target.dtype.is_float
+        or each.reduction in ("min", "max", "any", "all", "and", "or")
+    ]
+
+
 def check_reduction(
-    accesses: Accesses, deps: Dependences, array: str, unproved: list[Read], end: Reader | None
+    accesses: Accesses,
+    deps: Dependences,
+    array: str,
+    unproved: list[Read],
+    end: Reader | None,
+    reassociate: bool,
 ) -> str | None:
     """What is wrong with the reductions into `array`; None if nothing is. `unproved` are its reads
-    that do not find the very value that the program's order gives; `end` is the caller."""
-    updates = reductions_into(accesses.events.program.statements, array)
+    that do not find the very value that the program's order gives; `end` is the caller. An update
+    whose order is not free is like any other write, of which each has to stay in its place."""
+    statements = accesses.events.program.statements
+    updates = free_updates(statements, array, reassociate)
     try:
-        if len(updates) == 1:
+        if len(reductions_into(statements, array)) == 1:
             _ByReaders(accesses, deps, updates[0]).check(unproved, end)
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)

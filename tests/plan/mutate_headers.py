@@ -8,7 +8,7 @@ from dataclasses import replace
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.plan.looptree import (
     Barrier,
     Compute,
@@ -59,6 +59,17 @@ kernel k(a: i32[M], inout b: i32[M], out c: i32[M], len: i32[M]):
         b[i] = b[i] * 2
     for i in 2..M - 2:
         c[i] = b[i] + max(p in 0..len[i]: a[p])
+"""
+
+ANEW = """
+kernel k(a: f64[M], inout b: f64[M], inout c: f64[M], start: i64[M + 1]):
+    temp t: f64[M]
+    for i in 0..M:
+        t[i] = a[i] * 2.0
+    for i in 1..M - 2:
+        for j in start[i]..start[i+1]:
+            b[i] = b[i] - t[i+2]
+        c[i] = b[i] + t[i-1]
 """
 
 CONDITION = """
@@ -150,6 +161,7 @@ BASES = [
     planned("ragged mirrored", "sm_90", {"R": 13, "Z": 9}, text=ROWS_OF_DATA, shrink=mirrored),
     planned("ragged in ragged", "cpu", {"R": 5, "S": 9, "Z": 9}, text=NESTED),
     planned("ragged part", "sm_90", {"M": 9}, text=PART_OF_THE_ROWS, shrink=everywhere("256", "8")),
+    planned("ragged anew", "cpu", {"M": 9}, text=ANEW),
     planned("condition", "cpu", {"N": 9}, text=CONDITION),
 ]
 
@@ -189,6 +201,21 @@ def before_loop(at: str, var: str) -> Edit:
 def where(at: str, condition: Callable[[], Expr]) -> Edit:
     """The node at `at` runs only under a condition."""
     return put(at, lambda node: (Guard(condition(), (node,)),))
+
+
+def in_first(at: str) -> Edit:
+    """The Compute at `at` uses register t_1 instead of t_2."""
+
+    def one(expr: Expr) -> Expr:
+        is_other = isinstance(expr, Load) and expr.array == "t_2"
+        return Load("t_1", (), DType.F64) if is_other else expr
+
+    def renamed(node: Compute) -> Nodes:
+        target = one(node.target)
+        assert isinstance(target, Load)
+        return (replace(node, target=target, value=map_expr(one, node.value)),)
+
+    return put(at, renamed)
 
 
 def is_not_empty() -> Expr:
@@ -276,6 +303,17 @@ ROWS = [
     # ------------------------------------------------ a bound that not every row has
     Row("bound read where it is not set", "ragged part gpu", "the loop over p starts in all rows",
         put("if (M >= ", out_of_guard)),
+    # ------------------------------------------------ values computed anew in such loops
+    Row("value needed behind only where the loop runs", "ragged anew cpu", "t[i - 1] is found in it",
+        into_loop("S1[i - 1]", "j")),
+    Row("value behind its reader", "ragged anew cpu", "t[i + 2] is found after S2",
+        before("S2[", "S1[i + 2]")),
+    Row("value of the first iteration only", "ragged anew cpu", "t[i + 2] where j is 1",
+        where("S1[i + 2]", lambda: Compare("eq", Iter("j"), integer(1)))),
+    Row("one register for both", "ragged anew cpu", "t[i - 1], found before the loop, overwritten",
+        all_of(in_first("S1[i - 1]"), in_first("S3["), before("S1[i - 1]", "for j in"))),
+    Row("value that the loop leaves behind", "ragged anew cpu", "t[i - 1], and S3 reads it there",
+        all_of(into_loop("S1[i - 1]", "j"), in_first("S1[i - 1]"), in_first("S3["))),
     # ------------------------------------------------ conditions
     Row("condition overwritten before it is read", "condition cpu", "x is changed first",
         before("S2[", "S1[")),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr
 from loopfuse.plan.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping
 from loopfuse.plan.tree_printer import print_node
@@ -66,6 +66,15 @@ kernel rows(a: f64[N, M], inout b: f64[N]):
         b[i + 1] = b[i] + b[i + 1]
 """
 
+MIXED = """
+kernel mixed(x: f64[2, N], inout w: f64[2], steps: i64):
+    for t in 0..steps:
+        for i in 0..N:
+            w[0] -= x[t % 2, i] * x[t % 2, i] * 0.5
+        for i in 0..N:
+            w[0] min= x[t % 2, i] - 6.0
+"""
+
 HELD = """
 kernel held(a: f64[N], out b: f64[N]):
     temp t: f64[N]
@@ -85,14 +94,18 @@ kernel guarded(a: f64[N], inout b: f64[N], inout c: f64[N]):
                 c[i] = s * s
 """
 
+# fmt: off
 BASES = [
     planned("several", "cpu", {"N": 3}, {"N": 40}, text=SEVERAL),
     planned("elements", "cpu", {"N": 3}, {"N": 40}, text=ELEMENTS),
     planned("started", "cpu", {"N": 3}, {"N": 40}, text=STARTED),
     planned("rows", "cpu", {"N": 4, "M": 5}, {"N": 3, "M": 40}, text=ROWS_OF),
+    planned("mixed", "cpu", {"N": 3, "steps": 2}, {"N": 40, "steps": 1}, text=MIXED, fuel=0,
+        reassociate=False),
     planned("held", "cpu", {"N": 2}, {"N": 9}, text=HELD, fuel=0),
     planned("guarded", "cpu", {"N": 3}, {"N": 9}, text=GUARDED),
 ]
+# fmt: on
 
 
 def into(at: str, place: int, number: int, nth: int = 0) -> Edit:
@@ -177,6 +190,32 @@ def leading(name: str, extents: str, store: int, load: int) -> Edit:
     return edit
 
 
+def backwards(at: str, name: str, end: str) -> Edit:
+    """The instance of the iteration counted from the other end."""
+
+    def edit(node: Compute) -> tuple[Compute]:
+        last = combine("sub", Symbol(end, DType.I64), integer(1))
+        onward = combine("sub", last, Iter(name))
+
+        def one(expr: Expr) -> Expr:
+            return onward if expr == Iter(name) else expr
+
+        iteration = tuple(map_expr(one, part) for part in node.iteration)
+        return (replace(node, iteration=iteration, value=map_expr(one, node.value)),)
+
+    return put(at, edit)
+
+
+def second() -> Load:
+    """w[1]."""
+    return Load("w", (integer(1),), DType.F64)
+
+
+def folded_into(node: Compute) -> tuple[Compute, Fold]:
+    """What the node adds to w[1] is folded into w[0] behind it."""
+    return node, Fold("sum", Load("w", (integer(0),), DType.F64), second())
+
+
 SWAPPED_SUMS = order(4, 5, 2, 3, 0, 1, 6)
 
 # fmt: off
@@ -238,6 +277,24 @@ ROWS = [
         lambda tree: replace(tree, body=tree.body[::-1])),
     Row("accumulator kept for the next row", "rows cpu", "the total is not set again",
         drop("copy b_total[] = 0.0")),
+    # ------------------------------------------------ mixed: only the least may change its order
+    Row("least before the differences", "mixed cpu unfused", "the launch of S1 last",
+        order(1, 2, 0), reassociate=False),
+    Row("least of the step before", "mixed cpu unfused", "folded before it is gathered",
+        order(0, 2, 1), reassociate=False),
+    Row("least lost", "mixed cpu unfused", "not folded into w[0]", drop("fold min w[0]"),
+        reassociate=False),
+    Row("least replaced by the greatest", "mixed cpu unfused", "fold max into w[0]",
+        by("fold min w[0]", "max"), reassociate=False),
+    Row("least into another element", "mixed cpu unfused", "into w[1]",
+        put("fold min w[0]", lambda node: (replace(node, target=second()),)), reassociate=False),
+    Row("differences from the last", "mixed cpu unfused", "S1 counts down",
+        backwards("S1[t, i]", "i", "N"), reassociate=False),
+    Row("differences gathered apart", "mixed cpu unfused", "added to w[1], then folded into w[0]",
+        all_of(rewrite("S1[t, i]", "w[0]", "w[1]"), put("S1[t, i]", folded_into)),
+        reassociate=False),
+    Row("partial results kept for the next step", "mixed cpu unfused",
+        "accumulators are not set again", drop("copy w_acc[l] = inf"), reassociate=False),
     # ------------------------------------------------ held: one place for each element
     Row("read from another copy", "held cpu unfused", "t has two: one written, one read",
         leading("t", "2, N", 0, 1)),

@@ -97,6 +97,7 @@ def planned(
     fuel: int | None = None,
     shrink: Callable[[LoopTree], LoopTree] | None = None,
     tuning: Tuning = RECOMPUTED,
+    reassociate: bool = True,
 ) -> Base:
     """The planner's tree for the first kernel of example `name`, or of `text`; `shrink` makes it
     small enough to interpret. Stencils are recomputed unless `tuning` allows windows."""
@@ -104,7 +105,9 @@ def planned(
     def make() -> Made:
         source = Source(f"{name}.lf", text or (EXAMPLES / f"{name}.lf").read_text("utf-8"))
         program = check(parse(source))
-        options = Options(target=parse_target(target), fuel=fuel, tuning=tuning)
+        options = Options(
+            target=parse_target(target), fuel=fuel, tuning=tuning, reassociate=reassociate
+        )
         plan = plan_kernel(program, program.kernels[0].name, options)
         assert plan.verdict.answer == "proved", plan.verdict
         tree = plan.tree if shrink is None else shrink(plan.tree)

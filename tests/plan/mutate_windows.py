@@ -427,6 +427,18 @@ ROWS = [
     Row("column mirrored from its neighbour", "clamped windows", "b[W - 2] for b[W]",
         everywhere("max(min(lane + v_15 + xb * 27 + xw * 27 - 2, W - 1), 0)",
                    "max(min(lane + v_15 + xb * 27 + xw * 27 - 2, W - 2), 0)")),
+    Row("column kept before it is taken", "clamped windows", "the element of another step",
+        behind(r"copy b_taken\[\] =", r"copy b_window\[t_2 - 2, v_15")),
+    Row("column before the first not kept", "clamped windows", "b[-1] holds 0",
+        test(r"if not \(\(lane \+ v_15", ">= 0", -1)),
+    Row("column behind the last not kept", "clamped windows", "b[W] holds 0",
+        test(r"if not \(\(lane \+ v_15", "< W", 1)),
+    Row("column lost before it is kept", "clamped windows", "0 in its register",
+        each(r"copy b_taken\[\] =", lambda node: (
+            node, Copy(node.target, Const(0.0, DType.F64))))),
+    Row("column never taken", "clamped windows", "the register is not set",
+        each(r"copy b_taken\[\] =", lambda node: (
+            Loop("w", integer(0), integer(0), 1, Mapping.SERIAL, (node,)),))),
     Row("mirrored columns not spread", "clamped windows", "halos of the columns before",
         gone(r"unrolled for v_17")),
     Row("load clamped at another row", "clamped windows", "a[H - 2] for a[H]",

@@ -42,6 +42,7 @@ from loopfuse.plan.looptree import (
     Fold,
     LineBuffer,
     LoopTree,
+    Register,
     Window,
 )
 from loopfuse.plan.tree_check import check_tree
@@ -170,6 +171,9 @@ class _Checker:
         self.reassociate = reassociate
         self.fed = {(flow.sink, flow.array) for flow in deps.flow}
         self.flows: dict[tuple[str, int], tuple[dict[str, Any], Any]] = {}
+        self.registers = frozenset(  # one to a thread, and without subscripts
+            b.name for b in tree.buffers if isinstance(b.home, Register) and not b.extents
+        )
 
     def run(self) -> None:
         self.check = "instance"
@@ -295,7 +299,7 @@ class _Checker:
             return
         self.check = "value"
         try:
-            pairs = match_value(statement, leaf, node)
+            pairs = match_value(statement, leaf, node, self.registers)
         except Different as error:
             self._reject(f"{statement.id} calculates something else: {error}")
             return

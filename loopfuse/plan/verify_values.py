@@ -33,20 +33,23 @@ class Different(Exception):
     """The Compute calculates something else; says what."""
 
 
-def match_value(statement: Statement, leaf: Leaf, node: Compute) -> list[tuple[int, Load]]:
+def match_value(
+    statement: Statement, leaf: Leaf, node: Compute, registers: frozenset[str] = frozenset()
+) -> list[tuple[int, Load]]:
     """Which Load of the Compute stands for which read of the statement: (read, Load) pairs.
 
     Value, predicate and the target's checked subscripts must be the statement's own, iterators
     replaced by `iteration`; where a Load's data comes from and how other subscripts are written is
     not looked at. What the leaf's
     instances decide may be missing (`verify_settled`), and the reads of what is missing then have
-    no Load. Raises Different.
+    no Load. The Compute may have too much what its instances decide, but for loads of others than
+    `registers`, which each thread has for itself and which have no subscripts. Raises Different.
     """
     if (statement.predicate is None) != (node.predicate is None):
         raise Different("one of them has a predicate")
     numbers = count()
     iteration = dict(zip(statement.iterators, node.iteration, strict=True))
-    matcher = _Matcher(statement, Settled(leaf))
+    matcher = _Matcher(statement, Settled(leaf), registers)
     pairs: list[tuple[int, Load]] = []
     if statement.predicate is not None and node.predicate is not None:
         wanted = _numbered(statement.predicate, iteration, numbers)
@@ -98,9 +101,12 @@ class _Matcher:
     """`wanted` is always what `_numbered` made, `given` the Compute's; both are in terms of the
     leaf's loops."""
 
-    def __init__(self, statement: Statement, settled: Settled) -> None:
+    def __init__(
+        self, statement: Statement, settled: Settled, registers: frozenset[str] = frozenset()
+    ) -> None:
         self.statement = statement
         self.settled = settled
+        self.registers = registers
         self.done: dict[tuple[int, int], tuple[Expr, Expr, Pairs | Different | Undecided]] = {}
 
     def match(self, wanted: Expr, given: Expr) -> Pairs:
@@ -117,12 +123,9 @@ class _Matcher:
         return found
 
     def _match(self, wanted: Expr, given: Expr) -> Pairs:
-        if isinstance(wanted, Load):
-            number = int(wanted.array)
-            if not isinstance(given, Load) or given.dtype is not wanted.dtype:
-                raise Different(f"a load of `{self.statement.reads[number].array}` is missing")
-            return [*self.match_subscripts(wanted, given), (number, given)]
         try:
+            if isinstance(wanted, Load):
+                return self._match_load(wanted, given)
             return self._match_operation(wanted, given)
         except (Different, Undecided) as error:
             for simpler in self._simpler(wanted):
@@ -132,12 +135,24 @@ class _Matcher:
                     pass
             # What the Compute has too much must not be a load, which would have to be allowed.
             for simpler in self.settled.steps(given):
-                if self.settled.loads(simpler) == self.settled.loads(given):
+                if self._far_loads(simpler) == self._far_loads(given):
                     try:
                         return self.match(wanted, simpler)
                     except (Different, Undecided):
                         pass
             raise type(error)(*error.args) from None
+
+    def _match_load(self, wanted: Load, given: Expr) -> Pairs:
+        number = int(wanted.array)
+        if not isinstance(given, Load) or given.dtype is not wanted.dtype:
+            raise Different(f"a load of `{self.statement.reads[number].array}` is missing")
+        return [*self.match_subscripts(wanted, given), (number, given)]
+
+    def _far_loads(self, given: Expr) -> int:
+        """How many Loads it has but for those of the thread's own registers."""
+        if not self.registers or not self.settled.loads(given):
+            return self.settled.loads(given)
+        return sum(load.array not in self.registers for load in loads(given))
 
     def _simpler(self, wanted: Expr) -> Iterator[Expr]:
         """What `wanted` always equals: with one thing at its top that is decided left out, as what

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Select, Symbol
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import Compute, Guard, Mapping
+from loopfuse.plan.looptree import Compute, Guard, Mapping, TreeNode
 from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite
 from tests.plan.mutate_planned import in_every_node, renamed
 from tests.plan.mutate_table import Row, planned
+from tests.plan.mutate_windows import each
 
 OWN = """
 kernel own(a: f64[N, M], out b: f64[N, M], g: i64[N, M]):
@@ -70,12 +71,22 @@ kernel mirrored(a: f64[N], out b: f64[N]):
 """
 """How often the edge turns the subscript around depends on N: isl has no such map."""
 
+CHOSEN = """
+kernel chosen(a: i32[M], b: i32[M], out c: i32[M], g: i64[M]):
+    temp t: i32[M]
+    for j in 0..M:
+        t[j] = a[j] * b[j]
+    for j in 1..M - 2:
+        c[j] = b[j] + (t[j] if j != M - 2 else t[g[j]])
+"""
+
 BASES = [
     planned("own", "cpu", {"N": 4, "M": 5}, text=OWN),
     planned("turns", "cpu", {"N": 4, "M": 5}, text=TURNS),
     planned("sparse", "cpu", {"N": 4, "M": 5}, text=SPARSE),
     planned("scattered", "cpu", {"N": 4, "M": 5}, text=SCATTERED),
     planned("apart", "cpu", {"N": 4, "M": 5}, text=APART),
+    planned("chosen", "cpu", {"M": 9}, {"M": 12}, text=CHOSEN),
     planned("mirrored", "cpu", {"N": 2}, {"N": 9}, text=MIRRORED),
 ]
 
@@ -115,6 +126,26 @@ def in_copy(copy: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
 def reads_copy(at: str, copy: Callable[[Expr], Expr]) -> Edit:
     """The node at `at` reads another copy of `t`."""
     return put(at, lambda node: (replace(node, value=map_expr(in_copy(copy), node.value)),))
+
+
+def arms(condition: int, then: str, otherwise: str) -> Edit:
+    """S2 chooses `then` where j != M - `condition`, else `otherwise`: registers, or elements j."""
+
+    def arm(name: str, node: Compute) -> Load:
+        index = node.iteration if name in "ab" else ()
+        return Load(name, index, DType.I32)
+
+    def edit(node: Compute) -> tuple[TreeNode, ...]:
+        def one(expr: Expr) -> Expr:
+            if not isinstance(expr, Select):
+                return expr
+            last = combine("sub", Symbol("M", DType.I64), integer(condition))
+            test = Compare("ne", node.iteration[0], last)
+            return Select(test, arm(then, node), arm(otherwise, node), DType.I32)
+
+        return (replace(node, value=map_expr(one, node.value)),)
+
+    return each(r"^S2\[", edit)
 
 
 def first(expr: Expr) -> Expr:
@@ -170,6 +201,11 @@ ROWS = [
         all_of(in_every_node(in_copy(first)), remap("thread for i", Mapping.SERIAL))),
     Row("copies in another order", "apart cpu", "t[N - 2 - i] where t[i - 1] is meant",
         reads_copy("S2[", lambda copy: last(combine("add", copy, integer(1))))),
+    # ------------------------------------------------ chosen: a choice that the bounds decide
+    Row("the other arm", "chosen cpu", "b[j] where t[j] is meant", arms(2, "b", "t")),
+    Row("other arm a load of memory", "chosen cpu", "b[j] is the arm that is not taken",
+        arms(2, "t", "b"), "nothing takes it"),
+    Row("choice by another condition", "chosen cpu", "j != M - 3, else b[j]", arms(3, "t", "b")),
     # ------------------------------------------------ mirrored: a place that isl cannot express
     Row("mirrored from another place", "mirrored cpu", "N - i + 3 where N - i + 4 is meant",
         rewrite("S2[", "N - i_1 + 4", "N - i_1 + 3")),

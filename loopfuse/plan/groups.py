@@ -276,6 +276,8 @@ def why_not_recomputable(
             return "it is read at a place that is not affine"
         if flow.array not in covered and any(_reads_more(r, flow, program) for r in reads):
             return f"elements of `{flow.array}` that it does not write are read too"
+    if _leaves_out_tests(producer, (dependence, *flows), units, scope, program):
+        return "subscripts that depend on data would be tested in a part of its iterations only"
     source = program.statement(dependence.source)
     if solve_target(source) is None:
         return "its subscripts cannot be turned back into its iteration"
@@ -316,6 +318,35 @@ def why_not_recomputable(
         if writers_here - sources:
             return f"`{array}`, which it reads, is overwritten"
     return ""
+
+
+def _leaves_out_tests(
+    producer: Unit,
+    flows: Sequence[Dependence],
+    units: Sequence[Unit],
+    scope: Scope,
+    program: PolyProgram,
+) -> bool:
+    """Would iterations not run whose values nobody reads, though a subscript that is data is tested
+    in them, or in what they read? Whether such a one is reported must not depend on fusion."""
+    near = {s.id: s for unit in units for s in unit.statements}
+    upstream = set(producer.ids)
+    while True:
+        more = {
+            d.source
+            for d in scope.touching(tuple(upstream))
+            if d.kind == "flow" and d.sink in upstream and d.source in near
+        } - upstream
+        if not more:
+            break
+        upstream |= more
+    tested = (near[id] for id in upstream if id in near)
+    if not any(is_checked(e) for s in tested for r in s.reads for e in r.load.index):
+        return False
+    rest = program.statement(flows[0].source).domain.intersect_params(program.context)
+    for flow in flows:
+        rest = rest.subtract(flow.relation.domain())
+    return not rest.is_empty()
 
 
 def _reads_what_was_left(producer: Unit) -> bool:

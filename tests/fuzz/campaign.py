@@ -51,6 +51,7 @@ class Totals:
     refused: Counter[str] = field(default_factory=Counter[str])
     features: Counter[str] = field(default_factory=Counter[str])
     verdicts: Counter[str] = field(default_factory=Counter[str])
+    ran: Counter[str] = field(default_factory=Counter[str])
     kinds: Counter[str] = field(default_factory=Counter[str])
 
     @property
@@ -66,6 +67,8 @@ class Totals:
         self.features.update(told["features"])
         for answer, count in told["verdicts"]:
             self.verdicts[answer] += count
+        for engine, count in told["ran"]:
+            self.ran[engine] += count
         if told["status"] == "refused":
             self.refused[told["code"]] += 1
 
@@ -80,18 +83,35 @@ class Totals:
 
     def report(self, started: float) -> str:
         """Everything, at the end."""
-        alarms = sum(n for kind, n in self.kinds.items() if "false alarm" in kind)
 
         def listed(counter: Counter[str]) -> str:
             return ", ".join(f"{name} {count}" for name, count in counter.most_common()) or "none"
 
         return "\n".join([
             self.line(started),
-            f"checker: {listed(self.verdicts)}; false alarms: {alarms}",
             f"refused: {listed(self.refused)}",
             f"features: {listed(self.features)}",
             f"failures: {listed(self.kinds)}",
+            self.summary(started),
         ])  # fmt: skip
+
+    def summary(self, started: float) -> str:
+        """The line to quote: what ran, what the checker said, what differed."""
+
+        def of(word: str) -> int:
+            return sum(count for kind, count in self.kinds.items() if word in kind)
+
+        trees = ", ".join(f"{self.verdicts[a]} {a}" for a in ("proved", "unknown", "wrong"))
+        engines = ", ".join(f"{name} {count}" for name, count in self.ran.items())
+        alarms, noticed, differences = of("false alarm"), of("noticed"), of("differ: ")
+        others = self.failures - alarms - noticed - differences
+        spent = time.monotonic() - started
+        return (
+            f"total: {self.programs} programs ({sum(self.refused.values())} refused); trees: {trees}"
+            f" ({alarms} false alarms, {noticed} planned wrongly and noticed); runs: {engines};"
+            f" differences: {differences}; crashes, hangs and others: {others}; {spent:.0f} s,"
+            f" {self.seconds / max(1, self.programs):.2f} s a program and process"
+        )
 
 
 @dataclass
@@ -127,7 +147,7 @@ def start_worker(settings: Settings, slot: int, first: int) -> Process:
     """A process that goes on with program `first`."""
     job = {
         "seed": settings.seed, "first": first, "step": settings.jobs, "gpu": settings.gpu,
-        "limit": PROGRAMS_A_PROCESS, "profile": settings.profile,
+        "limit": PROGRAMS_A_PROCESS, "end": settings.count, "profile": settings.profile,
     }  # fmt: skip
     child = subprocess.Popen(
         [sys.executable, "-m", "fuzz.worker", json.dumps(job)],
@@ -137,10 +157,12 @@ def start_worker(settings: Settings, slot: int, first: int) -> Process:
 
 
 def run_campaign(settings: Settings) -> Totals:
-    """Run until time or count is up; True findings lie in `settings.failures`."""
+    """Run until time is up, or programs 0 to `count` - 1 are done; what was found lies in
+    `settings.failures`."""
     started = time.monotonic()
     totals = Totals()
-    running = [start_worker(settings, slot, slot) for slot in range(settings.jobs)]
+    jobs = min(settings.jobs, settings.count) if settings.count else settings.jobs
+    running = [start_worker(settings, slot, slot) for slot in range(jobs)]
     try:
         shown = 0.0
         while running:
@@ -153,15 +175,17 @@ def run_campaign(settings: Settings) -> Totals:
                 elif now - process.since > settings.timeout:  # shrinking does not count
                     process.child.kill()
                     process.child.wait()
+                    totals.programs += 1
                     keep(settings, totals, process.at, f"hang: over {settings.timeout:.0f} s", "")
                     again = process.at + settings.jobs
                 else:
                     continue
                 if again is not None:
                     running.remove(process)
-                    if not _is_over(settings, totals, started):
+                    left = not settings.count or again < settings.count
+                    if left and not _is_over(settings, started):
                         running.append(start_worker(settings, process.slot, again))
-            if _is_over(settings, totals, started):
+            if _is_over(settings, started):
                 break
             if now - shown > 5:
                 shown = now
@@ -174,9 +198,7 @@ def run_campaign(settings: Settings) -> Totals:
     return totals
 
 
-def _is_over(settings: Settings, totals: Totals, started: float) -> bool:
-    if settings.count and totals.programs >= settings.count:
-        return True
+def _is_over(settings: Settings, started: float) -> bool:
     return time.monotonic() - started > settings.seconds
 
 
@@ -187,6 +209,7 @@ def _listen(process: Process, settings: Settings, totals: Totals) -> int | None:
         status = process.child.wait()
         if status in (0, 3):
             return process.at
+        totals.programs += 1
         keep(settings, totals, process.at, f"crash: exit status {status}", "")
         return process.at + settings.jobs
     for told in lines:

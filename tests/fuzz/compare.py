@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,13 +40,15 @@ class Failure:
 @dataclass(frozen=True)
 class Outcome:
     """`status` is ok, refused (by `code`, before it ran) or failed. `fused`: some loops share a
-    kernel in the GPU plan. `verdicts` counts the checker's answers."""
+    kernel in the GPU plan. `verdicts` counts the checker's answers, `ran` the runs of each
+    engine."""
 
     status: str
     code: str = ""
     failure: Failure | None = None
     fused: bool = False
     verdicts: tuple[tuple[str, int], ...] = ()
+    ran: tuple[tuple[str, int], ...] = ()
 
 
 class Refused(Exception):
@@ -85,10 +88,15 @@ def compare(
 ) -> Outcome:
     """Run `program` in every way; `extra` is one more (a GPU), given the expected result."""
     verdicts: list[Verdict] = []
+    ran: Counter[str] = Counter()
     fused = False
+
+    def outcome(status: str, code: str = "", failure: Failure | None = None) -> Outcome:
+        return Outcome(status, code, failure, fused, _counted(verdicts), tuple(ran.items()))
+
     try:
         with engines.session(program) as it:
-            verdicts = it.verdicts
+            verdicts, ran = it.verdicts, it.ran
             expected = _guarded("interpreter", lambda: engines.interpret(it))
             failure = _compare_ways(it, expected)
             fused = _is_fused(it)
@@ -96,14 +104,14 @@ def compare(
             if failure is None and extra is not None:
                 failure = extra(it, expected)
     except Refused as refused:
-        return Outcome("refused", refused.code, None, fused, _counted(verdicts))
+        return outcome("refused", refused.code)
     except Broken as broken:
-        return Outcome("failed", "", broken.failure, fused, _counted(verdicts))
+        return outcome("failed", "", broken.failure)
     except (UserError, LimitError) as error:  # while reading
-        return Outcome("refused", error.diagnostics[0].code, None, False, ())
+        return outcome("refused", error.diagnostics[0].code)
     except Exception as error:
-        return Outcome("failed", "", described("reading", error), fused, _counted(verdicts))
-    return Outcome("failed" if failure else "ok", "", failure, fused, _counted(verdicts))
+        return outcome("failed", "", described("reading", error))
+    return outcome("failed" if failure else "ok", "", failure)
 
 
 class Broken(Exception):

@@ -1,12 +1,14 @@
 """The ways to run a program, sharing what does not depend on the target.
 
-Trees and code are made by the pipeline itself. Its analyses are pure functions of the kernel, so
-their results are kept for the next target (`remembering`); verdicts of the checker are recorded.
+Trees and code are made by the pipeline itself. Its stages are pure functions, so what one way has
+made is kept for the next: the program read, analyses, the verdict on an equal tree, the code of an
+equal module. Verdicts of the checker are recorded, one a tree.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,6 +62,8 @@ class Session:
     verdicts: list[Verdict] = field(default_factory=list)
     plans: dict[Options, pipeline.Planned] = field(default_factory=dict)
     planning: tuple[Options, ...] = ()
+    ran: Counter[str] = field(default_factory=Counter[str])
+    """How often each engine ran: interpreter, LoopTree interpreter, CPU, GPU."""
 
     @property
     def integers(self) -> dict[str, int]:
@@ -97,21 +101,38 @@ def session(program: Program) -> Generator[Session]:
     """Read `program` and make its arguments; inside, analyses are remembered, verdicts recorded
     and warnings silent. Raises what reading raises."""
     source = Source("random.lf", program.text)
-    real = {name: getattr(pipeline, name) for name in _PURE if hasattr(pipeline, name)}
-    verify, plan_kernel = pipeline.verify, pipeline.plan_kernel
+    names = (*_PURE, "verify", "plan_kernel", "read_program", "emit_object")
+    real = {name: getattr(pipeline, name) for name in names}
+    read, verify, plan_kernel = real["read_program"], real["verify"], real["plan_kernel"]
+    judged: list[tuple[tuple[Any, ...], Any]] = []
+    objects: dict[tuple[Any, ...], bytes] = {}
     with warnings.catch_warnings(), machine(program.machine):
         warnings.simplefilter("ignore")
-        checked = pipeline.read_program(source, program.fp)
+        checked = read(source, program.fp)
         kernel = checked.kernels[0]
         it = Session(program, source, kernel, checked, arguments_of(program, kernel))
 
+        def read_once(text: Source, fp: str = "fast", constants: Any = None, run: Any = None) -> Any:
+            if text.text == source.text and fp == program.fp and not constants:
+                return checked
+            return read(text, fp, constants, run)
+
         def note_verdict(model: Any, deps: Any, tree: Any, *rest: Any) -> Any:
+            for (about, dependences, other, *others), verdict in judged:
+                if about is model and dependences is deps and others == [*rest] and other == tree:
+                    return verdict
             verdict = verify(model, deps, tree, *rest)
+            judged.append(((model, deps, tree, *rest), verdict))
             options = it.planning[-1] if it.planning else Options()
             it.verdicts.append(
                 Verdict(verdict.answer, verdict.findings, tree, options.fuel, options.target.name)
             )
             return verdict
+
+        def emit_once(llvm: str, target: Target) -> bytes:
+            if (llvm, target) not in objects:
+                objects[llvm, target] = real["emit_object"](llvm, target)
+            return objects[llvm, target]
 
         def plan_once(wanted: nodes.Program, name: str, options: Options, run: Any = None) -> Any:
             # Index width and checks are not the planner's business.
@@ -126,14 +147,14 @@ def session(program: Program) -> Generator[Session]:
             return it.plans[key]
 
         try:
-            for name, function in real.items():
-                setattr(pipeline, name, _remembered(function))
+            for name in _PURE:
+                setattr(pipeline, name, _remembered(real[name]))
             pipeline.verify, pipeline.plan_kernel = note_verdict, plan_once
+            pipeline.read_program, pipeline.emit_object = read_once, emit_once
             yield it
         finally:
             for name, function in real.items():
                 setattr(pipeline, name, function)
-            pipeline.verify, pipeline.plan_kernel = verify, plan_kernel
 
 
 _PURE = ("_model", "find_dependences", "_simplify")
@@ -152,6 +173,7 @@ def _places(found: list[Offence]) -> frozenset[tuple[Any, ...]]:
 def interpret(it: Session) -> Ran:
     """The slow interpreter: the meaning of the program."""
     found: list[Offence] = []
+    it.ran["interpreter"] += 1
     written = run_program(
         it.kernel, it.arguments, it.program.sizes, math=our_math(), offences=found
     )
@@ -174,6 +196,7 @@ def run_planned(it: Session, tree: Any, order: str = "forward", aligned: bool = 
     held = copied(it.program, it.arguments)
     held = {k: np.array(v) if isinstance(v, np.ndarray) else v for k, v in held.items()}
     found: list[Offence] = []
+    it.ran["LoopTree interpreter"] += 1
     run_tree(tree, held, it.integers, our_math(), order=order, aligned=aligned, offences=found)
     return Ran(it.arrays_of(held), _places(found))
 
@@ -196,6 +219,7 @@ def run_compiled(it: Session, fuel: int | None, reassociate: bool = False) -> Ra
 def call_kernel(it: Session, kernel: Any, held: dict[str, Any]) -> Ran:
     """One call on NumPy arrays; an offender that it raises is part of what is given back."""
     raised: frozenset[tuple[Any, ...]] = frozenset()
+    it.ran["CPU"] += 1
     try:
         kernel(**held, **sizes_to_pass(it))
     except UserError as error:

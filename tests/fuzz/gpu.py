@@ -82,6 +82,7 @@ def call_on_gpu(it: Session, kernel: Any) -> Ran:
     """One call; an offender that it raises is part of what is given back."""
     held = uploaded(it)
     raised: frozenset[tuple[Any, ...]] = frozenset()
+    it.ran["GPU"] += 1
     try:
         kernel(**held, **engines.sizes_to_pass(it))
         loopfuse.synchronize()

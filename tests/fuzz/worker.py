@@ -4,7 +4,7 @@
 
 A line `{"start": number}` before each program and `{"done": number, ...}` after it: if the process
 dies or hangs, the parent knows at which program. Ends after `limit` programs, so that what leaks in
-a library stays small; or when the GPU is lost.
+a library stays small; before program `end`, if that is not 0; or when the GPU is lost.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def main() -> None:
         extra = compare_on_gpu
     number = job["first"]
     for _ in range(job["limit"]):
+        if job.get("end") and number >= job["end"]:
+            break
         tell.write(json.dumps({"start": number}) + "\n")
         start = time.monotonic()
         program, _ = program_number(job["seed"], number, job.get("profile", ""))

@@ -14,6 +14,11 @@ VIEWS = ("transposed", "reversed", "upside_down", "every_other", "window", "broa
 """Kinds of views; a broadcast one is only read."""
 
 
+TOGETHER = ("halves", "rows", "columns")
+"""How two arrays may lie in one block of memory: one behind the other, or by turns along the first or
+last dimension. No element is in both, so they are like two arrays of their own."""
+
+
 def arguments_of(program: Program, kernel: nodes.Kernel) -> dict[str, Any]:
     """Fresh packed arrays and scalars."""
     values = make_arguments(kernel, program.sizes, program.scalars, program.data, program.seed)
@@ -44,7 +49,36 @@ def copied(program: Program, arguments: dict[str, Any]) -> dict[str, Any]:
     for one, other in program.shared:
         if one in made and other in made:
             made[other] = made[one]
+    for pair, kind in program.together:
+        one, other = pair.split("+")
+        if one in made and other in made:
+            made[one], made[other] = in_one_block(made[one], made[other], kind)
     return made
+
+
+def in_one_block(one: np.ndarray, other: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Views of one block of memory, with the elements of the two arrays."""
+    match kind:
+        case "halves":
+            space = np.zeros(one.size + other.size, one.dtype)
+            views = space[: one.size].reshape(one.shape), space[one.size :].reshape(other.shape)
+        case "rows":
+            space = np.zeros((2 * one.shape[0], *one.shape[1:]), one.dtype)
+            views = space[0::2], space[1::2]
+        case "columns":
+            space = np.zeros((*one.shape[:-1], 2 * one.shape[-1]), one.dtype)
+            views = space[..., 0::2], space[..., 1::2]
+        case _:
+            raise ValueError(kind)
+    for view, array in zip(views, (one, other), strict=True):
+        view[...] = array
+    return views
+
+
+def overlapping(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The last element of `one` is the first of `other`; both have one at least."""
+    space = np.concatenate([one.reshape(-1), other.reshape(-1)[1:]])
+    return space[: one.size].reshape(one.shape), space[one.size - 1 :].reshape(other.shape)
 
 
 def as_view(array: np.ndarray, kind: str) -> np.ndarray:

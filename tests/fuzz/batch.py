@@ -84,7 +84,7 @@ def compiled(program: Program, target: str) -> dict[str, Any]:
     from fuzz.gpu import poisoned
 
     ways: dict[str, Any] = {}
-    program = replace(program, views=())  # the code is for packed arrays; `--gpu` runs views
+    program = replace(program, views=(), together=())  # the code is for packed arrays
     with engines.session(program) as it:
         expected = engines.interpret(it)
         poisoned(expected, it)

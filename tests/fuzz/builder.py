@@ -88,6 +88,8 @@ class Builder:
     tables: dict[str, str] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
+    given: dict[str, int] = field(default_factory=dict)
+    """Values of `const` parameters."""
     parameters_text: list[str] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)

@@ -83,10 +83,28 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-def compare(
-    program: Program, extra: Callable[[Session, Ran], Failure | None] | None = None
-) -> Outcome:
-    """Run `program` in every way; `extra` is one more (a GPU), given the expected result."""
+Extra = Callable[[Session, Ran], Failure | None]
+
+
+def compare(program: Program, extra: Extra | None = None) -> Outcome:
+    """Run each kernel of `program` in every way; `extra` is one more (a GPU), given the expected
+    result. The first failure counts."""
+    names = re.findall(r"^kernel (\w+)\(", program.text, re.MULTILINE)
+    outcomes: list[Outcome] = []
+    for name in names or [""]:
+        outcomes.append(_compare_kernel(program, name, extra))
+        if outcomes[-1].failure is not None:
+            break
+    worst = min(outcomes, key=lambda one: ("failed", "ok", "refused").index(one.status))
+    verdicts, ran = Counter[str](), Counter[str]()
+    for one in outcomes:
+        verdicts.update(dict(one.verdicts))
+        ran.update(dict(one.ran))
+    fused = any(one.fused for one in outcomes)
+    return replace(worst, fused=fused, verdicts=tuple(verdicts.items()), ran=tuple(ran.items()))
+
+
+def _compare_kernel(program: Program, name: str, extra: Extra | None) -> Outcome:
     verdicts: list[Verdict] = []
     ran: Counter[str] = Counter()
     fused = False
@@ -95,12 +113,15 @@ def compare(
         return Outcome(status, code, failure, fused, _counted(verdicts), tuple(ran.items()))
 
     try:
-        with engines.session(program) as it:
+        with engines.session(program, name) as it:
             verdicts, ran = it.verdicts, it.ran
             expected = _guarded("interpreter", lambda: engines.interpret(it))
             failure = _compare_ways(it, expected)
             fused = _is_fused(it)
             failure = failure or _compare_reordered(it, expected) or _check_alarms(it, expected)
+            if failure is None and program.together:
+                wrong = _guarded("overlapping arguments", lambda: engines.misses_overlap(it))
+                failure = Failure("overlap: not refused as it should be", wrong) if wrong else None
             if failure is None and extra is not None:
                 failure = extra(it, expected)
     except Refused as refused:
@@ -288,7 +309,7 @@ def _wrong_somewhere(it: Session, expected: Ran, verdict: Verdict) -> str:
             if found and max(sizes.values()) <= 20:
                 examples.append(sizes)
     for sizes in examples:
-        other = replace(it, program=replace(it.program, sizes=sizes, views=()))
+        other = replace(it, program=replace(it.program, sizes=sizes, views=(), together=()))
         try:
             if sizes != it.program.sizes:
                 other.arguments = arguments_of(other.program, it.kernel)

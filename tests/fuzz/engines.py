@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from engines import our_math
 
-from fuzz.arguments import arguments_of, copied
+from fuzz.arguments import arguments_of, copied, overlapping
 from fuzz.machines import machine
 from fuzz.program import Program
 from loopfuse import kernels, pipeline
@@ -97,9 +97,9 @@ def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def session(program: Program) -> Generator[Session]:
-    """Read `program` and make its arguments; inside, analyses are remembered, verdicts recorded
-    and warnings silent. Raises what reading raises."""
+def session(program: Program, name: str = "") -> Generator[Session]:
+    """Read `program` and make the arguments of kernel `name` (or the first); inside, analyses are
+    remembered, verdicts recorded and warnings silent. Raises what reading raises."""
     source = Source("random.lf", program.text)
     names = (*_PURE, "verify", "plan_kernel", "read_program", "emit_object")
     real = {name: getattr(pipeline, name) for name in names}
@@ -108,14 +108,18 @@ def session(program: Program) -> Generator[Session]:
     objects: dict[tuple[Any, ...], bytes] = {}
     with warnings.catch_warnings(), machine(program.machine):
         warnings.simplefilter("ignore")
-        checked = read(source, program.fp)
-        kernel = checked.kernels[0]
+        general = checked = read(source, program.fp)
+        kernel = general.kernel(name or general.kernels[0].name)
+        constants = {p.name: int(program.scalars[p.name]) for p in kernel.scalars if p.is_const}
+        if constants:
+            checked = read(source, program.fp, constants)
+            kernel = checked.kernel(kernel.name)
         it = Session(program, source, kernel, checked, arguments_of(program, kernel))
 
         def read_once(text: Source, fp: str = "fast", constants: Any = None, run: Any = None) -> Any:
-            if text.text == source.text and fp == program.fp and not constants:
-                return checked
-            return read(text, fp, constants, run)
+            if text.text != source.text or fp != program.fp:
+                return read(text, fp, constants, run)
+            return checked if constants else general
 
         def note_verdict(model: Any, deps: Any, tree: Any, *rest: Any) -> Any:
             for (about, dependences, other, *others), verdict in judged:
@@ -206,9 +210,7 @@ def compile_call(it: Session, fuel: int | None, reassociate: bool = False) -> ke
     options = {
         "fuel": fuel, "reassociate": reassociate, "fp": it.program.fp, "tuning": SMALL,
     }  # fmt: skip
-    kernel = kernels.load_all(it.source, **options)[it.kernel.name]
-    kernel._programs[()] = it.checked  # read already
-    return kernel
+    return kernels.load_all(it.source, **options)[it.kernel.name]
 
 
 def run_compiled(it: Session, fuel: int | None, reassociate: bool = False) -> Ran:
@@ -228,6 +230,34 @@ def call_kernel(it: Session, kernel: Any, held: dict[str, Any]) -> Ran:
             raise
         raised = frozenset({(str(first.span),)})
     return Ran(it.arrays_of(held), raised)
+
+
+def misses_overlap(it: Session) -> str:
+    """In words, what is wrong where arrays of one call that is not allowed share elements: it must
+    be refused, before and after a call that is allowed, and change nothing; "" where nothing is."""
+    modes = {p.name: p.mode for p in it.kernel.arrays}
+    kernel = compile_call(it, None)
+    for turn in ("first", "second"):
+        for pair, _ in it.program.together:
+            one, other = pair.split("+")
+            held = copied(it.program, it.arguments)
+            if {modes[one], modes[other]} == {"in"} or not (held[one].size and held[other].size):
+                continue
+            held[one], held[other] = overlapping(held[one], held[other])
+            before = it.arrays_of({name: np.array(value) for name, value in held.items()})
+            try:
+                kernel(**held, **sizes_to_pass(it))
+                return f"{one} and {other} overlap, and the {turn} call takes them"
+            except UserError as error:
+                code = error.diagnostics[0].code
+                if code != "overlap":
+                    return f"{one} and {other} overlap, and the {turn} call is refused for `{code}`"
+            after = it.arrays_of(held)
+            if any(after[name].tobytes() != value.tobytes() for name, value in before.items()):
+                return f"{one} and {other} overlap; the {turn} call is refused, but changes elements"
+        if turn == "first":
+            call_kernel(it, kernel, copied(it.program, it.arguments))
+    return ""
 
 
 def sizes_to_pass(it: Session) -> dict[str, int]:

@@ -21,6 +21,7 @@ FEATURES = (
     "divisions", "bit_operations", "math", "min_max", "chains",
     "special_data", "wide_data", "small_data", "views", "shared_inputs", "strict",
     "empty_sizes", "tile_edges", "usual_machine", "small_machine",
+    "const_parameters", "several_kernels", "aliasing",
 )  # fmt: skip
 """Every feature, by what the generator asks for."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.arguments import VIEWS
+from fuzz.arguments import TOGETHER, VIEWS
 from fuzz.builder import FLOATS, INTEGERS, TIME, Array, Builder, Extent, plain
 from fuzz.choices import Choices
 from fuzz.expressions import expression, literal
@@ -42,6 +42,18 @@ def generate(choices: Choices, profile: str = "") -> Program:
     _definitions(b)
     if b.has("assume"):
         b.line(f"assume {b.pick(['N >= 0', 'N < 5000', 'M >= 0 and N >= 0'])}")
+    readable, scalars = set(b.readable), dict(b.scalars)
+    lines = [*b.heads, *_kernel(b, "random")]
+    if b.has("several_kernels"):
+        # Another kernel of the same file, called with the same arguments.
+        b.arrays = {name: a for name, a in b.arrays.items() if a.mode not in ("temp", "local")}
+        b.readable, b.scalars, b.lines = readable, scalars, []
+        lines += _kernel(b, "another")
+    return _called(b, "".join(line + "\n" for line in lines))
+
+
+def _kernel(b: Builder, name: str) -> list[str]:
+    """The lines of one kernel."""
     for _ in range(b.integer(1, 4)):
         _step(b)
     if b.has("time") and not any(f"in 0..{TIME}" in line for line in b.lines):
@@ -49,10 +61,7 @@ def generate(choices: Choices, profile: str = "") -> Program:
     written = tuple(f"{a.name}[" for a in b.arrays.values() if a.mode in ("out", "inout"))
     if not any(line.strip().startswith(written) for line in b.lines) or b.chance(2):
         plain_nest(b)
-    text = "".join(line + "\n" for line in [
-        *b.heads, f"kernel random({', '.join(b.parameters_text)}):", *b.lines,
-    ])  # fmt: skip
-    return _called(b, text)
+    return [f"kernel {name}({', '.join(b.parameters_text)}):", *b.lines]
 
 
 def _palette(b: Builder) -> None:
@@ -120,6 +129,11 @@ def _parameters(b: Builder) -> None:
         dtype = b.pick([d for d in b.dtypes if d != "bool"] or ["f32"])
         params.append(f"x: {dtype}")
         b.scalars["x"] = dtype
+    if b.has("const_parameters"):
+        b.given["S1"] = b.constants["S1"] = b.integer(0, 3)
+        b.scalars["S1"] = "i64"
+        b.parameters.append("S1")
+        params.append("S1: const i64")
     if b.has("time"):
         params.append(f"{TIME}: i64")
     b.parameters_text = params
@@ -212,7 +226,7 @@ def _called(b: Builder, text: str) -> Program:
         fitting = [n for n in edges if n <= largest]
         if fitting:
             sizes[size] = b.pick(fitting)
-    scalars: dict[str, int] = {}
+    scalars: dict[str, int] = dict(b.given)
     if b.has("time"):
         scalars[TIME] = b.integer(0, 3)
     if b.has("integer_parameters"):
@@ -233,8 +247,20 @@ def _called(b: Builder, text: str) -> Program:
             if b.chance(2) and array.name not in (name for pair in shared for name in pair):
                 kinds = VIEWS if array.mode == "in" and array.role == "data" else VIEWS[:-1]
                 views.append((array.name, b.pick(kinds)))
+    together: list[tuple[str, str]] = []
+    if b.has("aliasing"):
+        taken = {name for pair in (*views, *shared) for name in pair}
+        fit = [
+            (one, other) for k, one in enumerate(arrays) for other in arrays[k + 1 :]
+            if one.dtype == other.dtype and {one.mode, other.mode} != {"in"}
+            and not taken & {one.name, other.name}
+        ]  # fmt: skip
+        if fit:
+            one, other = b.pick(fit)
+            kinds = TOGETHER if one.extents == other.extents else TOGETHER[:1]
+            together = [(f"{one.name}+{other.name}", b.pick(kinds))]
     return Program(
         text, sizes, scalars, "small" if b.has("small_data") else data, b.integer(0, 3),
         "strict" if b.has("strict") else "fast", machine, b.has("faults"), tuple(views),
-        tuple(shared), tuple(sorted(b.features)),
+        tuple(shared), tuple(together), tuple(sorted(b.features)),
     )  # fmt: skip

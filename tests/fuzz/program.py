@@ -17,7 +17,8 @@ class Program:
     """Everything that decides a run; arrays are made from `data` and `seed` (see `arguments`).
 
     `views` says which arguments are passed as which kind of view, `shared` which two `in` arrays
-    are one; `faults`: some subscripts that are data point outside. `machine` names the block
+    are one, `together` which two, of which one is written at least, lie in one block of memory and how
+    (see `arguments`); `faults`: some subscripts that are data point outside. `machine` names the block
     sizes it is planned with (see `machines`), `features` what the generator had switched on.
     """
 
@@ -31,6 +32,7 @@ class Program:
     faults: bool = False
     views: tuple[tuple[str, str], ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
+    together: tuple[tuple[str, str], ...] = ()
     features: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -54,6 +56,7 @@ def case_text(program: Program, notes: str = "") -> str:
     settings += ["faults=1"] * program.faults
     settings += [f"view:{name}={kind}" for name, kind in program.views]
     settings += [f"shared:{one}={other}" for one, other in program.shared]
+    settings += [f"together:{pair}={kind}" for pair, kind in program.together]
     lines.append(f"{PREFIX} " + " ".join(settings))
     return "\n".join(lines) + "\n" + program.text
 
@@ -85,6 +88,7 @@ def _with_settings(program: Program, settings: Mapping[str, str]) -> Program:
         faults=settings.get("faults") == "1",
         views=pairs("view:"),
         shared=pairs("shared:"),
+        together=pairs("together:"),
     )
 
 

@@ -41,7 +41,7 @@ def size_range(b: Builder, name: str, size: str, full: bool = False) -> tuple[It
         if form == 1:
             return Iterator(name, size), f"{name} in 0..min(m, {size})"
         return Iterator(name, size), f"{name} in max(m - 1, 0)..min(m + 3, {size})"
-    if b.maybe("consts", 3) and b.constants:
+    if b.constants and (b.maybe("consts", 3) or b.maybe("const_parameters", 3)):
         constant = b.pick(b.constants)
         return Iterator(name, size, b.constants[constant], high), f"{name} in {constant}..{upper}"
     return Iterator(name, size, low, high), f"{name} in {low}..{upper}"

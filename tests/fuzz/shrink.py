@@ -141,6 +141,8 @@ def _simpler_calls(program: Program) -> Iterator[Program]:
             yield replace(program, views=tuple(v for v in program.views if v != gone))
     if program.shared:
         yield replace(program, shared=())
+    if program.together:
+        yield replace(program, together=())
     if program.faults:
         yield replace(program, faults=False)
     if program.machine != "usual":

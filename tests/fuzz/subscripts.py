@@ -48,6 +48,8 @@ def subscript(b: Builder, extent: Extent, wild: bool = False, plain: bool = Fals
 
 
 def _wild(b: Builder, it: Iterator) -> str:
+    if b.given and b.maybe("const_parameters", 2):
+        return f"{it.name} {b.pick('-+')} {b.pick(b.given)}"
     offset = b.integer(-4, 4)
     if b.maybe("flips", 3):
         return shifted(f"{it.size} - {it.name}", offset)

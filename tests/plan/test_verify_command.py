@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
-from loopfuse import load, pipeline
+import loopfuse.commands.verify as verify_module
+from loopfuse import load, loads, pipeline
 from loopfuse.commands.verify import verify_kernel
 from loopfuse.plan.tree_walk import walk_nodes
 from loopfuse.plan.verify import Verdict
@@ -53,3 +56,43 @@ def test_a_planted_miscompile_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(first.element) == 2 and dict(first.sizes)["H"] > 1
     text = str(found)
     assert "DIFFERS  smooth[" in text and "expected" in text and "H=" in text
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_a_narrow_result_may_round_to_its_neighbour(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sum is made in f32 and lies between two narrow numbers: in program order at the middle,
+    where what is small is lost bit by bit; gathered first, it tips the scales."""
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path))
+    kernel = loads(
+        f"kernel total(x: {dtype}[N], out s: {dtype}[1]):\n"
+        f"    s[0] = {dtype}(sum(i in 0..N: x[i]))\n",
+        target="cpu",
+    )
+    held = np.dtype("float16" if dtype == "f16" else ml_dtypes.bfloat16)
+    x = np.full(64, 2.0**-24, held)
+    x[:2] = 1.0, 2.0**-11 if dtype == "f16" else 2.0**-8
+
+    def chosen(*arguments: Any) -> dict[str, Any]:
+        return {"x": x.copy(), "s": np.zeros(1, held)}
+
+    monkeypatch.setattr(verify_module, "random_arguments", chosen)
+    found = verify_kernel(kernel, {"N": 64}, target="cpu")
+    assert found.reassociated and found, found
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_rounding_is_a_few_last_places(dtype: str) -> None:
+    """Neighbours pass where sums were reordered; what is off by a hundredth of an f16's or a tenth of a
+    bf16's size does not, and nothing but equal bits does otherwise."""
+    held = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    near, far = (0.01, 0.1) if dtype == "bfloat16" else (0.001, 0.01)
+    one = np.array([3.0, -1.0], held)
+    close, distant = one.copy(), one.copy()
+    close[1] -= held.type(near if held.itemsize == 2 else 1e-12)
+    distant[1] -= held.type(far)
+    differ = verify_module._first_difference
+    assert differ(one, close, True) is None and differ(one, distant, True) == (1,)
+    assert held.itemsize == 4 or differ(one, close, False) == (1,)
+    assert differ(one, np.array([3.0, np.nan], held), True) == (1,)

@@ -24,6 +24,8 @@ from fuzz.program import Program, case_text, read_program_file
 TESTS = Path(__file__).resolve().parent.parent
 KEPT_OF_A_KIND = 3
 PROGRAMS_A_PROCESS = 400
+PATIENCE = 10
+"""How many times its seconds a program may take by the clock, on a machine that others use too."""
 
 
 @dataclass
@@ -116,13 +118,33 @@ class Totals:
 
 @dataclass
 class Process:
-    """A worker, and the program it is at."""
+    """A worker, and the program it is at: since when by the clock, and by its own seconds."""
 
     child: subprocess.Popen[str]
     slot: int
     at: int
     since: float
+    since_own: float = 0.0
     left: str = ""
+
+    def own_seconds(self) -> float:
+        """The processor time it has used; infinite where the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.child.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return float("inf")
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def restart_clock(self) -> None:
+        """From here on counts what the program takes."""
+        self.since, self.since_own = time.monotonic(), self.own_seconds()
+
+    def hangs(self, seconds: float) -> bool:
+        """Has the program taken more than so many seconds?"""
+        passed = time.monotonic() - self.since
+        if passed <= seconds:
+            return False
+        return passed > PATIENCE * seconds or self.own_seconds() - self.since_own > seconds
 
     def lines(self) -> list[dict[str, Any]] | None:
         """What it told since; None when it has ended."""
@@ -172,7 +194,7 @@ def run_campaign(settings: Settings) -> Totals:
             for process in list(running):
                 if process.child.stdout in ready:
                     again = _listen(process, settings, totals)
-                elif now - process.since > settings.timeout:  # shrinking does not count
+                elif process.hangs(settings.timeout):  # shrinking does not count
                     process.child.kill()
                     process.child.wait()
                     totals.programs += 1
@@ -213,7 +235,7 @@ def _listen(process: Process, settings: Settings, totals: Totals) -> int | None:
         keep(settings, totals, process.at, f"crash: exit status {status}", "")
         return process.at + settings.jobs
     for told in lines:
-        process.since = time.monotonic()
+        process.restart_clock()
         if "start" in told:
             process.at = told["start"]
         else:
@@ -222,7 +244,7 @@ def _listen(process: Process, settings: Settings, totals: Totals) -> int | None:
             if told["failure"]:
                 found = told["failure"]
                 keep(settings, totals, told["done"], found["kind"], found["detail"])
-                process.since = time.monotonic()
+                process.restart_clock()
     return None
 
 

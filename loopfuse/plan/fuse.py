@@ -36,7 +36,7 @@ from loopfuse.plan.groups import (
     single_group,
 )
 from loopfuse.plan.records import Decision
-from loopfuse.plan.time_blocks import best_blocks, split_loop
+from loopfuse.plan.time_blocks import best_blocks, fit_pair, split_loop
 from loopfuse.plan.window_report import (
     describe_apart,
     describe_serial,
@@ -193,26 +193,25 @@ class Planner:
         inner = scope.enter(host.loop, self.statements)
         units = in_order([unit for group in groups for unit in group.units])
         made: list[Windowed] = []
-        for steps in best_blocks(groups, host.loop, inner, self.program, self.windows, self.cost):
+        for steps in best_blocks(
+            groups, host.loop, inner, self.program, self.windows, self.cost, live
+        ):
             if self.fuel is not None and self.fuel <= 0:
                 break
-            main, rest, count = split_loop(rest, 2 * steps)
-            pair: list[PlanItem] = []
-            for back in (False, True):
-                block = TimeBlock(
-                    main.iterator, steps, main.lower, host.loop.lower, steps * back, back, live
-                )
-                found = fit_windows(units, inner, self.program, self.windows, block)
-                assert isinstance(found, Windowed), found
-                pair.append(found.group)
-                made += [found] if not back else []
-            out.append(HostGroup(main, tuple(pair), blocks=count))
+            main, left, count = split_loop(rest, 2 * steps)
+            block = TimeBlock(main.iterator, steps, main.lower, host.loop.lower)
+            pair = fit_pair(units, inner, self.program, self.windows, block, live)
+            if isinstance(pair, str):
+                continue  # a shorter block than the longest, whose roles of arrays do not close
+            rest = left
+            made.append(pair[0])
+            out.append(HostGroup(main, tuple(each.group for each in pair), blocks=count))
             if self.fuel is not None:
                 self.fuel -= 1
         if made:
             self.decisions[mark:] = [left_over(one) for one in self.decisions[mark:]]
         self.decisions += describe_time(
-            made, units, host.loop, inner, self.program, self.windows
+            made, units, host.loop, inner, self.program, self.windows, live
         )
         return [*out, HostGroup(rest, host.body)]
 

@@ -26,13 +26,17 @@ from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
+Region = tuple[tuple[Expr, Expr], ...]
+"""The first element and the one after the last in each dimension of an array."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeBlock:
     """`steps` iterations of the time loop `iterator` in one launch. The host numbers pairs of
     launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`, an even
     number after `origin` but for `first`. Launches take turns: one from the arrays to their copies, the next
-    (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back."""
+    (`back`) from the copies to the arrays. `stored`: the arrays that the launch writes to memory;
+    `copied`: those that it reads from copies, and where in each dimension the copy holds them."""
 
     iterator: str
     steps: int
@@ -40,7 +44,17 @@ class TimeBlock:
     origin: Expr
     first: int = 0
     back: bool = False
-    live: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()
+    copied: tuple[tuple[str, Region], ...] = ()
+
+    @staticmethod
+    def of(loop: Loop, steps: int) -> TimeBlock:
+        """The first launch of a pair, in a loop over nothing but such blocks."""
+        return TimeBlock(loop.iterator, steps, loop.lower, loop.lower)
+
+    def region(self, array: str) -> Region | None:
+        """Where the copy of the array holds it; None where it is not read from a copy."""
+        return dict(self.copied).get(array)
 
 
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for

@@ -127,9 +127,7 @@ def _moved(
             ]
             if block is not None and name not in item.loaded:
                 reads = []
-            if block is not None and not (
-                name in item.loaded or (block.back and name in block.live)
-            ):
+            if block is not None and name not in block.stored:
                 writes = []
             if reads:
                 out.append(Moved(name, "read", tuple(reads), times))

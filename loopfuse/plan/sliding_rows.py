@@ -14,7 +14,7 @@ from loopfuse.plan.expressions import compare, conjoin, in_range
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import Tile, source_is_copy
+from loopfuse.plan.sliding_tile import Tile
 from loopfuse.plan.window_edges import unfolded
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES
@@ -41,10 +41,10 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     head = columns(tile, where)
     index = tile.element(stage, row, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
-    copy = source_is_copy(tile.time)
-    made = tile.pipeline.last(stage.array)
+    region = tile.time.region(stage.array) if tile.time is not None else None
     if inside:
-        return [Loop(*head, (Copy(target, tile.memory(stage.array, index, copy and made is not None)),))]
+        memory = tile.memory(stage.array, index, region is not None)
+        return [Loop(*head, (Copy(target, memory),))]
     extents = tile.site.program.arrays[stage.array].extents
     folded: list[Expr] = []
     tests: list[Expr] = []
@@ -56,11 +56,11 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
             folded.append(subscript)
             tests += in_range(subscript, integer(0), extent)
     node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
-    if copy and made is not None:
+    if region is not None:
         # What the time loop never writes stays in the array itself.
         written: list[Expr] = []
-        for dim, subscript in zip(stage.frame.dims, folded, strict=True):
-            written += in_range(subscript, *tile.bounds(stage, dim))
+        for subscript, ends in zip(folded, region, strict=True):
+            written += in_range(subscript, *ends)
         other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
         node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
     nothing = Copy(target, zero_of(tile, stage))

@@ -9,12 +9,11 @@ from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
-from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
-from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.window_records import Pipeline, Stage, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
 
 
@@ -70,20 +69,16 @@ class Tile:
     def bounds(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of the group that the stage's loop runs (exclusive end); for a
         loaded stage, those that memory has."""
-        maker = stage if stage.step is not None or self.time is None else self.pipeline.last(stage.array)
-        if maker is None or maker.step is None:
-            extents = self.site.program.arrays[stage.array].extents
-            return integer(0), extents[stage.frame.position(dim)]
-        placed = maker.step.placed
-        c = placed.coordinate(dim)
-        loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
-        moved = 0
-        if maker is not stage:  # in the loaded stage's own frame
-            moved = maker.frame.shifts[maker.frame.position(dim)]
-        return (
-            tidy(combine("add", combine("sub", loop.lower, c.offset), integer(moved))),
-            tidy(combine("add", combine("sub", loop.upper, c.offset), integer(moved))),
-        )
+        if stage.step is not None:
+            return loop_range(stage.step, dim)
+        position = stage.frame.position(dim)
+        region = self.time.region(stage.array) if self.time is not None else None
+        last = self.pipeline.last(stage.array)
+        if region is None and self.time is not None and last is not None:
+            region = last.region
+        if region is not None:
+            return region[position]
+        return integer(0), self.site.program.arrays[stage.array].extents[position]
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
@@ -201,9 +196,7 @@ def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stag
     time = pipeline.group.time
     if time is None:
         return tuple(s for s in made if stores[s.array].home == "global")
-    loaded = {s.array for s in pipeline.stages if s.step is None}
-    wanted = loaded | (time.live if time.back else frozenset())
-    return tuple(s for s in made if s.array in wanted and pipeline.last(s.array) is s)
+    return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
 
 
 def declare_copy(site: Site, array: str) -> str:
@@ -214,9 +207,3 @@ def declare_copy(site: Site, array: str) -> str:
         site.names.used.add(name)
         site.names.add(Buffer(name, array, about.dtype, about.extents, Global()))
     return name
-
-
-def source_is_copy(time: TimeBlock | None) -> bool:
-    """Does the launch read the copies?"""
-    return time is not None and time.back
-

@@ -14,8 +14,8 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
-from loopfuse.plan.forest import Scope
-from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.forest import Scope, Unit
+from loopfuse.plan.groups import Group, Region, TimeBlock
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
@@ -31,29 +31,87 @@ def best_blocks(
     program: PolyProgram,
     rules: WindowRules,
     cost: CostModel,
+    live: frozenset[str],
 ) -> tuple[int, ...]:
     """The lengths of blocks to use, longest first; none where the body is no pipeline of stencils
-    or blocks would be no faster."""
-    if loop.step != 1 or iterators(loop.lower) or iterators(loop.upper):
-        return ()
-    if any(group.kind not in ("map", "window") for group in groups):
+    or blocks would be no faster. `live`: the arrays that others see after the loop."""
+    if why_no_blocks(groups, loop):
         return ()
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     for steps in (rules.tuning.steps,) if rules.tuning.steps else STEPS:
-        block = TimeBlock(loop.iterator, steps, loop.lower, loop.lower)
-        found = fit_windows(units, scope, program, rules, block)
-        if not isinstance(found, Windowed):
-            if steps == 1:
-                return ()
-            break
-        seconds = cost.time_block(found.group, found.shape.redundancy, steps)
+        found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
+        if isinstance(found, str):
+            if steps > 1:
+                break
+            continue  # two iterations may go where one does not: a swap is back in its place
+        seconds = cost.time_block(found[0].group, found[0].shape.redundancy, steps)
         if seconds < best[0]:
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):
         return ()
     return (best[1], 2) if best[1] > 4 else (best[1],)
+
+
+def why_no_blocks(groups: Sequence[Group], loop: Loop) -> str:
+    """Why the loop around the groups has no blocks whatever their length; empty where it may."""
+    if loop.step != 1:
+        return f"`{loop.iterator}` does not count up by one"
+    if iterators(loop.lower) or iterators(loop.upper):
+        return "its bounds depend on an outer loop"
+    other = next((group for group in groups if group.kind not in ("map", "window")), None)
+    if other is not None:
+        return f"{other.units[0].label} is no stencil"
+    return ""
+
+
+def fit_pair(
+    units: tuple[Unit, ...],
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+    block: TimeBlock,
+    live: frozenset[str],
+) -> tuple[Windowed, Windowed] | str:
+    """The two launches of a pair of blocks, the first of which is `block`, or why there are none.
+
+    The first stores what the second reads, as copies: its neighbours still read the arrays. The
+    second stores what the first of the next pair reads, and what is `live` after the loop.
+    """
+    there = fit_windows(units, scope, program, rules, block)
+    if isinstance(there, str):
+        return there
+    second = replace(block, first=block.steps, back=True)
+    back = fit_windows(units, scope, program, rules, second)
+    if isinstance(back, str):
+        return back
+    made, again = _made(there), _made(back)
+    copied = back.group.loaded & made
+    wanted = there.group.loaded | live
+    if not copied:
+        return "no iteration reads what the one before it makes"
+    if lost := wanted & made - again:
+        return f"every other block of {block.steps} leaves `{min(lost)}` as it is"
+    regions: list[tuple[str, Region]] = []
+    for array in sorted(copied):
+        last = there.pipeline.last(array)
+        assert last is not None
+        regions.append((array, last.region))
+    first = replace(block, stored=copied)
+    second = replace(second, stored=wanted & again, copied=tuple(regions))
+    return _with_time(there, first), _with_time(back, second)
+
+
+def _made(windowed: Windowed) -> frozenset[str]:
+    """The arrays that the pipeline computes."""
+    return frozenset(s.array for s in windowed.pipeline.stages if s.step is not None)
+
+
+def _with_time(windowed: Windowed, time: TimeBlock) -> Windowed:
+    pipeline = windowed.pipeline
+    group = replace(pipeline.group, time=time)
+    return replace(windowed, pipeline=replace(pipeline, group=group))
 
 
 def split_loop(loop: Loop, length: int) -> tuple[Loop, Loop, Expr]:

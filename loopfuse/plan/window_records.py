@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.align import Placed
-from loopfuse.plan.groups import Group
+from loopfuse.plan.groups import Group, Region
+from loopfuse.plan.recompute import tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,15 @@ class Step:
     def stage_of(self, array: str) -> str:
         """The stage that the step reads of an array: its own, where it writes that first."""
         return self.reads.get(array) or self.writes.get(array, "")
+
+
+def loop_range(step: Step, dim: str) -> tuple[Expr, Expr]:
+    """Where along a group dimension the step's loop runs (exclusive end)."""
+    placed = step.placed
+    c = placed.coordinate(dim)
+    loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
+    lower, upper = combine("sub", loop.lower, c.offset), combine("sub", loop.upper, c.offset)
+    return tidy(lower), tidy(upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,16 @@ class Stage:
         return self.frame.shifts[self.frame.position(dim)] - other.frame.shifts[
             other.frame.position(dim)
         ]
+
+    @property
+    def region(self) -> Region:
+        """The elements of the array that the step writes."""
+        assert self.step is not None
+        ends = [loop_range(self.step, dim) for dim in self.frame.dims]
+        return tuple(
+            (tidy(combine("add", low, integer(by))), tidy(combine("add", high, integer(by))))
+            for (low, high), by in zip(ends, self.frame.shifts, strict=True)
+        )
 
     @property
     def is_stencil(self) -> bool:

@@ -13,6 +13,7 @@ from loopfuse.plan.groups import Refusal, TimeBlock
 from loopfuse.plan.records import Decision
 from loopfuse.plan.sliding_tile import stored_stages
 from loopfuse.plan.storage import Store
+from loopfuse.plan.time_blocks import fit_pair
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
 from loopfuse.plan.window_records import Pipeline, Stage, Step
@@ -79,6 +80,7 @@ def describe_time(
     scope: Scope,
     program: PolyProgram,
     rules: WindowRules,
+    live: frozenset[str],
 ) -> list[Decision]:
     """The decision about the iterations of a time loop around `units`: the blocks of them that were
     `made`, longest first, or why there are none; nothing where no loop is a stencil."""
@@ -94,10 +96,15 @@ def describe_time(
             return [Decision((loop.label, loop.label), True, None, "; ".join([text, *kept]))]
         inside = describe_windows(pipeline, first, last)
         return [replace(inside, reason=f"{text}; {inside.reason}")]
-    one = TimeBlock(loop.iterator, 1, loop.lower, loop.lower)
-    why, remedy = describe_apart(units, scope, program, rules, one)
+    block = TimeBlock.of(loop, rules.tuning.steps or 2)
+    why, remedy = describe_apart(units, scope, program, rules, block)
+    if not why and reads_neighbours(units, program):
+        pair = fit_pair(tuple(units), scope, program, rules, block, live)
+        why = pair if isinstance(pair, str) else ""
     if not why:
         return []
+    if rules.tuning.steps:
+        why = f"blocks of {_iterations(block.steps, loop.iterator)} do not fit: {why}"
     reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
     return [Decision((loop.label, loop.label), False, None, reason, None, remedy)]
 

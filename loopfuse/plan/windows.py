@@ -62,8 +62,6 @@ def find_pipeline(
     loaded = frozenset(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
-    if time is not None and not loaded & {array for step in steps for array in step.writes}:
-        return "no iteration reads what the one before it makes"
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     *outer, stream, across = order_dims(whole)
     frames = find_frames(steps, program, (*outer, stream, across))

@@ -40,12 +40,13 @@ from loopfuse.poly.model import PolyProgram, Statement
 @dataclass
 class Names:
     """Hands out names that are unique in a tree, and collects its buffers. `strided`: arguments
-    that are views."""
+    that are views; `copies`: by array, the workspace that holds it between blocks of time steps."""
 
     used: set[str] = field(default_factory=set[str])
     strided: frozenset[str] = frozenset()
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    copies: dict[str, str] = field(default_factory=dict[str, str])
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or with a number behind it."""

@@ -16,6 +16,7 @@ from loopfuse.plan.looptree import Launch
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.storage import Store, touches
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_report import window_detail, window_home
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.reuse import Moved, traffic
@@ -125,14 +126,14 @@ def _moved(
                 and (id, name) not in fed
                 and not _made_inside(users.flows.get((id, name), ()), id, name, writers, item)
             ]
-            if block is not None and name not in item.loaded:
-                reads = []
-            if block is not None and name not in block.stored:
-                writes = []
-            if reads:
-                out.append(Moved(name, "read", tuple(reads), times))
-            if writes:
-                out.append(Moved(name, "write", tuple(writes), times))
+            loaded = stored = 0
+            if block is not None:  # an array may be several, one a plane
+                loaded = sum(whole_name(each) == name for each in item.loaded)
+                stored = sum(whole_name(each) == name for each in block.stored)
+            if reads and (loaded or block is None):
+                out.append(Moved(name, "read", tuple(reads), times, loaded))
+            if writes and (stored or block is None):
+                out.append(Moved(name, "write", tuple(writes), times, stored))
     return out
 
 

@@ -16,6 +16,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_tile import Tile
 from loopfuse.plan.window_edges import unfolded
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES
 from loopfuse.poly.edges import lower_subscript
@@ -45,7 +46,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     if inside:
         memory = tile.memory(stage.array, index, region is not None)
         return [Loop(*head, (Copy(target, memory),))]
-    extents = tile.site.program.arrays[stage.array].extents
+    extents = tile.program.arrays[stage.array].extents
     folded: list[Expr] = []
     tests: list[Expr] = []
     for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True):
@@ -70,7 +71,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
 def zero_of(tile: Tile, stage: Stage) -> Const:
     """What a cell holds that has no element: anything would do, but what it held before would have
     to be kept until then."""
-    dtype = tile.site.program.arrays[stage.array].dtype
+    dtype = tile.program.arrays[stage.array].dtype
     return Const(neutral("sum", dtype), dtype)
 
 
@@ -91,7 +92,7 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
 
 def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    array = tile.site.program.arrays[stage.array]
+    array = tile.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
     if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
         return [Copy(target, zero_of(tile, stage))]
@@ -101,7 +102,7 @@ def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNod
         aside = stage.ahead_of(before, tile.pipeline.across)
         place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
         return [Copy(target, tile.cell(before, tidy(place[0]), place[1]))]
-    if tile.site.stores[stage.array].home != "global":
+    if tile.site.stores[whole_name(stage.array)].home != "global":
         return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)
     tests: list[Expr] = []
@@ -148,7 +149,7 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if not tile.mirrors(stage, across):
         return []
     position = stage.frame.position(across)
-    extent = tile.site.program.arrays[stage.array].extents[position]
+    extent = tile.program.arrays[stage.array].extents[position]
     head = columns(tile, Where.UNROLLED)
     subscript = tile.element(stage, row, Iter(head[0]))[position]
     folded = lower_subscript(stage.frame.modes[position], subscript, extent, False, False)
@@ -166,7 +167,7 @@ def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if not tile.mirrors(stage, stream):
         return []
     position = stage.frame.position(stream)
-    extent = tile.site.program.arrays[stage.array].extents[position]
+    extent = tile.program.arrays[stage.array].extents[position]
     here = tile.element(stage, row, integer(0))[position]
     out: list[TreeNode] = []
     for distance in range(1, stage.down + 1):
@@ -242,7 +243,7 @@ class _WindowBody(BodyBuilder):
         known: list[Expr] = [*host_conditions(self.tile.group)]
         for loop in placed.unit.common:
             known += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
-        unit = unfolded(placed.unit, self.is_windowed, self.tile.site.program)
+        unit = unfolded(placed.unit, self.is_windowed, self.tile.program)
         return merge_guards(self.items(unit.items, iteration, known))
 
     def is_windowed(self, load: Load) -> bool:
@@ -278,7 +279,7 @@ class _WindowBody(BodyBuilder):
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:
-            return super().storage(load, statement, iteration)
+            return super().storage(tile.pipeline.planes.whole(load), statement, iteration)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
             position = stage.frame.position(dim)

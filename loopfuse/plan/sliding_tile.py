@@ -13,8 +13,10 @@ from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
+from loopfuse.poly.model import PolyProgram
 
 
 class Tile:
@@ -26,6 +28,7 @@ class Tile:
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
         self.pipeline, self.shape, self.site = pipeline, shape, site
+        self.program = pipeline.program
         self.group, self.time = pipeline.group, pipeline.group.time
         self.extents = dim_extents(self.group, site.program)
         self.outputs = stored_stages(pipeline, site.stores)
@@ -78,7 +81,7 @@ class Tile:
             region = last.region
         if region is not None:
             return region[position]
-        return integer(0), self.site.program.arrays[stage.array].extents[position]
+        return integer(0), self.program.arrays[stage.array].extents[position]
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
@@ -109,7 +112,7 @@ class Tile:
         """Rows start at multiples of 16 bytes."""
         conditions: list[Expr] = [ALIGNED]
         lengths = [
-            self.site.program.arrays[s.array].extents[-1]
+            self.program.arrays[s.array].extents[-1]
             for s in (*self.outputs, *self.pipeline.stages)
             if s.step is None or s in self.outputs
         ]
@@ -144,22 +147,23 @@ class Tile:
 
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """The window's cell; columns count from the lane's own first."""
-        dtype = self.site.program.arrays[stage.array].dtype
+        dtype = self.program.arrays[stage.array].dtype
         place = tidy(combine("add", column, integer(stage.left)))
         return Load(self.windows[stage.name], (tidy(row), place), dtype)
 
     def held(self, stage: Stage, place: Expr) -> Load:
         """An element of the row that the warp holds."""
-        dtype = self.site.program.arrays[stage.array].dtype
+        dtype = self.program.arrays[stage.array].dtype
         return Load(self.strips[stage.name], (place,), dtype)
 
     def memory(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:
         """An element of the array in memory, or of the copy that time blocks keep."""
-        site = self.site
-        name = declare_global(site.program, site.stores, site.extents, site.names, array)
+        site, dtype = self.site, self.program.arrays[array].dtype
         if copy:
-            name = declare_copy(site, array)
-        return Load(name, index, site.program.arrays[array].dtype)
+            return Load(declare_copy(site, self.program, array), index, dtype)
+        load = self.pipeline.planes.whole(Load(array, index, dtype))
+        declare_global(site.program, site.stores, site.extents, site.names, load.array)
+        return load
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`."""
@@ -169,23 +173,23 @@ class Tile:
 
     def _window(self, stage: Stage) -> str:
         """The stage's window: its rows, and each lane's columns with those it keeps beside."""
-        array = self.site.program.arrays[stage.array]
+        array = self.program.arrays[stage.array]
         rows = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
         width = stage.left + self.shape.columns + stage.right
-        name = self.site.names.fresh(f"{stage.array}_window")
+        name = self.site.names.fresh(f"{identifier(stage.array)}_window")
         extents = (integer(rows), integer(width))
         self.site.names.add(
-            Buffer(name, stage.array, array.dtype, extents, Window(rows), zeroed=True)
+            Buffer(name, whole_name(stage.array), array.dtype, extents, Window(rows), zeroed=True)
         )
         return name
 
     def _strip(self, stage: Stage) -> str:
         """One row of the stage across the warp, for shuffles."""
-        array = self.site.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{stage.array}_row")
+        array = self.program.arrays[stage.array]
+        name = self.site.names.fresh(f"{identifier(stage.array)}_row")
         columns = self.shape.columns
         self.site.names.add(
-            Buffer(name, stage.array, array.dtype, (integer(LANES * columns),), Lanes(columns))
+            Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
 
@@ -195,15 +199,20 @@ def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stag
     made = [s for s in pipeline.stages if s.step is not None]
     time = pipeline.group.time
     if time is None:
-        return tuple(s for s in made if stores[s.array].home == "global")
+        return tuple(s for s in made if stores[whole_name(s.array)].home == "global")
     return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
 
 
-def declare_copy(site: Site, array: str) -> str:
+def identifier(array: str) -> str:
+    """The array's name, or that of a plane, as names in trees are made."""
+    return array.replace("@", "_")
+
+
+def declare_copy(site: Site, program: PolyProgram, array: str) -> str:
     """The workspace that holds the array after every other block of time steps."""
-    name = f"{array}__copy"
-    if name not in site.names.buffers:
-        about = site.program.arrays[array]
-        site.names.used.add(name)
-        site.names.add(Buffer(name, array, about.dtype, about.extents, Global()))
-    return name
+    names = site.names
+    if array not in names.copies:
+        about = program.arrays[array]
+        name = names.copies[array] = names.fresh(f"{identifier(array)}__copy")
+        names.add(Buffer(name, whole_name(array), about.dtype, about.extents, Global()))
+    return names.copies[array]

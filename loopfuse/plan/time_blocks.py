@@ -17,6 +17,7 @@ from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, Region, TimeBlock
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_planes import common_period, whole_name
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
@@ -40,7 +41,9 @@ def best_blocks(
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
-    for steps in (rules.tuning.steps,) if rules.tuning.steps else STEPS:
+    period = common_period(units, loop.iterator)
+    tried = [steps for steps in STEPS if 2 * steps % period == 0]
+    for steps in (rules.tuning.steps,) if rules.tuning.steps else tried:
         found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
         if isinstance(found, str):
             if steps > 1:
@@ -88,11 +91,11 @@ def fit_pair(
         return back
     made, again = _made(there), _made(back)
     copied = back.group.loaded & made
-    wanted = there.group.loaded | live
+    wanted = there.group.loaded | {a for a in made | again if whole_name(a) in live}
     if not copied:
         return "no iteration reads what the one before it makes"
     if lost := wanted & made - again:
-        return f"every other block of {block.steps} leaves `{min(lost)}` as it is"
+        return f"every other block of {block.steps} leaves `{whole_name(min(lost))}` as it is"
     regions: list[tuple[str, Region]] = []
     for array in sorted(copied):
         last = there.pipeline.last(array)

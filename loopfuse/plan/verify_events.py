@@ -479,7 +479,7 @@ class Events:
                 domain = domain.set_dim_name(isl.SET, position, name)
             inside = replace(scope, names=names, reader=isl.Reader(space), domain=domain)
             leaf = self._made(self.launches[launch], replace(inside, launch=launch))
-            self.made[key] = replace(leaf, name=f"launch{launch}")
+            self.made[key] = replace(leaf, name=f"launch{launch}_{rank}")
         return self.made[key]
 
     def when(self, leaf: Leaf, moment: int, name: str = "") -> Any:

@@ -10,6 +10,8 @@ from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.align import Placed
 from loopfuse.plan.groups import Group, Region
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_planes import Planes
+from loopfuse.poly.model import PolyProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,12 @@ class Pipeline:
     stream: str
     across: str
     stages: tuple[Stage, ...]
+    planes: Planes
+
+    @property
+    def program(self) -> PolyProgram:
+        """The program, with the planes of its arrays as arrays."""
+        return self.planes.program
 
     def stage(self, name: str) -> Stage | None:
         """The stage called `name`, if there is one."""

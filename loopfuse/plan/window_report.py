@@ -16,6 +16,7 @@ from loopfuse.plan.storage import Store
 from loopfuse.plan.time_blocks import fit_pair
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, Step
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
@@ -41,7 +42,7 @@ def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> 
     buffer may have more, so that all windows come round together); `register` where each value is
     used at the point that makes it; `global` where it is loaded or stored."""
     pipeline = windowed.pipeline
-    stages = [stage for stage in pipeline.stages if stage.array == array]
+    stages = [stage for stage in pipeline.stages if whole_name(stage.array) == array]
     stored = stored_stages(pipeline, stores)
     if not stages or any(stage.step is None or stage in stored for stage in stages):
         return "global" if stages or stores[array].home == "global" else "register"
@@ -223,9 +224,10 @@ def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
     for stage in pipeline.stages:
         made = stage.name in maker.writes.values() if maker else stage.step is not None
         if made and stage.is_stencil:
-            rows[stage.array] = max(stage.rows, rows.get(stage.array, 0))
+            name = _name(stage.array)
+            rows[name] = max(stage.rows, rows.get(name, 0))
     return [
-        f"{_name(array)} keeps {count} {'row' if count == 1 else 'rows'} in registers"
+        f"{array} keeps {count} {'row' if count == 1 else 'rows'} in registers"
         for array, count in rows.items()
     ]
 
@@ -276,6 +278,7 @@ def _span(iterator: str, low: int, high: int) -> str:
 
 
 def _name(array: str) -> str:
-    """A temporary's name without the number that renaming gave it."""
+    """The array's name without its plane, and without the number that renaming gave it."""
+    array = whole_name(array)
     head, _, tail = array.rpartition(".")
     return head if head and tail.rstrip("x").isdecimal() else array

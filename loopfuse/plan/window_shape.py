@@ -8,6 +8,7 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -96,21 +97,21 @@ def fit_windows(
     pipeline = find_pipeline(units, scope, program, ahead, time)
     if isinstance(pipeline, str):
         return pipeline
-    if any(stage.array in rules.strided for stage in pipeline.stages):
+    if any(whole_name(stage.array) in rules.strided for stage in pipeline.stages):
         return "an argument is a view"
     for stage in pipeline.stages:
-        if stage.array in program.gathered:
-            return f"`{stage.array}` is read elsewhere at places that depend on data"
+        if whole_name(stage.array) in program.gathered:
+            return f"`{whole_name(stage.array)}` is read elsewhere at places that depend on data"
         for dim in (pipeline.stream, pipeline.across):
             mode = stage.frame.modes[stage.frame.position(dim)]
             if mode not in ("", "clamp"):
-                return f"`{stage.array}` is read with `.{mode}`"
+                return f"`{whole_name(stage.array)}` is read with `.{mode}`"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
-    shape = shape_of(pipeline, program, rules.tuning)
+    shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
-    if registers(pipeline, shape, program) > REGISTERS:
+    if registers(pipeline, shape, pipeline.program) > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
 

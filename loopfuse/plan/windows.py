@@ -20,6 +20,7 @@ then has a stage for each time it is written, and one more for what it holds bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.nodes import Expr, Load
@@ -32,6 +33,7 @@ from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_frames import find_frames
+from loopfuse.plan.window_planes import Planes, find_planes
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.poly.model import PolyProgram, Statement
@@ -51,26 +53,29 @@ def find_pipeline(
     why = _why_not_streamed(units, scope, program)
     if why:
         return why
-    unrolled = _unroll(units, scope, program, time)
+    planes = find_planes(units, program, time)
+    if isinstance(planes, str):
+        return planes
+    unrolled = _unroll(units, scope, planes, time)
     if isinstance(unrolled, str):
         return unrolled
     steps = align_steps(unrolled)
     if isinstance(steps, str):
         return steps
     dims = tuple(c.dim for c in steps[0].placed.coordinates)
-    members = tuple(step.placed for step in steps[: len(units)])
+    members = tuple(replace(s.placed, unit=u) for s, u in zip(steps, units, strict=False))
     loaded = frozenset(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     *outer, stream, across = order_dims(whole)
-    frames = find_frames(steps, program, (*outer, stream, across))
+    frames = find_frames(steps, planes.program, (*outer, stream, across))
     if isinstance(frames, str):
         return frames
     stages = find_stages(steps, frames, stream, across, ahead)
     if isinstance(stages, str):
         return stages
-    return Pipeline(whole, steps, tuple(outer), stream, across, stages)
+    return Pipeline(whole, steps, tuple(outer), stream, across, stages, planes)
 
 
 def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram) -> str:
@@ -106,14 +111,15 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
 
 
 def _unroll(
-    units: Sequence[Unit], scope: Scope, program: PolyProgram, time: TimeBlock | None
+    units: Sequence[Unit], scope: Scope, planes: Planes, time: TimeBlock | None
 ) -> list[Step] | str:
     """Every unit once an iteration, and which stage each of its arrays is."""
     newest: dict[str, str] = {}  # by array: the stage that holds it now
     count: dict[str, int] = {}
     out: list[Step] = []
     for ahead in range(time.steps if time else 1):
-        for unit in units:
+        for whole in units:
+            unit = planes.resolve(whole, time, ahead)
             swaps = _swaps(unit, scope, time, ahead)
             if isinstance(swaps, str):
                 return swaps

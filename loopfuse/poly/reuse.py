@@ -25,12 +25,14 @@ LARGE = 64
 @dataclass(frozen=True, slots=True)
 class Moved:
     """One launch reads (or writes) `array` in `statements`; `times` are the host loops around
-    the launch, outermost first."""
+    the launch, outermost first. `planes`: how many parts of the array that the host loops choose
+    (`u[t % 2]`); 0: those that the statements name."""
 
     array: str
     direction: str
     statements: tuple[str, ...]
     times: tuple[Loop, ...] = ()
+    planes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,35 @@ def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, 
         outside = {loop.iterator for loop in entry.times}
         factors = [_trips(program, loop) for loop in entry.times]
         owners = (*array.private_to, *("" for _ in array.extents))
-        for owner, (low, high) in zip(owners, hull, strict=True):
-            if owner not in outside:
+        chosen, planes = _planes(program, entry, outside)
+        if chosen:
+            factors.append(integer(entry.planes or planes))
+        for number, (owner, (low, high)) in enumerate(zip(owners, hull, strict=True)):
+            if owner not in outside and number - len(array.private_to) not in chosen:
                 factors.append(_length(low, high))
         terms.append((array.dtype.bytes, factors))
     return _formula(terms, sizes)
+
+
+def _planes(program: PolyProgram, entry: Moved, outside: set[str]) -> tuple[set[int], int]:
+    """The dimensions of the array where the loops outside the launch say which element (or a
+    constant does), and how many of them a launch touches; none where those loops choose nothing."""
+    statements = [program.statement(id) for id in entry.statements]
+    accesses = [
+        access.load.index
+        for s in statements
+        for access in ([s.write] if entry.direction == "write" else s.reads)
+        if any(name == entry.array for name, _ in access.parts)
+    ]
+    chosen = {
+        position
+        for position in range(len(program.arrays[entry.array].extents))
+        if all(iterators(index[position]) <= outside for index in accesses)
+    }
+    places = {tuple(index[position] for position in sorted(chosen)) for index in accesses}
+    if not any(iterators(part) for place in places for part in place):
+        return set(), 0
+    return chosen, len(places)
 
 
 # -------------------------------------------------------------------------------------- hulls

@@ -10,6 +10,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.interp import Offence, interpret
 from loopfuse.plan.looptree import HostLoop, Launch
 from loopfuse.plan.tree_interp import run_tree
@@ -122,7 +123,7 @@ def run(found: pipeline.Planned, sizes: dict[str, int], scalars: dict[str, int])
     values = {**sizes, **scalars}
     arguments: dict[str, object] = dict(scalars)
     for array in kernel.arrays:
-        shape = [values[extent.name] for extent in array.extents]
+        shape = [evaluate_index(extent, values) for extent in array.extents]
         kind = np.dtype(array.dtype.numpy_name)
         if array.dtype.is_float:
             arguments[array.name] = random.standard_normal(shape).astype(kind)

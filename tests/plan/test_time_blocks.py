@@ -80,3 +80,126 @@ def test_blocks_too_long_say_so(steps: int, why: str) -> None:
     assert found.verdict.answer == "proved"
     reason = f"blocks of {steps} iterations of `t` do not fit: {why}"
     assert found.report.decisions[-1].reason == f"the iterations of `t` run one by one: {reason}"
+
+
+PLANES = {
+    "two levels": """
+        kernel f(inout u: f32[2, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 1) % 2, y, x] = 0.25 * (u[t % 2, y, x-1] + u[t % 2, y, x+1] + u[t % 2, y+1, x] - u[t % 2, y-1, x])
+        """,
+    "a temporary's levels": """
+        kernel f(a: f32[H, W], out c: f32[H, W], n: i64):
+            temp u: f32[2, H, W]
+            for y in 0..H, x in 0..W:
+                u[0, y, x] = a[y, x]
+                u[1, y, x] = a[y, x]
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 1) % 2, y, x] = 0.5 * (u[t % 2, y, x-1] + u[t % 2, y+1, x+1])
+            for y in 0..H, x in 0..W:
+                c[y, x] = u[n % 2, y, x]
+        """,
+    "starts at one": """
+        kernel f(inout u: f64[H, 2, W], k: f64[H, W], n: i64):
+            for t in 1..n:
+                for y in 2..H-1, x in 0..W-2:
+                    u[y, t % 2, x] = k[y, x] * u[y, (t - 1) % 2, x+2] - u[y-2, (t + 1) % 2, x]
+        """,
+    "three levels": """
+        kernel f(inout u: i32[3, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    u[(t + 2) % 3, y, x] = 2 * u[(t + 1) % 3, y, x] - u[t % 3, y, x] + u[(t + 1) % 3, y-1, x] - u[(t + 1) % 3, y, x+1]
+        """,
+    "two fields in planes": """
+        kernel f(inout u: f32[2, 2, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H, x in 1..W:
+                    u[0, (t + 1) % 2, y, x] = u[0, t % 2, y, x] + 0.5 * (u[1, t % 2, y, x] - u[1, t % 2, y-1, x])
+                    u[1, (t + 1) % 2, y, x] = u[1, t % 2, y, x] + 0.5 * (u[0, t % 2, y, x] - u[0, t % 2, y, x-1])
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [(name, 3 if name == "three levels" else steps) for name in PLANES for steps in (2, 3)],
+)
+def test_levels_of_one_array_are_blocked(name: str, steps: int) -> None:
+    found = proved(PLANES[name], steps)
+    assert len(blocks(found)) == 1
+    sizes = [(0, 0), (3, 3), (9, 5), (4, 6), (14, 33)]
+    for (height, width), count in zip(sizes, (3, 0, 1, 4 * steps + 1, 2 * steps), strict=True):
+        run(found, {"H": height, "W": width}, {"n": count})
+
+
+def test_levels_come_round_with_their_blocks() -> None:
+    found = planned(PLANES["three levels"], Tuning())
+    assert found.verdict.answer == "proved"
+    (decision,) = found.report.decisions
+    assert decision.fused
+    found = planned(PLANES["three levels"], Tuning(steps=2))
+    assert found.report.decisions[0].reason.endswith(
+        "do not fit: the planes of `u` come round every 3 iterations of `t`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            """
+            kernel f(inout u: f32[N, H, W], first: i64, n: i64):
+                assume N == 2
+                for t in 0..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[(t + 1) % 2, y, x] = u[t % 2, y-1, x-1] - u[t % 2, y, x+1]
+            """,
+            "`u` has planes, and no constant number of them",
+        ),
+        (
+            """
+            kernel f(inout u: f32[2, H, W], first: i64, n: i64):
+                for t in first..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[(t + 1) % 2, y, x] = u[t % 2, y-1, x-1] - u[t % 2, y, x+1]
+            """,
+            "the first iteration of `t` is not known, and so which plane of `u` it reads",
+        ),
+        (
+            """
+            kernel f(inout u: f32[10, H, W]):
+                for t in 0..9:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[t + 1, y, x] = u[t, y-1, x-1] - u[t, y, x+1]
+            """,
+            "`u` keeps what each iteration of `t` makes",
+        ),
+        (
+            """
+            kernel f(inout u: f32[H, W, 2], n: i64):
+                for t in 0..n:
+                    for y in 1..H-1, x in 1..W-1:
+                        u[y, x, (t + 1) % 2] = u[y-1, x-1, t % 2] - u[y, x+1, t % 2]
+            """,
+            "neighbouring columns of `u` are not neighbours in memory",
+        ),
+    ],
+)  # fmt: skip
+def test_levels_that_are_no_planes_say_why(text: str, why: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(text, Tuning())
+    assert strategies(found) == ["generic"]
+    (decision,) = found.report.decisions
+    assert decision.reason == f"the iterations of `t` run one by one: {why}"
+
+
+def test_the_report_counts_the_planes() -> None:
+    found = planned(PLANES["two levels"], Tuning(steps=2))
+    # A pair of launches reads a plane twice; the first writes one (its copy), the second both.
+    for part in ("8*(n//4)*H*W", "12*(n//4)*(H - 2)*(W - 2)"):
+        assert part in found.report.traffic_after.text
+    assert found.report.launches_after == "2*(n//4) + n % 4"

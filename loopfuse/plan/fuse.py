@@ -211,7 +211,7 @@ class Planner:
         if made:
             self.decisions[mark:] = [left_over(one) for one in self.decisions[mark:]]
         self.decisions += describe_time(
-            made, units, host.loop, inner, self.program, self.windows, live
+            made, groups, units, host.loop, inner, self.program, self.windows, live
         )
         return [*out, HostGroup(rest, host.body)]
 

@@ -16,6 +16,7 @@ from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, Region, TimeBlock
+from loopfuse.plan.linear import constant_value
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_planes import common_period, whole_name
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
@@ -42,7 +43,9 @@ def best_blocks(
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     period = common_period(units, loop.iterator)
-    tried = [steps for steps in STEPS if 2 * steps % period == 0]
+    count = constant_value(combine("sub", loop.upper, loop.lower))
+    most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
+    tried = [steps for steps in STEPS if 2 * steps % period == 0 and steps <= most]
     for steps in (rules.tuning.steps,) if rules.tuning.steps else tried:
         found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
         if isinstance(found, str):
@@ -60,12 +63,18 @@ def best_blocks(
 def why_no_blocks(groups: Sequence[Group], loop: Loop) -> str:
     """Why the loop around the groups has no blocks whatever their length; empty where it may."""
     if loop.step != 1:
-        return f"`{loop.iterator}` does not count up by one"
+        return f"`{loop.iterator.partition('.')[0]}` does not count up by one"
     if iterators(loop.lower) or iterators(loop.upper):
         return "its bounds depend on an outer loop"
-    other = next((group for group in groups if group.kind not in ("map", "window")), None)
-    if other is not None:
-        return f"{other.units[0].label} is no stencil"
+    for group in groups:
+        for unit in group.units:
+            for s in unit.statements:
+                if s.id in unit.carried:
+                    return f"{s.label} is a reduction, which needs a whole sweep"
+        if group.kind == "serial":
+            return f"{group.units[0].label} does not run in parallel"
+        if group.kind == "combine":
+            return f"{group.units[0].label} runs together with a reduction"
     return ""
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.explanations import find_witness, writing_elsewhere
-from loopfuse.plan.forest import Scope, Unit
-from loopfuse.plan.groups import Refusal, TimeBlock
+from loopfuse.plan.forest import Scope, Unit, make_unit
+from loopfuse.plan.groups import Group, Refusal, TimeBlock
 from loopfuse.plan.records import Decision
 from loopfuse.plan.sliding_tile import stored_stages
 from loopfuse.plan.storage import Store
-from loopfuse.plan.time_blocks import fit_pair
+from loopfuse.plan.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
 from loopfuse.plan.window_planes import whole_name
@@ -76,6 +76,7 @@ def describe_windows(pipeline: Pipeline, first: Unit, second: Unit) -> Decision:
 
 def describe_time(
     made: Sequence[Windowed],
+    groups: Sequence[Group],
     units: Sequence[Unit],
     loop: Loop,
     scope: Scope,
@@ -83,7 +84,7 @@ def describe_time(
     rules: WindowRules,
     live: frozenset[str],
 ) -> list[Decision]:
-    """The decision about the iterations of a time loop around `units`: the blocks of them that were
+    """The decision about the iterations of a time loop around `groups`: the blocks of them that were
     `made`, longest first, or why there are none; nothing where no loop is a stencil."""
     first, last = units[0], units[-1]
     if made:
@@ -97,6 +98,9 @@ def describe_time(
             return [Decision((loop.label, loop.label), True, None, "; ".join([text, *kept]))]
         inside = describe_windows(pipeline, first, last)
         return [replace(inside, reason=f"{text}; {inside.reason}")]
+    if reads_neighbours(units, program) and (why := why_no_blocks(groups, loop)):
+        reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: {why}"
+        return [Decision((loop.label, loop.label), False, None, reason)]
     block = TimeBlock.of(loop, rules.tuning.steps or 2)
     why, remedy = describe_apart(units, scope, program, rules, block)
     if not why and reads_neighbours(units, program):
@@ -131,8 +135,23 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
             continue
         witness = find_witness(program, d, Refusal("", d))
         text = "its iterations run one by one, in one thread: each needs what others before it make"
-        return [Decision((unit.label, unit.label), False, None, text, witness)]
+        remedy = None
+        if _is_parallel_without(unit, scope, d.array):
+            remedy = (
+                f"let it write a new array instead of `{_name(d.array)}` (Jacobi's form): then all "
+                "elements of a sweep are independent"
+            )
+        return [Decision((unit.label, unit.label), False, None, text, witness, remedy)]
     return []
+
+
+def _is_parallel_without(unit: Unit, scope: Scope, array: str) -> bool:
+    """Would the loops of a sweep be parallel, if it did not read what it writes to the array? They
+    are all of the nest's, or all but the first (which then is time)."""
+    kept = tuple(d for d in scope.dependences if d.array != array or d.kind == "output")
+    depth = max(len(s.loops) for s in unit.statements) - len(scope.host)
+    other = make_unit(unit.label, unit.items, replace(scope, dependences=kept))
+    return bool(other.parallel) and len(other.parallel) >= depth - 1
 
 
 def describe_apart(

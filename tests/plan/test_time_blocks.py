@@ -4,11 +4,13 @@ none."""
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import pytest
 
 from loopfuse import pipeline
-from loopfuse.base.options import Tuning
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.plan.looptree import HostLoop, Launch
 from tests.plan.test_sliding import TIMES, planned, run
 
@@ -203,3 +205,51 @@ def test_the_report_counts_the_planes() -> None:
     for part in ("8*(n//4)*H*W", "12*(n//4)*(H - 2)*(W - 2)"):
         assert part in found.report.traffic_after.text
     assert found.report.launches_after == "2*(n//4) + n % 4"
+
+
+def test_a_known_number_of_iterations_is_worth_it() -> None:
+    """No pair of blocks that never runs: seven iterations are one pair of three, and one."""
+    text = SWAP.replace("0..n", "0..7").replace(", n: i64", "")
+    found = planned(text, Tuning())
+    assert [launch.strategy for launch in found.tree.launches] == ["sliding"] * 2 + ["generic"]
+    assert found.report.launches_after == 3
+    assert found.report.decisions[0].reason.startswith("3 iterations of `t` run in one pass")
+    found = planned(SWAP.replace("0..n", "0..3").replace(", n: i64", ""), Tuning())
+    assert strategies(found) == ["generic"]
+
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("time_residual", "S2 is a reduction, which needs a whole sweep"),
+        ("time_constant_steps:backwards", "`t` does not count up by one"),
+    ],
+)
+def test_loops_that_are_not_blocked_say_why(case: str, why: str) -> None:
+    file, _, name = case.partition(":")
+    text = (CASES / f"{file}.lf").read_text()
+    program = pipeline.read_program(Source("t.lf", text))
+    found = pipeline.plan_kernel(program, name or file, Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved" and not blocks(found)
+    assert found.report.decisions[-1].reason == f"the iterations of `t` run one by one: {why}"
+
+
+def test_a_sweep_in_place_says_what_to_change() -> None:
+    """And the change works: the sweep is parallel then, and blocked."""
+    text = (CASES / "time_seidel.lf").read_text()
+    program = pipeline.read_program(Source("t.lf", text))
+    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    (decision,) = found.report.decisions
+    assert decision.remedy == (
+        "let it write a new array instead of `a` (Jacobi's form): then all elements of a sweep are "
+        "independent"
+    )
+    changed = text.replace("a[i, j] = (", "b[i, j] = (").replace(
+        "inout a: f64[N, N]", "inout a: f64[N, N], inout b: f64[N, N]"
+    )
+    program = pipeline.read_program(Source("t.lf", changed + "        swap a, b\n"))
+    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved" and blocks(found)

@@ -26,8 +26,11 @@ from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
-Region = tuple[tuple[Expr, Expr], ...]
+Box = tuple[tuple[Expr, Expr], ...]
 """The first element and the one after the last in each dimension of an array."""
+
+Region = tuple[Box, ...]
+"""Some part of an array, the largest box of it first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Unary
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
@@ -14,7 +15,8 @@ from loopfuse.plan.expressions import compare, conjoin, in_range
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import Tile
+from loopfuse.plan.sliding_tile import Tile, in_region
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import unfolded
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
@@ -59,11 +61,8 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
     if region is not None:
         # What the time loop never writes stays in the array itself.
-        written: list[Expr] = []
-        for subscript, ends in zip(folded, region, strict=True):
-            written += in_range(subscript, *ends)
         other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-        node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
+        node = Guard(in_region(folded, region), (other,), (node,))
     nothing = Copy(target, zero_of(tile, stage))
     return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,)),))]
 
@@ -80,34 +79,48 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     not run, what the arrays hold besides."""
     head = columns(tile, Where.UNROLLED)
     point = tile.point(row, Iter(head[0]))
-    body = tuple(_WindowBody(tile).step(step, point))
-    if inside:
-        return [Loop(*head, body)]
     made = [stage for stage in tile.pipeline.stages if stage.step is step]
     otherwise: list[TreeNode] = []
     for stage in made:
-        otherwise += unwritten(tile, stage, row, Iter(head[0]))
+        otherwise += unwritten(tile, stage, row, Iter(head[0]), inside)
+    if inside and is_border(step.placed.unit):
+        return [Loop(*head, tuple(otherwise))]
+    body = tuple(_WindowBody(tile).step(step, point))
+    if inside:
+        return [Loop(*head, body)]
     return [Loop(*head, (Guard(tile.running(made[0], point), body, tuple(otherwise)),))]
 
 
-def unwritten(tile: Tile, stage: Stage, row: Expr, column: Expr) -> list[TreeNode]:
+def unwritten(
+    tile: Tile, stage: Stage, row: Expr, column: Expr, inside: bool
+) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
     array = tile.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
-    if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+    again = len(tile.pipeline.region(stage.array)) > 1  # others write it too
+    if not again and not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
         return [Copy(target, zero_of(tile, stage))]
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago
         down = stage.ahead_of(before, tile.pipeline.stream)
         aside = stage.ahead_of(before, tile.pipeline.across)
         place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
-        return [Copy(target, tile.cell(before, tidy(place[0]), place[1]))]
+        same = Copy(target, tile.cell(before, tidy(place[0]), place[1]))
+        made = tile.pipeline.made_before(stage)
+        if not made or inside:
+            return [same]
+        # What others made in this iteration apart from the rest, which may come from memory: what
+        # is stored to memory depends on the former alone.
+        return [Guard(in_region(tile.element(stage, row, column), made), (same,), (same,))]
     if tile.site.stores[whole_name(stage.array)].home != "global":
         return [Copy(target, zero_of(tile, stage))]
     index = tile.element(stage, row, column)
     tests: list[Expr] = []
     for subscript, extent in zip(index, array.extents, strict=True):
         tests += in_range(subscript, integer(0), extent)
+    if again:  # what other loops write is theirs
+        region = in_region(index, tile.pipeline.region(stage.array))
+        tests.append(Unary("not", region, DType.BOOL))
     node = Copy(target, tile.memory(stage.array, index))
     nothing = Copy(target, zero_of(tile, stage))
     return [Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))]
@@ -213,7 +226,7 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     memory = tile.memory(stage.array, index, copy)
     node: TreeNode = Copy(memory, tile.cell(stage, row, Iter(head[0])))
     if not inside:
-        node = Guard(tile.running(stage, point), (node,))
+        node = Guard(tile.written(stage, point, index), (node,))
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
 
 

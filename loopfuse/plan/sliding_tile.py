@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load
 from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
-from loopfuse.plan.linear import constant_value
+from loopfuse.plan.groups import Region
+from loopfuse.plan.linear import constant_value, same_index
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
+from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
@@ -38,10 +41,10 @@ class Tile:
         self.chunk, self.block = names.fresh(f"{y}c"), names.fresh(f"{x}b")
         self.warp, self.lane = names.fresh(f"{x}w"), names.fresh("lane")
         self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
-        lower = least([self.bounds(s, pipeline.stream)[0] for s in self.outputs])
-        upper = greatest([self.bounds(s, pipeline.stream)[1] for s in self.outputs])
-        self.rows = Extent(lower, upper, 1)
-        self.end = greatest([self.bounds(s, pipeline.across)[1] for s in self.outputs])
+        rows = [self.hull(s, pipeline.stream) for s in self.outputs]
+        lower = least([low for low, _ in rows])
+        self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
+        self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
         strip = combine("add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp))
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
         self.first_row = tidy(combine("add", lower, chunk))
@@ -63,7 +66,7 @@ class Tile:
         """The column where the first strip's stored part starts: 0, where rows are aligned, or
         before, where outputs stand behind what they read."""
         columns = self.shape.columns
-        lower = least([self.bounds(s, self.pipeline.across)[0] for s in self.outputs])
+        lower = least([self.hull(s, self.pipeline.across)[0] for s in self.outputs])
         value = constant_value(lower)
         return lower if value is None else integer(min(0, value) // columns * columns)
 
@@ -76,12 +79,28 @@ class Tile:
             return loop_range(stage.step, dim)
         position = stage.frame.position(dim)
         region = self.time.region(stage.array) if self.time is not None else None
-        last = self.pipeline.last(stage.array)
-        if region is None and self.time is not None and last is not None:
-            region = last.region
-        if region is not None:
-            return region[position]
+        if region is None and self.time is not None:
+            region = self.pipeline.region(stage.array)
+        if region:
+            return region[0][position]
         return integer(0), self.program.arrays[stage.array].extents[position]
+
+    def hull(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """The rows or columns of the group where some loop writes the stage's array."""
+        if stage.step is None or self.time is None:
+            return self.bounds(stage, dim)
+        position = stage.frame.position(dim)
+        boxes = [box[position] for box in self.pipeline.region(stage.array)]
+        if len(boxes) == 1:
+            return self.bounds(stage, dim)
+        extent = self.program.arrays[stage.array].extents[position]
+        low, high = least([low for low, _ in boxes]), greatest([high for _, high in boxes])
+        if any(constant_value(each) == 0 for each, _ in boxes):
+            low = integer(0)
+        if any(same_index(each, extent) for _, each in boxes):
+            high = extent
+        moved = integer(stage.frame.shifts[position])
+        return tidy(combine("sub", low, moved)), tidy(combine("sub", high, moved))
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
@@ -90,12 +109,19 @@ class Tile:
         lows: dict[str, list[Expr]] = {"row": [], "column": []}
         highs: dict[str, list[Expr]] = {"row": [], "column": []}
         for s in self.pipeline.stages:
-            low, high = self.bounds(s, self.pipeline.stream)
-            lows["row"].append(tidy(combine("add", low, integer(s.lag))))
-            highs["row"].append(tidy(combine("add", high, integer(s.lag))))
-            low, high = self.bounds(s, self.pipeline.across)
-            lows["column"].append(low)
-            highs["column"].append(high)
+            for what, dim, lag in (
+                ("row", self.pipeline.stream, s.lag), ("column", self.pipeline.across, 0),
+            ):  # fmt: skip
+                low, high = (tidy(combine("add", end, integer(lag))) for end in self.bounds(s, dim))
+                if not s.is_border:
+                    lows[what].append(low)
+                    highs[what].append(high)
+                elif s.step is not None and is_edge(s.step.placed.coordinate(dim).iterator):
+                    # Beside the border: behind one at a constant place, before one at the end.
+                    if constant_value(low) is not None:
+                        lows[what].append(high)
+                    else:
+                        highs[what].append(low)
         last_row = tidy(combine("add", self.base, integer(shape.steps)))
         last_column = tidy(combine("add", self.start, integer(LANES * shape.columns)))
         for low in dict.fromkeys(lows["row"]):
@@ -120,6 +146,13 @@ class Tile:
             rest = combine("mod", length, integer(self.shape.columns))
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
+
+    def written(self, stage: Stage, point: dict[str, Expr], index: tuple[Expr, ...]) -> Expr:
+        """Some loop writes the element `index` of the stage's array, at that point."""
+        region = self.pipeline.region(stage.array) if self.time is not None else ()
+        if len(region) < 2:
+            return self.running(stage, point)
+        return in_region(index, region)
 
     def running(self, stage: Stage, point: dict[str, Expr]) -> Expr:
         """The stage's loop runs at the point."""
@@ -201,6 +234,19 @@ def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stag
     if time is None:
         return tuple(s for s in made if stores[whole_name(s.array)].home == "global")
     return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
+
+
+def in_region(index: Sequence[Expr], region: Region) -> Expr:
+    """The element lies in the region."""
+    out: Expr | None = None
+    for box in region:
+        tests: list[Expr] = []
+        for subscript, ends in zip(index, box, strict=True):
+            tests += in_range(subscript, *ends)
+        inside = conjoin(*dict.fromkeys(tests))
+        out = inside if out is None else Binary("or", out, inside, DType.BOOL)
+    assert out is not None
+    return out
 
 
 def identifier(array: str) -> str:

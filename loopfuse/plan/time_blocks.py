@@ -18,12 +18,17 @@ from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, Region, TimeBlock
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
+
+BORDERED = 8
+"""Stages of one array that a block may have where loops over its borders write it too: the proof
+has to tell apart which of them wrote each element."""
 
 
 def best_blocks(
@@ -45,6 +50,8 @@ def best_blocks(
     period = common_period(units, loop.iterator)
     count = constant_value(combine("sub", loop.upper, loop.lower))
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
+    if borders := sum(is_border(unit) for unit in with_borders(units, scope)):
+        most = min(most, max(2, BORDERED // (1 + borders)))
     tried = [steps for steps in STEPS if 2 * steps % period == 0 and steps <= most]
     for steps in (rules.tuning.steps,) if rules.tuning.steps else tried:
         found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
@@ -107,9 +114,9 @@ def fit_pair(
         return f"every other block of {block.steps} leaves `{whole_name(min(lost))}` as it is"
     regions: list[tuple[str, Region]] = []
     for array in sorted(copied):
-        last = there.pipeline.last(array)
-        assert last is not None
-        regions.append((array, last.region))
+        if all(s.is_border for s in there.pipeline.stages if s.step and s.array == array):
+            return f"only borders of `{whole_name(array)}` are written"
+        regions.append((array, there.pipeline.region(array)))
     first = replace(block, stored=copied)
     second = replace(second, stored=wanted & again, copied=tuple(regions))
     return _with_time(there, first), _with_time(back, second)

@@ -9,8 +9,9 @@ from dataclasses import replace
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.align import Coordinate, Placed
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Step
+from loopfuse.plan.window_records import Step, earlier_name
 from loopfuse.poly.isl import linear
 
 
@@ -22,7 +23,7 @@ def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:
     out = [replace(steps[0], placed=Placed(first, coordinates))]
     for step in steps[1:]:
         unit = step.placed.unit
-        shifts = _shifts(out, step)
+        shifts = _with_what_it_borders(out, step) if is_border(unit) else _shifts(out, step)
         if not shifts:  # they touch nothing in common: as they stand
             pairs = zip(dims, unit.common, strict=True)
             shifts = {(dim, loop.iterator): [0] for dim, loop in pairs}
@@ -70,6 +71,32 @@ def _shifts(before: Sequence[Step], step: Step) -> dict[tuple[str, str], list[in
                                 distance = c.constant + here[1] - there[1]
                                 found.setdefault((c.dim, there[0]), []).append(distance)
     return related or shared
+
+
+def _with_what_it_borders(
+    before: Sequence[Step], step: Step
+) -> dict[tuple[str, str], list[int]]:
+    """`_shifts` of a border: each element where the step stands that wrote the array last."""
+    (array, name), *_ = step.writes.items()
+    mine = step.placed.unit.statements[0].write.load
+    for other in reversed(before):
+        if other.writes.get(array) != earlier_name(name):
+            continue
+        by_iterator = {c.iterator: c for c in other.placed.coordinates}
+        theirs = next(
+            s.write.load
+            for s in other.placed.unit.statements
+            if s.target.index and other.array_of(s.write.load) == array
+        )
+        found: dict[tuple[str, str], list[int]] = {}
+        for a, b in zip(theirs.index, mine.index, strict=True):
+            here, there = moves(a), moves(b)
+            if here is None or there is None or here[0] not in by_iterator:
+                return {}
+            c = by_iterator[here[0]]
+            found[c.dim, there[0]] = [c.constant + here[1] - there[1]]
+        return found
+    return {}
 
 
 def moves(subscript: Expr) -> tuple[str, int] | None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.align import Placed
-from loopfuse.plan.groups import Group, Region
+from loopfuse.plan.groups import Box, Group, Region
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_planes import Planes
 from loopfuse.poly.model import PolyProgram
 
@@ -110,7 +111,7 @@ class Stage:
         ]
 
     @property
-    def region(self) -> Region:
+    def box(self) -> Box:
         """The elements of the array that the step writes."""
         assert self.step is not None
         ends = [loop_range(self.step, dim) for dim in self.frame.dims]
@@ -118,6 +119,11 @@ class Stage:
             (tidy(combine("add", low, integer(by))), tidy(combine("add", high, integer(by))))
             for (low, high), by in zip(ends, self.frame.shifts, strict=True)
         )
+
+    @property
+    def is_border(self) -> bool:
+        """Does its step write a border only?"""
+        return self.step is not None and is_border(self.step.placed.unit)
 
     @property
     def is_stencil(self) -> bool:
@@ -151,6 +157,23 @@ class Pipeline:
         """The stage that holds the array before this one is made, if there is one."""
         return self.stage(earlier_name(stage.name))
 
+    def region(self, array: str) -> Region:
+        """The elements of the array that the pipeline writes: borders last."""
+        made = [s for s in self.stages if s.step is not None and s.array == array]
+        made.sort(key=lambda stage: stage.is_border)
+        return tuple(dict.fromkeys(stage.box for stage in made))
+
+    def made_before(self, stage: Stage) -> Region:
+        """The elements of the stage's array that earlier steps of the same iteration write."""
+        boxes: list[Box] = []
+        for other in self.stages:
+            if other is stage or stage.step is None:
+                break
+            same = other.array == stage.array and other.step is not None
+            if same and other.step is not None and other.step.ahead == stage.step.ahead:
+                boxes.append(other.box)
+        return tuple(dict.fromkeys(boxes))
+
     def last(self, array: str) -> Stage | None:
         """The stage that holds the array in the end, if the pipeline writes it."""
         made = [s for s in self.stages if s.step is not None and s.array == array]
@@ -165,6 +188,12 @@ def stage_name(array: str, number: int) -> str:
 def array_name(stage: str) -> str:
     """The array that the stage of this name holds."""
     return stage.rpartition(".")[0]
+
+
+def later_name(stage: str) -> str:
+    """The stage that holds the array once it is made again."""
+    array, _, number = stage.rpartition(".")
+    return stage_name(array, int(number) + 1)
 
 
 def earlier_name(stage: str) -> str:

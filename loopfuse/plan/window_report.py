@@ -216,7 +216,7 @@ def reads_neighbours(units: Sequence[Unit], program: PolyProgram) -> bool:
 
 def _step_of(pipeline: Pipeline, unit: Unit) -> Step:
     """The unit's first step."""
-    return next(step for step in pipeline.steps if step.placed.unit.ids == unit.ids)
+    return next(step for step in pipeline.steps if step.placed.unit.ids <= unit.ids)
 
 
 def _lag(pipeline: Pipeline, step: Step) -> int:

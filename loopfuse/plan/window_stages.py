@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name
+from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name, later_name
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]
 """By stage: the steps that read it from before them (their numbers), and where."""
@@ -90,6 +90,11 @@ def find_stages(
                 above = max(above, reader.above + reach.up)
                 before = max(before, reader.before + reach.left)
                 after = max(after, reader.after + reach.right)
+        later = stages.get(later_name(name))
+        if later is not None:  # and what it leaves as it is
+            down, aside = later.ahead_of(stages[name], stream), later.ahead_of(stages[name], across)
+            above = max(above, later.above - down)
+            before, after = max(before, later.before - aside), max(after, later.after + aside)
         stages[name] = replace(stages[name], above=above, before=before, after=after)
     return tuple(stages[name] for name in order)
 

@@ -32,8 +32,9 @@ from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_align import align_steps
+from loopfuse.plan.window_borders import is_border, with_borders, without_edges
 from loopfuse.plan.window_frames import find_frames
-from loopfuse.plan.window_planes import Planes, find_planes
+from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.poly.model import PolyProgram, Statement
@@ -50,7 +51,9 @@ def find_pipeline(
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
     rows ahead of need. `time`: several iterations of the time loop around them."""
-    why = _why_not_streamed(units, scope, program)
+    if time is not None:
+        units = with_borders(units, scope)
+    why = _why_not_streamed(units, scope, program, time is not None)
     if why:
         return why
     planes = find_planes(units, program, time)
@@ -78,7 +81,10 @@ def find_pipeline(
     return Pipeline(whole, steps, tuple(outer), stream, across, stages, planes)
 
 
-def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram) -> str:
+def _why_not_streamed(
+    units: Sequence[Unit], scope: Scope, program: PolyProgram, again: bool
+) -> str:
+    """`again`: an array may be written by several loops."""
     if not all(unit.common and unit.parallel for unit in units):
         return "not all loops are parallel"
     depth = len(units[0].common)
@@ -86,7 +92,7 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
         return f"{units[0].label} has one dimension"
     writers: dict[str, str] = {}
     for unit in units:
-        if len(unit.common) != depth or not carries_nothing(unit, scope):
+        if len(unit.common) != depth or not carries_nothing(without_edges(unit), scope):
             return f"{unit.label} has another depth, or its iterations depend on each other"
         if any(loop.step != 1 for loop in unit.common):
             return f"{unit.label} has a step"
@@ -105,7 +111,7 @@ def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram)
                 return f"{s.label} reads where data says, also beyond what a strip stores"
             for name, _ in s.write.parts:
                 scalar = program.arrays[name].kind == "scalar"
-                if not scalar and writers.setdefault(name, unit.label) != unit.label:
+                if not scalar and writers.setdefault(name, unit.label) != unit.label and not again:
                     return f"`{name}` is written by two loops"
     return ""
 
@@ -136,6 +142,8 @@ def _unroll(
                 name = step.array_of(s.target)
                 if time is None and stage_name(name, 0) in newest.values():
                     return f"`{name}` is overwritten by the loops that read it"
+                if is_border(unit) and name not in newest:
+                    return f"a border of `{whole_name(name)}` is written before the rest of it"
                 if name not in writes:
                     count[name] = count.get(name, 0) + 1
                     writes[name] = stage_name(name, count[name])

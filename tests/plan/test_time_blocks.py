@@ -253,3 +253,76 @@ def test_a_sweep_in_place_says_what_to_change() -> None:
     program = pipeline.read_program(Source("t.lf", changed + "        swap a, b\n"))
     found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
     assert found.verdict.answer == "proved" and blocks(found)
+
+
+BORDERS = {
+    "a driven row": """
+        kernel f(inout ex: f32[H, W], inout ey: f32[H, W], inout hz: f32[H, W], s: f32[N], n: i64):
+            assume n <= N
+            for t in 0..n:
+                for j in 0..W:
+                    ey[0, j] = s[t]
+                for i in 1..H, j in 0..W:
+                    ey[i, j] = ey[i, j] - 0.5 * (hz[i, j] - hz[i-1, j])
+                for i in 0..H, j in 1..W:
+                    ex[i, j] = ex[i, j] - 0.5 * (hz[i, j] - hz[i, j-1])
+                for i in 0..H-1, j in 0..W-1:
+                    hz[i, j] = hz[i, j] - 0.7 * (ex[i, j+1] - ex[i, j] + ey[i+1, j] - ey[i, j])
+        """,
+    "an upper row": """
+        kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+            for t in 0..n:
+                for x in 0..W:
+                    b[0, x] = 1.0
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x] + b[y-1, x]
+        """,
+    "copies of neighbours": """
+        kernel f(inout a: f64[H, W], n: i64):
+            assume H >= 3
+            assume W >= 3
+            temp b: f64[H, W]
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.5 * (a[y, x-1] + a[y+1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x]
+                for x in 1..W-1:
+                    a[H-1, x] = a[H-2, x]
+                for y in 0..H:
+                    a[y, 0] = a[y, 1]
+        """,
+}
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders_are_set_in_blocks(name: str) -> None:
+    found = proved(BORDERS[name], 2)
+    assert blocks(found)
+    for (height, width), count in zip([(3, 3), (9, 5), (14, 33), (4, 6)], (5, 9, 4, 1), strict=True):
+        more = {"N": count} if name == "a driven row" else {}
+        run(found, {"H": height, "W": width, **more}, {"n": count})
+
+
+def test_a_border_that_is_no_row_says_so() -> None:
+    """What is read of the other end is not beside the border."""
+    text = """
+        kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+            assume H >= 3
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for x in 0..W:
+                    b[0, x] = b[H-2, x]
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x] + b[y-1, x]
+        """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(text, small(2))
+    assert found.verdict.answer == "proved" and not blocks(found)
+    assert found.report.decisions[-1].reason.endswith(
+        "do not fit: `b` is read along other dimensions than it is written"
+    )

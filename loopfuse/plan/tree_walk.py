@@ -173,10 +173,11 @@ def map_nodes(change: Callable[[TreeNode], tuple[TreeNode, ...]], tree: LoopTree
 
 
 def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
-    """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch."""
+    """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch. (Not
+    others: `open_tiles` leaves guards that are always true, both of whose ways are to be compared.)"""
 
     def one(node: TreeNode) -> tuple[TreeNode, ...]:
-        if not isinstance(node, Guard):
+        if not isinstance(node, Guard) or ALIGNED not in walk_expr(node.condition):
             return (node,)
         test = _with_aligned(node.condition, aligned)
         if isinstance(test, Const):

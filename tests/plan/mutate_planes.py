@@ -1,5 +1,6 @@
-"""Rows of the mutation table on blocks of time steps whose arrays exchange their roles: planes of
-one array chosen by `t % 2` or `t % 3`, and swaps in blocks of an odd length."""
+"""Rows of the mutation table on blocks of time steps whose arrays exchange their roles (planes of
+one array chosen by `t % 2` or `t % 3`, swaps in blocks of an odd length), and on borders that each
+step sets."""
 
 from __future__ import annotations
 
@@ -8,20 +9,23 @@ from dataclasses import replace
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import map_expr
-from tests.plan.mutate_edit import Edit
+from tests.plan.mutate_edit import Edit, put
 from tests.plan.mutate_planned import plus
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import (
     STEPS,
     SWAP,
     behind,
+    constant,
     each,
     from_other,
     gone,
     host_bounds,
     in_launch,
     reading,
+    test,
     way,
+    without,
     writing,
 )
 
@@ -39,6 +43,33 @@ kernel f(inout u: f64[3, H, W], n: i64):
             u[(t + 2) % 3, y, x] = 2.0 * u[(t + 1) % 3, y, x] - u[t % 3, y, x] + 0.5 * (u[(t + 1) % 3, y-1, x] - u[(t + 1) % 3, y, x+1])
 """
 
+UPPER_ROW = """
+kernel f(inout a: f32[H, W], inout b: f32[H, W], n: i64):
+    for t in 0..n:
+        for x in 0..W:
+            b[0, x] = 1.0
+        for y in 1..H-1, x in 1..W-1:
+            b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] - a[y+1, x] + a[y-1, x])
+        for y in 1..H-1, x in 1..W-1:
+            a[y, x] = b[y, x] + b[y-1, x]
+"""
+
+NEIGHBOURS = """
+kernel f(inout a: f64[H, W], n: i64):
+    assume H >= 3
+    assume W >= 3
+    temp b: f64[H, W]
+    for t in 0..n:
+        for y in 1..H-1, x in 1..W-1:
+            b[y, x] = 0.5 * (a[y, x-1] + a[y+1, x])
+        for y in 1..H-1, x in 1..W-1:
+            a[y, x] = b[y, x]
+        for x in 1..W-1:
+            a[H-1, x] = a[H-2, x]
+        for y in 0..H:
+            a[y, 0] = a[y, 1]
+"""
+
 BASES = [
     planned("levels", "sm_90", {"H": 6, "W": 7, "n": 5}, {"H": 25, "W": 63, "n": 4},
             text=LEVELS, tuning=replace(STEPS, steps=2)),
@@ -48,6 +79,10 @@ BASES = [
             text=SWAP, tuning=replace(STEPS, steps=3)),
     planned("leapfrog", "sm_90", {"H": 6, "W": 7, "n": 7}, {"H": 25, "W": 63, "n": 6},
             text=LEAPFROG, tuning=replace(STEPS, steps=3)),
+    planned("upper row", "sm_90", {"H": 6, "W": 7, "n": 3}, {"H": 25, "W": 63, "n": 2},
+            text=UPPER_ROW, tuning=STEPS),
+    planned("neighbours", "sm_90", {"H": 6, "W": 7, "n": 3}, {"H": 25, "W": 63, "n": 2},
+            text=NEIGHBOURS, tuning=STEPS),
 ]  # fmt: skip
 
 
@@ -147,4 +182,33 @@ ROWS = [
         in_launch(1, each(r"= u_[01]__copy", lambda node: (replace(node, value=replace(
             node.value, array={"u_0__copy": "u_1__copy", "u_1__copy": "u_0__copy"}[
                 node.value.array])),)))),
+    # ------------------------------------------------ borders
+    Row("border not set", "upper row windows", "b[0, x] stays what it was, in the launch back",
+        in_launch(1, gone(r"^S1\["))),
+    Row("border set to something else", "upper row windows", "2.0 instead of 1.0",
+        in_launch(0, constant(r"^S1\[", 1.0, 2.0))),
+    Row("border a row too thick", "upper row windows", "row 1 is set too",
+        in_launch(0, test(r"^if .* < 1\)? ", r" < 1$", 1))),
+    Row("border not stored", "upper row windows", "nothing of b at the edges",
+        in_launch(1, way(2, gone(r"copy b\[")))),
+    Row("rest not handed on inside", "upper row windows", "b's window with its border stays empty",
+        in_launch(0, way(1, gone(r"copy b_window_1\[")))),
+    Row("rest handed on a row off", "upper row windows", "around the border",
+        in_launch(0, way(2, writing(r"copy b_window_1\[", 0, 1)))),
+    Row("border set too late", "upper row windows", "behind what reads it",
+        in_launch(0, way(2, behind(r"^S1\[", r"^S3\[")))),
+    Row("border of another step", "upper row windows", "every step sets the same",
+        later(r"^S1\[t \* 2,", 1), harmless=CLAIM),
+    Row("interior tile meets the border", "upper row windows", "tiles at the top are inside",
+        in_launch(1, put("xb_1 * 30 + xw_1 * 30 - 1 >= 1", lambda node: (without(node, 0, 1),)))),
+    Row("border copied from another row", "neighbours windows", "a[H-3] instead of a[H-2]",
+        in_launch(0, reading(r"^S3\[", "a_window", 0, -1))),
+    Row("corner before its row", "neighbours windows", "the column is copied before the row is",
+        in_launch(0, way(2, behind(r"^S3\[", r"^S4\[")))),
+    Row("column's neighbour missing", "neighbours windows", "the lane to the right hands nothing on",
+        in_launch(1, gone(r"copy a_window_6.*a_row_3"))),
+    Row("border's copy not read", "neighbours windows", "the launch back finds the old border",
+        in_launch(1, way(2, from_other(r"= a__copy", "a__copy", "a")))),
+    Row("border column not copied", "neighbours windows", "in the first launch",
+        in_launch(0, gone(r"^S4\["))),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ def columns(tile: Tile, where: Where) -> Head:
 def ask_for(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
     """Asks memory for the lane's columns of a row that is loaded later."""
     index = tile.element(stage, row, integer(0))
-    copied = source_is_copy(tile.time) and tile.pipeline.last(stage.array) is not None
+    copied = tile.time is not None and tile.time.region(stage.array) is not None
     return Prefetch(tile.memory(stage.array, index, copied))
 
 

@@ -10,6 +10,7 @@ from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.window_records import later_name
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -150,6 +151,9 @@ def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     kept = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
+        later = pipeline.stage(later_name(stage.name))
+        if later is not None and later.is_border and stage.rows == 1 and not stage.is_stencil:
+            continue  # but for the border they are the same values
         kept += words * (stage.kept * shape.columns + stage.kept_beside)
     others = 0
     if pipeline.group.time is not None:  # what it does not write of others comes from memory

@@ -11,6 +11,7 @@ from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
 from loopfuse.plan.expressions import compare, conjoin, in_range
+from loopfuse.plan.line_tile import LineTile
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
@@ -79,7 +80,7 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     not run, what the arrays hold besides."""
     head = columns(tile, Where.UNROLLED)
     point = tile.point(row, Iter(head[0]))
-    body = tuple(_WindowBody(tile).step(step, point))
+    body = tuple(WindowBody(tile).step(step, point))
     if inside:
         return [Loop(*head, body)]
     made = [stage for stage in tile.pipeline.stages if stage.step is step]
@@ -216,10 +217,10 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
 
 
-class _WindowBody(BodyBuilder):
+class WindowBody(BodyBuilder):
     """Bodies whose arrays lie in windows."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: Tile | LineTile) -> None:
         site = tile.site
         super().__init__(
             site.program, tile.group, dict(site.stores), site.names, dict(site.extents)

@@ -74,15 +74,13 @@ class Tile:
         if maker is None or maker.step is None:
             extents = self.site.program.arrays[stage.array].extents
             return integer(0), extents[stage.frame.position(dim)]
-        placed = maker.step.placed
-        c = placed.coordinate(dim)
-        loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
+        low, high = stage_bounds(maker, dim)
         moved = 0
         if maker is not stage:  # in the loaded stage's own frame
             moved = maker.frame.shifts[maker.frame.position(dim)]
         return (
-            tidy(combine("add", combine("sub", loop.lower, c.offset), integer(moved))),
-            tidy(combine("add", combine("sub", loop.upper, c.offset), integer(moved))),
+            tidy(combine("add", low, integer(moved))),
+            tidy(combine("add", high, integer(moved))),
         )
 
     def inside(self) -> Expr:
@@ -193,6 +191,18 @@ class Tile:
             Buffer(name, stage.array, array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
+
+
+def stage_bounds(stage: Stage, dim: str) -> tuple[Expr, Expr]:
+    """The rows or columns of the group that the loop of a computed stage runs (exclusive end)."""
+    assert stage.step is not None
+    placed = stage.step.placed
+    c = placed.coordinate(dim)
+    loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
+    return (
+        tidy(combine("sub", loop.lower, c.offset)),
+        tidy(combine("sub", loop.upper, c.offset)),
+    )
 
 
 def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:

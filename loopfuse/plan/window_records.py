@@ -64,9 +64,10 @@ class Stage:
     `lag`: rows behind the first load. `delay`: rows that pass between a row's arrival and its
     first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
-    keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
-    columns behind what a strip stores must be right. `kept`: how many rows of its own columns a
-    lane keeps from one step to the next, `kept_beside` how many cells of its neighbours' columns.
+    keeps beside its own. `above`, `below`, `before` and `after`: how many rows above and below,
+    columns before and columns behind what a strip stores must be right. `kept`: how many rows of
+    its own columns a lane keeps from one step to the next, `kept_beside` how many cells of its
+    neighbours' columns.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Stage:
     left: int = 0
     right: int = 0
     above: int = 0
+    below: int = 0
     before: int = 0
     after: int = 0
     kept: int = 0
@@ -105,7 +107,7 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
-    dimensions have no stencil."""
+    dimensions have no stencil. `lines`: rows lie in line buffers of CPU workers, not in registers."""
 
     group: Group
     steps: tuple[Step, ...]
@@ -113,6 +115,7 @@ class Pipeline:
     stream: str
     across: str
     stages: tuple[Stage, ...]
+    lines: bool = False
 
     def stage(self, name: str) -> Stage | None:
         """The stage called `name`, if there is one."""
@@ -142,3 +145,9 @@ def earlier_name(stage: str) -> str:
     """The stage that holds the array before this one is made."""
     array, _, number = stage.rpartition(".")
     return stage_name(array, int(number) - 1)
+
+
+def later_name(stage: str) -> str:
+    """The stage that holds the array once it is written again."""
+    array, _, number = stage.rpartition(".")
+    return stage_name(array, int(number) + 1)

@@ -8,6 +8,7 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.line_shape import LineShape, lines_for
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -65,10 +66,12 @@ DEFAULT = Tuning()
 
 @dataclass(frozen=True, slots=True)
 class WindowRules:
-    """What the planner may do with windows: `strided` arguments are views."""
+    """What the planner may do with windows: `strided` arguments are views; `lines`: rows lie in line
+    buffers of CPU workers, not in registers."""
 
     strided: frozenset[str] = frozenset()
     tuning: Tuning = DEFAULT
+    lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Windowed:
     """A pipeline and its shape."""
 
     pipeline: Pipeline
-    shape: Shape
+    shape: Shape | LineShape
 
     @property
     def group(self) -> Group:
@@ -92,6 +95,8 @@ def fit_windows(
     time: TimeBlock | None = None,
 ) -> Windowed | str:
     """The units, as they run, as a pipeline of windows with its shape, or why they are none."""
+    if rules.lines:
+        return _fit_lines(units, scope, program, rules, time)
     ahead = AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
     pipeline = find_pipeline(units, scope, program, ahead, time)
     if isinstance(pipeline, str):
@@ -113,6 +118,24 @@ def fit_windows(
     if registers(pipeline, shape, program) > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
+
+
+def _fit_lines(
+    units: tuple[Unit, ...],
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+    time: TimeBlock | None,
+) -> Windowed | str:
+    """`fit_windows` on the CPU."""
+    pipeline = find_pipeline(units, scope, program, 0, time)
+    if isinstance(pipeline, str):
+        return pipeline
+    for stage in pipeline.stages:
+        if stage.array in program.gathered:
+            return f"`{stage.array}` is read elsewhere at places that depend on data"
+    shape = lines_for(pipeline, program, rules.tuning)
+    return shape if isinstance(shape, str) else Windowed(replace(pipeline, lines=True), shape)
 
 
 def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:

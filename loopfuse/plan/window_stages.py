@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name
+from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name, later_name
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]
 """By stage: the steps that read it from before them (their numbers), and where."""
@@ -82,15 +82,24 @@ def find_stages(
                 right=max(earlier.right, aside),
             )
     for name in reversed(order):
-        above = before = after = 0
+        above = below = before = after = 0
         for number, found in taps.get(name, []):
             reach = _reach(found)
             for maker in steps[number].writes.values():
                 reader = stages[maker]
                 above = max(above, reader.above + reach.up)
+                below = max(below, reader.below + reach.down)
                 before = max(before, reader.before + reach.left)
                 after = max(after, reader.after + reach.right)
-        stages[name] = replace(stages[name], above=above, before=before, after=after)
+        later = stages.get(later_name(name))
+        if later is not None:  # the elements that it leaves as they are
+            down = later.ahead_of(stages[name], stream)
+            aside = later.ahead_of(stages[name], across)
+            above, below = max(above, later.above - down), max(below, later.below + down)
+            before, after = max(before, later.before - aside), max(after, later.after + aside)
+        stages[name] = replace(
+            stages[name], above=above, below=below, before=before, after=after
+        )
     return tuple(stages[name] for name in order)
 
 

@@ -14,7 +14,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.expressions import ceil_div
 from loopfuse.plan.generic import Site, count_of
-from loopfuse.plan.line_rows import step_nodes
+from loopfuse.plan.line_rows import pass_nodes
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.line_tile import LineTile
 from loopfuse.plan.looptree import Launch, Loop, TreeNode
@@ -29,8 +29,8 @@ def plan_lines(
     """The launch of a window group on the CPU."""
     tile = LineTile(pipeline, shape, site)
     body: list[TreeNode] = []
-    for step in pipeline.steps:
-        body += step_nodes(tile, step)
+    for each in tile.passes:
+        body += pass_nodes(tile, each)
     steps = integer(shape.steps)
     nodes: tuple[TreeNode, ...] = (
         Loop(tile.step, integer(0), steps, 1, Where.ROTATED, tuple(body)),

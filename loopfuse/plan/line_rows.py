@@ -3,13 +3,14 @@ continue it beyond the array's edges, store it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.expressions import TRUE, compare, conjoin, in_range
 from loopfuse.plan.interior import split_interior
+from loopfuse.plan.line_passes import Pass
 from loopfuse.plan.line_tile import LineTile, Range, meet, moved
 from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
@@ -19,15 +20,14 @@ from loopfuse.plan.window_records import Stage, Step
 from loopfuse.poly.model import Statement
 
 
-def step_nodes(tile: LineTile, step: Step) -> list[TreeNode]:
-    """One row of every stage that the step makes."""
-    pipeline = tile.pipeline
-    made = [stage for stage in pipeline.stages if stage.step is step]
+def pass_nodes(tile: LineTile, around: Pass) -> list[TreeNode]:
+    """One row of every stage that the pass makes."""
+    made = list(around.made)
     if not any(stage.name in tile.lines or stage in tile.outputs for stage in made):
         return []  # what nothing needs
     row = tidy(combine("sub", Iter(tile.step), integer(made[0].lag)))
     above, below = max(s.above for s in made), max(s.below for s in made)
-    body = compute_row(tile, step, made, row)
+    body = compute_row(tile, around.steps, made, row)
     for stage in made:
         body += mirror_columns(tile, stage, row)
     for stage in made:
@@ -50,23 +50,30 @@ def guarded(condition: Expr, body: list[TreeNode], otherwise: list[TreeNode] | N
     return [Guard(condition, tuple(body), tuple(otherwise or ()))] if body or otherwise else []
 
 
-def compute_row(tile: LineTile, step: Step, made: list[Stage], row: Expr) -> list[TreeNode]:
-    """The row, where the step's loop runs; what the arrays hold besides, where it does not."""
+def compute_row(
+    tile: LineTile, steps: Sequence[Step], made: list[Stage], row: Expr
+) -> list[TreeNode]:
+    """The row, where the loops of the steps run; what the arrays hold besides, where they do
+    not."""
     across = tile.pipeline.across
     need = needed(tile, made)
     runs = moved(tile.runs(made[0], across), tile.own)
     var = tile.site.names.fresh("v")
-    nodes = tuple(LineBody(tile).step(step, tile.point(row, Iter(var))))
+    point = tile.point(row, Iter(var))
+    nodes = tuple(node for step in steps for node in LineBody(tile).step(step, point))
     low, high = meet(need, runs)
     loop = Loop(var, low, high, 1, Where.SERIAL, nodes)
     body: list[TreeNode] = [*split_interior(loop, tile.site.names.fresh)]
     otherwise: list[TreeNode] = []
     for stage in made:
+        if stage.name in tile.registers:
+            continue
         whole = moved(tile.filled(stage, across), tile.own)
         if tile.is_wide(stage, across):
             body += fill(tile, stage, row, meet(need, whole, (whole[0], runs[0])))
             body += fill(tile, stage, row, meet(need, whole, (runs[1], whole[1])))
-        if any(tile.is_wide(stage, dim) for dim in tile.group.dims if dim != across):
+        others = [dim for dim in tile.group.dims if dim != across]
+        if any(tile.filled(stage, dim) != tile.runs(stage, dim) for dim in others):
             otherwise += guarded(
                 conjoin(*inside(tile, row, {d: tile.filled(stage, d) for d in tile.group.dims})),
                 fill(tile, stage, row, meet(need, whole)),
@@ -205,13 +212,14 @@ class LineBody(WindowBody):
 
     def is_windowed(self, load: Load) -> bool:
         """Does the access go to a line buffer?"""
-        return self.current.stage_of(self.current.array_of(load)) in self.lines.lines
+        name = self.current.stage_of(self.current.array_of(load))
+        return name in self.lines.lines or name in self.lines.registers
 
     def cell(
         self, load: Load, name: str, statement: Statement, iteration: Mapping[str, Expr]
     ) -> Load:
         """The line's cell, or the element in memory."""
         stage = self.lines.pipeline.stage(name)
-        if stage is None or name in self.lines.lines:
+        if stage is None or name in self.lines.lines or name in self.lines.registers:
             return super().cell(load, name, statement, iteration)
         return self.lines.memory(stage, load.index)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.options import Tuning
-from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.line_passes import find_passes, lines_of
+from loopfuse.plan.window_records import Pipeline
 from loopfuse.poly.model import PolyProgram
 
 STRIPS = (2048, 1024, 512, 256)
@@ -41,26 +42,9 @@ class LineShape:
         return self.pad + self.stored + self.after
 
 
-def keeps_line(pipeline: Pipeline, stage: Stage) -> bool:
-    """Does the stage lie in a line buffer? Inputs are read in memory, and what no step reads is
-    stored there at once."""
-    if stage.step is None:
-        return False
-    if any(stage.name in step.reads.values() for step in pipeline.steps):
-        return True
-    made = set(stage.step.writes.values())
-    if len(made) > 1:  # they run over the same points, also where only one of them is needed
-        return True
-    return any(
-        stage.step.array_of(access.load) == stage.array
-        for s in stage.step.placed.unit.statements
-        for access in s.reads
-    )
-
-
 def lines_for(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> LineShape | str:
     """The shape of a pipeline on the CPU, or why it has none."""
-    kept = [stage for stage in pipeline.stages if keeps_line(pipeline, stage)]
+    kept = lines_of(pipeline, find_passes(pipeline))
     if not any(stage.is_stencil for stage in kept):
         return "it has no stencil"
     for stage in kept:

@@ -7,9 +7,10 @@ from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import greatest, least
 from loopfuse.plan.generic import Site, dim_extents, hint_of, value_at
-from loopfuse.plan.line_shape import LineShape, keeps_line
+from loopfuse.plan.line_passes import Pass, find_passes, is_read, lines_of
+from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import Buffer, LineBuffer
+from loopfuse.plan.looptree import Buffer, LineBuffer, Register
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_tile import declare_copy, stage_bounds, stored_stages
 from loopfuse.plan.window_records import Pipeline, Stage, later_name
@@ -47,9 +48,16 @@ class LineTile:
         strips = combine("mul", Iter(self.strip), integer(shape.stored))
         self.base = tidy(combine("add", self.rows[0], combine("sub", chunks, integer(shape.warm))))
         self.own = tidy(combine("add", self.columns[0], combine("sub", strips, integer(shape.pad))))
-        self.lines = {
-            s.name: self._line(s) for s in pipeline.stages if keeps_line(pipeline, s)
-        }
+        self.passes = find_passes(pipeline)
+        lines = lines_of(pipeline, self.passes, self.fills)
+        self.lines: dict[str, str] = {}
+        self.registers: dict[str, str] = {}
+        for each in self.passes:
+            for stage in each.made:
+                if stage in lines or (stage in self.outputs and not self.stores_at_once(stage, each)):
+                    self.lines[stage.name] = self._line(stage)
+                elif stage not in self.outputs:
+                    self.registers[stage.name] = self._register(stage)
 
     # ----------------------------------------------------------------------------- extents
 
@@ -87,7 +95,7 @@ class LineTile:
         if stage.step is None or (stage in self.outputs and self.to_copy):
             return True
         later = self.pipeline.stage(later_name(stage.name))
-        if later is not None and any(self.is_wide(later, each) for each in self.group.dims):
+        if later is not None and self.fills(later):
             return True
         if self.mirrors(stage, dim):
             return True
@@ -108,6 +116,16 @@ class LineTile:
                 if before is None or behind is None or before < reach[0] or behind < reach[1]:
                     return True
         return False
+
+    def fills(self, stage: Stage) -> bool:
+        """Does the stage hold elements that its loop does not write?"""
+        return any(self.is_wide(stage, dim) for dim in self.group.dims)
+
+    def stores_at_once(self, stage: Stage, around: Pass) -> bool:
+        """May the pass that makes the stage store it in memory: it runs over no more than what is
+        the tile's own, and nothing reads it?"""
+        needs = [(s.above, s.below, s.before, s.after) for s in around.made]
+        return not is_read(self.pipeline, stage) and set(needs) == {(0, 0, 0, 0)}
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`."""
@@ -131,7 +149,11 @@ class LineTile:
         )
 
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
-        """Where the stage has the value of a row and a column of the tile: its line, or memory."""
+        """Where the stage has the value of a row and a column of the tile: its line, a register, or
+        memory."""
+        if stage.name in self.registers:
+            dtype = self.site.program.arrays[stage.array].dtype
+            return Load(self.registers[stage.name], (), dtype)
         if stage.name not in self.lines:
             return self.memory(stage, self.element(stage, row, column))
         dtype = self.site.program.arrays[stage.array].dtype
@@ -164,6 +186,13 @@ class LineTile:
         self.site.names.add(
             Buffer(name, stage.array, array.dtype, extents, LineBuffer(stage.rows))
         )
+        return name
+
+    def _register(self, stage: Stage) -> str:
+        """The register of a stage that one pass makes and reads."""
+        array = self.site.program.arrays[stage.array]
+        name = self.site.names.fresh(f"{stage.array}_value")
+        self.site.names.add(Buffer(name, stage.array, array.dtype, (), Register()))
         return name
 
 

@@ -21,7 +21,7 @@ def find_stages(
     made = {name: number for number, step in enumerate(steps) for name in step.writes.values()}
     order = [name for name in frames if name not in made]
     order += [name for step in steps for name in step.writes.values()]
-    taps = _taps(steps, frames, stream, across)
+    taps = find_taps(steps, frames, stream, across)
     if isinstance(taps, str):
         return taps
     lag_of = {name: 0 for name in order if name not in made}
@@ -129,7 +129,7 @@ def _reach(taps: Sequence[Tap]) -> _Reach:
     return _Reach(-min(rows), max(rows), -min(columns), max(columns))
 
 
-def _taps(
+def find_taps(
     steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str
 ) -> Taps | str:
     """Where each step reads the stages that were made before it."""

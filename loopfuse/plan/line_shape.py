@@ -9,12 +9,12 @@ from loopfuse.plan.line_passes import find_passes, lines_of
 from loopfuse.plan.window_records import Pipeline
 from loopfuse.poly.model import PolyProgram
 
-STRIPS = (2048, 1024, 512, 256)
+STRIPS = (4096, 2048, 1024, 512, 256)
 """Columns of a strip that are tried, widest first."""
-CACHE = 96 << 10
+CACHE = 256 << 10
 """Bytes that the line buffers of a worker take where some strip allows it: they share L2 with the
 rows of memory that pass by."""
-MOST = 256 << 10
+MOST = 384 << 10
 """Bytes that they may take at most: they lie on the worker's stack."""
 ROWS = (64, 512)
 """The fewest and the most rows of a chunk."""

@@ -351,7 +351,7 @@ def _kernel_info(
 def _room(home: str) -> tuple[int, int]:
     """Homes by what they take, of the parts that renaming made of one temporary."""
     kind, _, rows = home.removesuffix(")").partition("(")
-    return ("register", "window", "global").index(kind), int(rows or 0)
+    return ("register", "window", "line", "global").index(kind), int(rows or 0)
 
 
 def _detail(launch: Launch, group: Group) -> str:

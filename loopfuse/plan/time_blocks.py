@@ -23,6 +23,10 @@ from loopfuse.poly.model import Loop, PolyProgram
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
+LINES = 8
+"""The most stages of a block on the CPU: more save little, as arithmetic is soon what takes the
+time, and take long to prove."""
+
 
 def best_blocks(
     groups: Sequence[Group],
@@ -41,7 +45,8 @@ def best_blocks(
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
-    for steps in (rules.tuning.steps,) if rules.tuning.steps else STEPS:
+    lengths = [steps for steps in STEPS if not rules.lines or steps * len(units) <= LINES]
+    for steps in [rules.tuning.steps] if rules.tuning.steps else lengths:
         block = TimeBlock(loop.iterator, steps, loop.lower, loop.lower)
         found = fit_windows(units, scope, program, rules, block)
         if not isinstance(found, Windowed):

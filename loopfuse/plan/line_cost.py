@@ -1,0 +1,18 @@
+"""Line buffers against recomputation: which of the two takes fewer operations."""
+
+from __future__ import annotations
+
+from loopfuse.plan.cost import CostModel
+from loopfuse.plan.line_passes import find_passes, lines_of
+from loopfuse.plan.line_shape import LineShape
+from loopfuse.plan.window_records import Pipeline
+
+
+def operations_in_lines(cost: CostModel, pipeline: Pipeline, shape: LineShape) -> float:
+    """Operations of one run of the pipeline, with those that chunks and strips do twice, and a
+    store for each value that a line keeps."""
+    group = pipeline.group
+    once, _ = cost.operations(group, len(group.scope.host) if group.scope else 0)
+    kept = lines_of(pipeline, find_passes(pipeline))
+    stores = sum(cost.trips(s.step.placed.unit.common) for s in kept if s.step is not None)
+    return (once + stores) * shape.redundancy

@@ -35,7 +35,7 @@ from loopfuse.plan.groups import (
     recomputable_producers,
     single_group,
 )
-from loopfuse.plan.line_cost import operations_in_lines
+from loopfuse.plan.line_cost import operations_anew, operations_in_lines
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.records import Decision
 from loopfuse.plan.time_blocks import best_blocks, split_loop
@@ -375,7 +375,8 @@ class Planner:
     def saves(self, found: Windowed, needed: frozenset[str], scope: Scope) -> bool:
         """Do line buffers take fewer operations than recomputation? (Windows in registers do: they
         cost no store.)"""
-        if not isinstance(found.shape, LineShape):
+        tuned = self.windows is not None and self.windows.tuning.columns
+        if tuned or not isinstance(found.shape, LineShape):
             return True
         units = found.group.units
         anew = frozenset[str]().union(
@@ -385,7 +386,7 @@ class Planner:
         if isinstance(formed, Refusal):
             return True
         lines = operations_in_lines(self.cost, found.pipeline, found.shape)
-        return lines <= self.cost.group(formed).operations
+        return lines <= operations_anew(self.cost, formed)
 
     def note_windows(self, mark: int, units: Sequence[Unit], scope: Scope) -> None:
         """Add to the decisions since `mark` why these stencils got no windows."""

@@ -142,9 +142,8 @@ def mirror_columns(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     low, high = moved(tile.whole(stage, across), tile.own)
     need = needed(tile, [stage])
     body: list[TreeNode] = []
-    first = (tidy(combine("sub", low, integer(stage.left))), low)
-    last = (high, tidy(combine("add", high, integer(stage.right))))
-    for beyond, edge in ((first, low), (last, tidy(combine("sub", high, integer(1))))):
+    last = tidy(combine("sub", high, integer(1)))
+    for beyond, edge in (((need[0], low), low), ((high, need[1]), last)):
         var = tile.site.names.fresh("v")
         node = Copy(tile.cell(stage, row, Iter(var)), tile.cell(stage, row, edge))
         body.append(Loop(var, *meet(need, beyond), 1, Where.SERIAL, (node,)))
@@ -160,29 +159,25 @@ def mirror_rows(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     low, high = tile.whole(stage, stream)
     here = tile.point(row, integer(0))[stream]
     out: list[TreeNode] = []
-    for distance in range(1, stage.down + 1):
+    for distance in range(1, stage.rows):  # as far as the last row is still there
         source = tidy(combine("sub", row, integer(distance)))
         last = tidy(combine("sub", here, integer(distance - 1)))
         out.append(Guard(compare("eq", last, high), (copy_row(tile, stage, source, row),)))
-    if stage.up:
-        above = tuple(
-            copy_row(tile, stage, row, tidy(combine("sub", row, integer(distance))))
-            for distance in range(1, stage.up + 1)
-        )
-        out.append(Guard(compare("eq", here, low), above))
-    return out
+    above = tuple(
+        copy_row(tile, stage, row, tidy(combine("sub", row, integer(distance))))
+        for distance in range(1, stage.rows)
+    )
+    return [*out, *([Guard(compare("eq", here, low), above)] if above else [])]
 
 
 def copy_row(tile: LineTile, stage: Stage, source: Expr, target: Expr) -> TreeNode:
     """One line of the stage over another, as far as it is filled."""
     across = tile.pipeline.across
-    low, high = moved(tile.filled(stage, across), tile.own)
-    if tile.mirrors(stage, across):
-        low = tidy(combine("sub", low, integer(stage.left)))
-        high = tidy(combine("add", high, integer(stage.right)))
+    columns = needed(tile, [stage])
+    if not tile.mirrors(stage, across):
+        columns = meet(columns, moved(tile.filled(stage, across), tile.own))
     var = tile.site.names.fresh("v")
     node = Copy(tile.cell(stage, target, Iter(var)), tile.cell(stage, source, Iter(var)))
-    columns = meet(needed(tile, [stage]), (low, high))
     return Loop(var, *columns, 1, Where.SERIAL, (node,))
 
 

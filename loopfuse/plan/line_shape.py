@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.options import Tuning
+from loopfuse.lang.affine import combine, integer
 from loopfuse.plan.line_passes import find_passes, lines_of
-from loopfuse.plan.window_records import Pipeline
+from loopfuse.plan.linear import constant_value
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_records import Pipeline, Stage, stage_bounds
 from loopfuse.poly.model import PolyProgram
 
 STRIPS = (4096, 2048, 1024, 512, 256)
@@ -42,6 +45,28 @@ class LineShape:
         return self.pad + self.stored + self.after
 
 
+def _is_far(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> bool:
+    """Is the stage read so many rows beyond the array's last (or first) that this is no longer in
+    its lines?"""
+    dim = pipeline.stream
+    position = stage.frame.position(dim)
+    shift = integer(stage.frame.shifts[position])
+    first = combine("sub", integer(0), shift)
+    last = combine("sub", program.arrays[stage.array].extents[position], shift)
+    for step in pipeline.steps:
+        for name in step.writes.values() if stage.name in step.reads.values() else ():
+            reader = pipeline.stage(name)
+            assert reader is not None
+            low, high = stage_bounds(reader, dim)
+            above = constant_value(tidy(combine("sub", first, low)))
+            below = constant_value(tidy(combine("sub", high, last)))
+            if above is None or below is None:
+                return True
+            if max(above + stage.up, below + stage.down) >= stage.rows:
+                return True
+    return False
+
+
 def lines_for(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> LineShape | str:
     """The shape of a pipeline on the CPU, or why it has none."""
     kept = lines_of(pipeline, find_passes(pipeline))
@@ -52,6 +77,8 @@ def lines_for(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> LineS
             mode = stage.frame.modes[stage.frame.position(dim)]
             if mode not in ("", "clamp"):
                 return f"`{stage.array}` is read with `.{mode}`"
+        if stage.frame.modes[stage.frame.position(pipeline.stream)] and _is_far(pipeline, stage, program):
+            return f"`{stage.array}` is read far beyond its edge"
     stages = pipeline.stages
     pad, after = max(s.before for s in stages), max(s.after for s in stages)
     warm, below = max(s.above for s in stages), max(s.below for s in stages)

@@ -12,8 +12,8 @@ from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Buffer, LineBuffer, Register
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import declare_copy, stage_bounds, stored_stages
-from loopfuse.plan.window_records import Pipeline, Stage, later_name
+from loopfuse.plan.sliding_tile import declare_copy, stored_stages
+from loopfuse.plan.window_records import Pipeline, Stage, later_name, stage_bounds
 
 Range = tuple[Expr, Expr]
 """First and one past the last."""

@@ -14,7 +14,7 @@ from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
-from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.window_records import Pipeline, Stage, stage_bounds
 from loopfuse.plan.window_shape import LANES, Shape
 
 
@@ -191,18 +191,6 @@ class Tile:
             Buffer(name, stage.array, array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
-
-
-def stage_bounds(stage: Stage, dim: str) -> tuple[Expr, Expr]:
-    """The rows or columns of the group that the loop of a computed stage runs (exclusive end)."""
-    assert stage.step is not None
-    placed = stage.step.placed
-    c = placed.coordinate(dim)
-    loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
-    return (
-        tidy(combine("sub", loop.lower, c.offset)),
-        tidy(combine("sub", loop.upper, c.offset)),
-    )
 
 
 def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from loopfuse.lang.affine import combine
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.align import Placed
 from loopfuse.plan.groups import Group
+from loopfuse.plan.recompute import tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +153,15 @@ def later_name(stage: str) -> str:
     """The stage that holds the array once it is written again."""
     array, _, number = stage.rpartition(".")
     return stage_name(array, int(number) + 1)
+
+
+def stage_bounds(stage: Stage, dim: str) -> tuple[Expr, Expr]:
+    """The rows or columns of the group that the loop of a computed stage runs (exclusive end)."""
+    assert stage.step is not None
+    placed = stage.step.placed
+    c = placed.coordinate(dim)
+    loop = next(lp for lp in placed.unit.common if lp.iterator == c.iterator)
+    return (
+        tidy(combine("sub", loop.lower, c.offset)),
+        tidy(combine("sub", loop.upper, c.offset)),
+    )

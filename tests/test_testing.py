@@ -308,7 +308,7 @@ def test_formulas_that_are_none() -> None:
 def test_homes() -> None:
     assert_home(BLUR, "rows", "window(3)")
     assert_home(BLUR, "rows", "window")
-    assert_home(BLUR, "rows", "register", target="cpu")
+    assert_home(BLUR, "rows", "line(3)", target="cpu")
     assert_home(SOFTMAX, "e", "global")
     assert said(assert_home, BLUR, "rows", "window(5)") == (
         "`rows` of `blur` lives in window(3) (a window of 3 rows in registers) for sm_80,\n"

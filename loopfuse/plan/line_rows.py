@@ -69,7 +69,7 @@ def compute_row(
         if stage.name in tile.registers:
             continue
         whole = moved(tile.filled(stage, across), tile.own)
-        if tile.is_wide(stage, across):
+        if whole != runs:
             body += fill(tile, stage, row, meet(need, whole, (whole[0], runs[0])))
             body += fill(tile, stage, row, meet(need, whole, (runs[1], whole[1])))
         others = [dim for dim in tile.group.dims if dim != across]

@@ -69,15 +69,16 @@ def compute_row(
         if stage.name in tile.registers:
             continue
         whole = moved(tile.filled(stage, across), tile.own)
-        if whole != runs:
-            body += fill(tile, stage, row, meet(need, whole, (whole[0], runs[0])))
-            body += fill(tile, stage, row, meet(need, whole, (runs[1], whole[1])))
         others = [dim for dim in tile.group.dims if dim != across]
+        there = conjoin(*inside(tile, row, {dim: tile.filled(stage, dim) for dim in others}))
+        if whole != runs:
+            sides = fill(tile, stage, row, meet(need, whole, (whole[0], runs[0])))
+            sides += fill(tile, stage, row, meet(need, whole, (runs[1], whole[1])))
+            # Where the loop has no columns, nothing says that its rows are rows of the array.
+            implied = all(tile.is_within(stage, dim) for dim in others)
+            body += sides if implied else guarded(there, sides)
         if any(tile.filled(stage, dim) != tile.runs(stage, dim) for dim in others):
-            otherwise += guarded(
-                conjoin(*inside(tile, row, {d: tile.filled(stage, d) for d in tile.group.dims})),
-                fill(tile, stage, row, meet(need, whole)),
-            )
+            otherwise += guarded(there, fill(tile, stage, row, meet(need, whole)))
     return guarded(
         conjoin(*inside(tile, row, {d: tile.runs(made[0], d) for d in tile.group.dims})),
         body,

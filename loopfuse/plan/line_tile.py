@@ -90,6 +90,14 @@ class LineTile:
         or all of the array where someone may look beyond."""
         return self.whole(stage, dim) if self.is_wide(stage, dim) else self.runs(stage, dim)
 
+    def is_within(self, stage: Stage, dim: str) -> bool:
+        """Does the stage have a value wherever its loop runs, also where the loop has no iteration
+        along another dimension?"""
+        (low, high), (first, last) = self.runs(stage, dim), self.filled(stage, dim)
+        before = constant_value(tidy(combine("sub", low, first)))
+        behind = constant_value(tidy(combine("sub", last, high)))
+        return before is not None and behind is not None and before >= 0 and behind >= 0
+
     def is_wide(self, stage: Stage, dim: str) -> bool:
         """May someone look at elements that the stage's loop does not write?"""
         if stage.step is None or (stage in self.outputs and self.to_copy):

@@ -100,6 +100,14 @@ MORE_TIMES = {
                 for y in 0..H-1, x in 0..W-1:
                     h[y, x] = h[y, x] - 0.7 * (e[y, x+1] - e[y, x] + e[y+1, x])
         """,
+    "arrays of their own sizes": """
+        kernel f(inout a: f32[H, W], inout b: f32[K, L], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.2 * (a[y, x] + a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = 0.2 * (b[y, x] + b[y, x-1] + b[y, x+1] + b[y+1, x] + b[y-1, x])
+        """,
     "every other": """
         kernel f(inout a: f32[2, H, W], n: i64):
             for t in 0..n:
@@ -191,7 +199,8 @@ def test_time_steps_in_blocks(name: str) -> None:
     for (height, width), steps in zip(
         [(0, 0), (1, 1), (3, 3), (9, 5), (15, 23), (11, 17), (8, 1)], (4, 4, 3, 4, 9, 6, 5)
     ):
-        check(name, text, {"H": height, "W": width}, {"n": steps})
+        more = {"K": height + 2, "L": width + 1} if "K" in text else {}
+        check(name, text, {"H": height, "W": width, **more}, {"n": steps})
 
 
 def test_strips_and_chunks_of_their_own_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@
     simplify     PolyProgram             -> PolyProgram, smaller  plan.scalars, plan.dead, plan.rename
     fuse         PolyProgram             -> FusionPlan            plan.fuse
                  chains of stencils, time blocks                  plan.windows, plan.time_blocks
-    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding
+    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding,
+                                                                  plan.line_buffers (CPU)
     verify       LoopTree                -> Verdict               plan.verify, plan.verify_windows
     lower        LoopTree                -> MLIR                  codegen.mlir_module
     llvm         MLIR                    -> LLVM IR               codegen.llvm_walk

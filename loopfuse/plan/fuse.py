@@ -202,7 +202,8 @@ class Planner:
             pair: list[PlanItem] = []
             for back in (False, True):
                 block = TimeBlock(
-                    main.iterator, steps, main.lower, host.loop.lower, steps * back, back, live
+                    main.iterator, steps, main.lower, host.loop.lower, steps * back, back, live,
+                    self.windows.lines,
                 )
                 found = fit_windows(units, inner, self.program, self.windows, block)
                 assert isinstance(found, Windowed), found

@@ -32,7 +32,8 @@ class TimeBlock:
     """`steps` iterations of the time loop `iterator` in one launch. The host numbers pairs of
     launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`, an even
     number after `origin` but for `first`. Launches take turns: one from the arrays to their copies, the next
-    (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back."""
+    (`back`) from the copies to the arrays. `live`: the arrays that others need when it is back.
+    `whole`: the launch to the copies fills them whole, with what the loop never writes."""
 
     iterator: str
     steps: int
@@ -41,6 +42,7 @@ class TimeBlock:
     first: int = 0
     back: bool = False
     live: frozenset[str] = frozenset()
+    whole: bool = False
 
 
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for

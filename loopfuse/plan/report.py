@@ -134,7 +134,8 @@ def _moved(
             if reads:
                 out.append(Moved(name, "read", tuple(reads), times))
             if writes:
-                out.append(Moved(name, "write", tuple(writes), times))
+                whole = block is not None and block.whole and not block.back
+                out.append(Moved(name, "write", tuple(writes), times, whole))
     return out
 
 

@@ -25,12 +25,13 @@ LARGE = 64
 @dataclass(frozen=True, slots=True)
 class Moved:
     """One launch reads (or writes) `array` in `statements`; `times` are the host loops around
-    the launch, outermost first."""
+    the launch, outermost first. `whole`: all of it, whatever the statements touch."""
 
     array: str
     direction: str
     statements: tuple[str, ...]
     times: tuple[Loop, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, 
         hull = _hull(program, entry.statements, entry.array, entry.direction)
         if hull is None:
             continue
+        if entry.whole:
+            hull = [_declared(array, dim) for dim in range(len(hull))]
         outside = {loop.iterator for loop in entry.times}
         factors = [_trips(program, loop) for loop in entry.times]
         owners = (*array.private_to, *("" for _ in array.extents))

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36)}
 """The C library's settings, read when a process starts, that let it keep what is freed."""
 
@@ -106,7 +105,7 @@ def main() -> None:
         made = {
             "device": host_name(),
             "threads": options.threads,
-            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "versions": {"numba": numba.__version__, "llvmlite": llvmlite.__version__,
                          "numpy": np.__version__, "python": sys.version.split()[0]},
             "load": round(os.getloadavg()[0], 1),

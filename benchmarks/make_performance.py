@@ -20,8 +20,8 @@ HEAD = """# Performance
 Made by `benchmarks/make_performance.py` from the results in `benchmarks/results`; every case that
 was measured is here. Run `python3 benchmarks/gpu.py --json benchmarks/results/gpu.json` on a GPU
 machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay) and
-`python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` anywhere to measure
-again.
+`python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` and
+`python benchmarks/cpu.py --json benchmarks/results/cpu_stencils.json` anywhere to measure again.
 """
 
 
@@ -272,11 +272,38 @@ def compile_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def cpu_section(made: dict[str, Any]) -> str:
+    """The table of stencils on the CPU."""
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    lines = [
+        "## Stencils on a CPU",
+        "",
+        f"{made['device']}, {made['threads']} threads, {made['date']}, {versions}, {made['runs']} runs;",
+        f"f32, {made['size']} x {made['size']}. Medians of the wall time of a call in milliseconds, the three",
+        "in turns; in brackets how many times the fused one's. `unfused` is loopfuse without fusion, `numba`",
+        "is `numba.njit(parallel=True)` of the same plain function. Temporaries are allocated by each call,",
+        "as the functions say, and constants are f32. Other work ran on the machine meanwhile (load average",
+        f"{made['load']} with this): the ratios say more than the times.",
+        "",
+        "| case | fused | unfused | numba |",
+        "|---|---|---|---|",
+    ]
+    for title, row in made["rows"].items():
+        cells = [f"**{row['ways']['fused']['ms']:.1f}**"]
+        for name in ("unfused", "numba"):
+            ratio = row["ratios"][name]
+            cells.append(f"{row['ways'][name]['ms']:.1f} ({ratio:.2f}x)")
+        right = "" if row["same_bits"] and row["numba_agrees"] else " **wrong**"
+        lines.append(f"| {title}{right} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def make_page() -> str:
     """The page's text, from whatever results there are."""
     parts = [HEAD]
     for name, section in (
         ("gpu", gpu_section),
+        ("cpu_stencils", cpu_section),
         ("launch", launch_section),
         ("compile_time", compile_section),
     ):

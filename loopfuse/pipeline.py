@@ -8,7 +8,8 @@
                  small reductions written out                     lang.unroll_reductions
     fuse         PolyProgram             -> FusionPlan            plan.fuse
                  chains of stencils, time blocks                  plan.windows, plan.time_blocks
-    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding
+    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding,
+                                                                  plan.line_buffers (CPU)
     verify       LoopTree                -> Verdict               plan.verify, plan.verify_windows
     lower        LoopTree                -> MLIR                  codegen.mlir_module
     llvm         MLIR                    -> LLVM IR               codegen.llvm_walk
@@ -351,13 +352,13 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
-    rules = WindowRules(frozenset(options.strided), options.tuning)
+    rules = WindowRules(frozenset(options.strided), options.tuning, lines=device == "cpu")
 
     def attempt(
         fuel: int | None, in_order: bool = False, streamed: bool = options.tuning.windows
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, device, options.size_map)
-        windows = rules if device == "gpu" and streamed else None
+        windows = rules if streamed else None
         planner = Planner(model, dependences, cost, options.reassociate, fuel, windows=windows)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
         scheduled = run.stage(

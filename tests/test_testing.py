@@ -38,9 +38,10 @@ def example(name: str, **options: Any) -> Any:
     return loopfuse.load(ROOT / "examples" / f"{name}.lf", **options)
 
 
-BLUR, JACOBI, HEAT, GAUSS, SOFTMAX, FDTD = map(
-    example, ("blur", "jacobi", "heat3d", "gauss_seidel", "softmax_loops", "fdtd_2d")
+BLUR, JACOBI, HEAT, GAUSS, SOFTMAX = map(
+    example, ("blur", "jacobi", "heat3d", "gauss_seidel", "softmax_loops")
 )
+FDTD = example("fdtd_2d").with_options(target="cpu")  # the GPU's plan blocks its time steps
 TOTAL = """
 kernel total(x: f32[N], out y: f32[1]):
     var s: f32 = 0.0
@@ -147,7 +148,7 @@ def test_what_fails_about_fusion() -> None:
         "L1 + L2 of `blur` fuse for sm_80\n\n"
         "  L1 line 4    rows    from img   |>  blur_0\n"
         "  L2 line 6    smooth  from rows  |   sliding, streams down y, strips of 120\n"
-        "                                  |   columns, chunks of 65 rows\n\n"
+        "                                  |   columns, chunks of 32 rows\n\n"
         "  L1 + L2   fused   L2 runs 1 row behind L1: smooth[y] needs rows[y-1..y+1];\n"
         "                    rows keeps 3 rows in registers"
     )
@@ -308,7 +309,7 @@ def test_formulas_that_are_none() -> None:
 def test_homes() -> None:
     assert_home(BLUR, "rows", "window(3)")
     assert_home(BLUR, "rows", "window")
-    assert_home(BLUR, "rows", "register", target="cpu")
+    assert_home(BLUR, "rows", "line(3)", target="cpu")
     assert_home(SOFTMAX, "e", "global")
     assert said(assert_home, BLUR, "rows", "window(5)") == (
         "`rows` of `blur` lives in window(3) (a window of 3 rows in registers) for sm_80,\n"

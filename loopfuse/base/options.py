@@ -99,8 +99,8 @@ def operations_from_environment() -> int:
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """Choices that change how fast a kernel runs, never what it computes; 0 (or None): the
-    planner's own. `windows`: stencils may keep windows of rows in registers; `columns`: elements
-    a lane holds of a row; `warps`: warps of a block; `rows`: rows of a chunk; `ahead`: rows that
+    planner's own. `windows`: stencils may keep windows of rows in registers (in line buffers on the
+    CPU); `columns`: elements a lane holds of a row (columns of a strip on the CPU); `warps`: warps of a block; `rows`: rows of a chunk; `ahead`: rows that
     loads run ahead; `steps`: time steps in one launch."""
 
     windows: bool = True

@@ -35,6 +35,8 @@ from loopfuse.plan.groups import (
     recomputable_producers,
     single_group,
 )
+from loopfuse.plan.line_cost import operations_anew, operations_in_lines
+from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.records import Decision
 from loopfuse.plan.time_blocks import best_blocks, fit_pair, split_loop
 from loopfuse.plan.window_report import (
@@ -365,7 +367,25 @@ class Planner:
         if not leaving or any(not write.load.index for write in leaving):
             return None  # only arrays leave windows, and one must
         found = fit_windows(in_order(units), scope, self.program, self.windows)
-        return found if isinstance(found, Windowed) else None
+        if not isinstance(found, Windowed) or not self.saves(found, needed, scope):
+            return None
+        return found
+
+    def saves(self, found: Windowed, needed: frozenset[str], scope: Scope) -> bool:
+        """Do line buffers take fewer operations than recomputation? (Windows in registers do: they
+        cost no store.)"""
+        tuned = self.windows is not None and self.windows.tuning.columns
+        if tuned or not isinstance(found.shape, LineShape):
+            return True
+        units = found.group.units
+        anew = frozenset[str]().union(
+            *(recomputable_producers(units, unit, scope, self.program) for unit in units)
+        )
+        formed = form_group(units, scope, self.program, needed, anew)
+        if isinstance(formed, Refusal):
+            return True
+        lines = operations_in_lines(self.cost, found.pipeline, found.shape)
+        return lines <= operations_anew(self.cost, formed)
 
     def note_windows(self, mark: int, units: Sequence[Unit], scope: Scope) -> None:
         """Add to the decisions since `mark` why these stencils got no windows."""

@@ -39,7 +39,8 @@ class TimeBlock:
     launches; the launch's first iteration is `lower` + the number * 2 * `steps` + `first`, an even
     number after `origin` but for `first`. Launches take turns: one from the arrays to their copies, the next
     (`back`) from the copies to the arrays. `stored`: the arrays that the launch writes to memory;
-    `copied`: those that it reads from copies, and where in each dimension the copy holds them."""
+    `copied`: those that it reads from copies, and where in each dimension the copy holds them.
+    `whole`: the launch to the copies fills them whole, with what the loop never writes."""
 
     iterator: str
     steps: int
@@ -49,6 +50,7 @@ class TimeBlock:
     back: bool = False
     stored: frozenset[str] = frozenset()
     copied: tuple[tuple[str, Region], ...] = ()
+    whole: bool = False
 
     @staticmethod
     def of(loop: Loop, steps: int) -> TimeBlock:

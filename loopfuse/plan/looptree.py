@@ -47,7 +47,8 @@ class Mapping(enum.Enum):
     LANE = "lane"  # one lane of the warp each, 0..32
     THREAD = "thread"  # a CPU worker takes a run of consecutive iterations
     SERIAL = "serial"  # in order, by one thread
-    ROTATED = "rotated"  # as SERIAL, unrolled until the rows of every Window have constant places
+    ROTATED = "rotated"  # as SERIAL, unrolled until the rows of every Window have constant places;
+    # rows of a LineBuffer need no such place
     UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
     VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
 

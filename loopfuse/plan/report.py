@@ -133,7 +133,8 @@ def _moved(
             if reads and (loaded or block is None):
                 out.append(Moved(name, "read", tuple(reads), times, loaded))
             if writes and (stored or block is None):
-                out.append(Moved(name, "write", tuple(writes), times, stored))
+                whole = block is not None and block.whole
+                out.append(Moved(name, "write", tuple(writes), times, stored, whole))
     return out
 
 
@@ -355,7 +356,7 @@ def _kernel_info(
 def _room(home: str) -> tuple[int, int]:
     """Homes by what they take, of the parts that renaming made of one temporary."""
     kind, _, rows = home.removesuffix(")").partition("(")
-    return ("register", "window", "global").index(kind), int(rows or 0)
+    return ("register", "window", "line", "global").index(kind), int(rows or 0)
 
 
 def _detail(launch: Launch, group: Group) -> str:

@@ -14,6 +14,8 @@ from loopfuse.plan.forest import Scope
 from loopfuse.plan.fuse import FusionPlan
 from loopfuse.plan.generic import Site, plan_map, plan_serial
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.line_buffers import plan_lines
+from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
 from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
 from loopfuse.plan.sliding import plan_sliding
@@ -99,6 +101,8 @@ class _TreeBuilder:
             fit = fit_windows(group.units, scope, program, self.rules, group.time)
             assert isinstance(fit, Windowed)
             self.windows[name] = fit
+            if isinstance(fit.shape, LineShape):
+                return [plan_lines(fit.pipeline, fit.shape, self.site, name, labels)]
             return [plan_sliding(fit, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             if fits_pointwise(group, self.site):

@@ -31,12 +31,13 @@ from loopfuse.plan.sliding_rows import (
 )
 from loopfuse.plan.sliding_tile import Tile
 from loopfuse.plan.window_records import Step
-from loopfuse.plan.window_shape import LANES, Windowed
+from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
 
 def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
+    assert isinstance(shape, Shape)
     tile = Tile(pipeline, shape, site)
     whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
     started = compare("lt", tile.first_column, tile.end)

@@ -13,6 +13,7 @@ from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
 from loopfuse.plan.expressions import compare, conjoin, in_range, negate
 from loopfuse.plan.groups import Region
+from loopfuse.plan.line_tile import LineTile
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import Value, tidy
@@ -90,7 +91,7 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
         otherwise += unwritten(tile, stage, row, Iter(head[0]), inside)
     if inside and is_border(step.placed.unit):
         return [Loop(*head, tuple(otherwise))]
-    body = tuple(_WindowBody(tile).step(step, point))
+    body = tuple(WindowBody(tile).step(step, point))
     if inside:
         return [Loop(*head, body)]
     return [Loop(*head, (Guard(tile.running(made[0], point), body, tuple(otherwise)),))]
@@ -238,10 +239,10 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
 
 
-class _WindowBody(BodyBuilder):
+class WindowBody(BodyBuilder):
     """Bodies whose arrays lie in windows."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: Tile | LineTile) -> None:
         site = tile.site
         super().__init__(
             site.program, tile.group, dict(site.stores), site.names, dict(site.extents)
@@ -317,7 +318,9 @@ class _WindowBody(BodyBuilder):
         stage = tile.pipeline.stage(name)
         if stage is None:
             found = super().storage(tile.pipeline.planes.whole(load), statement, iteration)
-            return found if self.arms else tile.kept.register(found, self.current)
+            if self.arms or isinstance(tile, LineTile):
+                return found
+            return tile.kept.register(found, self.current)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
             position = stage.frame.position(dim)

@@ -198,9 +198,9 @@ class Tile:
 
     def taken(self, stage: Stage) -> Load:
         """A register for one element that another lane holds."""
-        dtype = self.site.program.arrays[stage.array].dtype
-        name = self.site.names.fresh(f"{stage.array}_taken")
-        self.site.names.add(Buffer(name, stage.array, dtype, (), Register()))
+        dtype = self.program.arrays[stage.array].dtype
+        name = self.site.names.fresh(f"{identifier(stage.array)}_taken")
+        self.site.names.add(Buffer(name, whole_name(stage.array), dtype, (), Register()))
         return Load(name, (), dtype)
 
     def memory(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:

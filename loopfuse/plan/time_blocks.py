@@ -30,6 +30,10 @@ BORDERED = 8
 """Stages of one array that a block may have where loops over its borders write it too: the proof
 has to tell apart which of them wrote each element."""
 
+LINES = 8
+"""The most stages of a block on the CPU: more save little, as arithmetic is soon what takes the
+time, and take long to prove."""
+
 
 def best_blocks(
     groups: Sequence[Group],
@@ -52,6 +56,8 @@ def best_blocks(
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
     if borders := sum(is_border(unit) for unit in with_borders(units, scope)):
         most = min(most, max(2, BORDERED // (1 + borders)))
+    if rules.lines:
+        most = min(most, LINES // len(units))
     tried = [steps for steps in STEPS if 2 * steps % period == 0 and steps <= most]
     for steps in (rules.tuning.steps,) if rules.tuning.steps else tried:
         found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
@@ -117,7 +123,7 @@ def fit_pair(
         if all(s.is_border for s in there.pipeline.stages if s.step and s.array == array):
             return f"only borders of `{whole_name(array)}` are written"
         regions.append((array, there.pipeline.region(array)))
-    first = replace(block, stored=copied)
+    first = replace(block, stored=copied, whole=rules.lines)
     second = replace(second, stored=wanted & again, copied=tuple(regions))
     return _with_time(there, first), _with_time(back, second)
 

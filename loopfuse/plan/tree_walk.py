@@ -20,6 +20,7 @@ from loopfuse.plan.looptree import (
     HostLoop,
     HostNode,
     Launch,
+    LineBuffer,
     Loop,
     LoopTree,
     Mapping,
@@ -91,8 +92,8 @@ def is_tile(node: Guard) -> bool:
 
 
 def has_windows(tree: LoopTree) -> bool:
-    """Does the tree keep windows?"""
-    return any(isinstance(buffer.home, Window) for buffer in tree.buffers)
+    """Does the tree keep windows, or lines?"""
+    return any(isinstance(buffer.home, Window | LineBuffer) for buffer in tree.buffers)
 
 
 def open_tiles(tree: LoopTree) -> LoopTree:

@@ -8,6 +8,7 @@ from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Global, LineBuffer, Register, Window
+from loopfuse.plan.tree_walk import has_windows
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
 from loopfuse.plan.verify_memory import Memory
@@ -30,7 +31,7 @@ class Values:
         self.straight: dict[str, dict[str, Write] | None] = {}
         self.memory = Memory(self)
         self.windows: dict[str, list[tuple[Write, Any]] | None] = {}
-        self.has_windows = any(isinstance(b.home, Window) for b in self.events.tree.buffers)
+        self.has_windows = has_windows(self.events.tree)
 
     def at(self, buffer: str) -> dict[str, list[Any]]:
         """For each read of `buffer`: maps { read -> value it finds }, one a kind of value."""

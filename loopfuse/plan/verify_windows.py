@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.linear import coefficients, interval
-from loopfuse.plan.looptree import Global, Lanes, Window
+from loopfuse.plan.looptree import Global, Lanes, LineBuffer, Window
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.poly import isl
@@ -47,7 +47,9 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
     as the module says."""
     buffer = values.events.buffers[read.buffer]
     home = buffer.home
-    if not isinstance(home, Lanes | Window) or (isinstance(home, Window) and home.columns):
+    if not isinstance(home, Lanes | Window | LineBuffer):
+        return None
+    if isinstance(home, Window) and home.columns:
         return None
     loop = read.leaf.rotated
     if loop is None:
@@ -106,7 +108,7 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
     later = there.number >= here.number
     index, other = list(read.load.index), list(write.load.index)
     back = 0
-    if isinstance(home, Window):
+    if isinstance(home, Window | LineBuffer):
         one, two = _ahead(index.pop(0), step), _ahead(other.pop(0), step)
         if one is None or two is None:
             return None
@@ -126,7 +128,9 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
     if _are_apart(values, read, index, other):
         return Candidate(back, write, None)
     earlier = combine("sub", Iter(step), integer(back))
-    inner = _inner_value(there, step, index, other) if isinstance(home, Window) else None
+    inner = None
+    if isinstance(home, Window | LineBuffer):
+        inner = _inner_value(there, step, index, other)
     if inner is not None:
         depth = here.names.index(step)
         around: list[Expr | int] = [Iter(name) for name in here.names[:depth]]

@@ -78,9 +78,10 @@ class Stage:
     `lag`: rows behind the first load. `delay`: rows that pass between a row's arrival and its
     first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
-    keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
-    columns behind what a strip stores must be right. `kept`: how many rows of its own columns a
-    lane keeps from one step to the next, `kept_beside` how many cells of its neighbours' columns.
+    keeps beside its own. `above`, `below`, `before` and `after`: how many rows above and below,
+    columns before and columns behind what a strip stores must be right. `kept`: how many rows of
+    its own columns a lane keeps from one step to the next, `kept_beside` how many cells of its
+    neighbours' columns.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Stage:
     left: int = 0
     right: int = 0
     above: int = 0
+    below: int = 0
     before: int = 0
     after: int = 0
     kept: int = 0
@@ -134,7 +136,7 @@ class Stage:
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
-    dimensions have no stencil."""
+    dimensions have no stencil. `lines`: rows lie in line buffers of CPU workers, not in registers."""
 
     group: Group
     steps: tuple[Step, ...]
@@ -143,6 +145,7 @@ class Pipeline:
     across: str
     stages: tuple[Stage, ...]
     planes: Planes
+    lines: bool = False
 
     @property
     def program(self) -> PolyProgram:

@@ -10,6 +10,7 @@ from loopfuse.lang.nodes import Expr
 from loopfuse.plan.explanations import find_witness, writing_elsewhere
 from loopfuse.plan.forest import Scope, Unit, make_unit
 from loopfuse.plan.groups import Group, Refusal, TimeBlock
+from loopfuse.plan.line_passes import find_passes, lines_of
 from loopfuse.plan.records import Decision
 from loopfuse.plan.sliding_tile import stored_stages
 from loopfuse.plan.storage import Store
@@ -44,12 +45,21 @@ def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> 
     pipeline = windowed.pipeline
     stages = [stage for stage in pipeline.stages if whole_name(stage.array) == array]
     stored = stored_stages(pipeline, stores)
+    if stages and pipeline.lines and not any(stage in stored for stage in stages):
+        return _line_home(pipeline, stages)
     if not stages or any(stage.step is None or stage in stored for stage in stages):
         return "global" if stages or stores[array].home == "global" else "register"
     rows = max(stage.rows for stage in stages)
     if rows == 1 and not any(stage.is_stencil for stage in stages):
         return "register"
     return f"window({rows})"
+
+
+def _line_home(pipeline: Pipeline, stages: Sequence[Stage]) -> str:
+    """`line(5)`, or `register` where one pass over a row makes and uses each value."""
+    kept = lines_of(pipeline, find_passes(pipeline))
+    rows = max((stage.rows for stage in stages if stage in kept), default=0)
+    return f"line({rows})" if rows else "register"
 
 
 def describe_windows(pipeline: Pipeline, first: Unit, second: Unit) -> Decision:
@@ -245,8 +255,9 @@ def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
         if made and stage.is_stencil:
             name = _name(stage.array)
             rows[name] = max(stage.rows, rows.get(name, 0))
+    where = "in a line buffer" if pipeline.lines else "in registers"
     return [
-        f"{array} keeps {count} {'row' if count == 1 else 'rows'} in registers"
+        f"{array} keeps {count} {'row' if count == 1 else 'rows'} {where}"
         for array, count in rows.items()
     ]
 

@@ -8,6 +8,7 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.line_shape import LineShape, lines_for
 from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import later_name
@@ -68,10 +69,12 @@ DEFAULT = Tuning()
 
 @dataclass(frozen=True, slots=True)
 class WindowRules:
-    """What the planner may do with windows: `strided` arguments are views."""
+    """What the planner may do with windows: `strided` arguments are views; `lines`: rows lie in line
+    buffers of CPU workers, not in registers."""
 
     strided: frozenset[str] = frozenset()
     tuning: Tuning = DEFAULT
+    lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Windowed:
     """A pipeline and its shape."""
 
     pipeline: Pipeline
-    shape: Shape
+    shape: Shape | LineShape
 
     @property
     def group(self) -> Group:
@@ -95,6 +98,8 @@ def fit_windows(
     time: TimeBlock | None = None,
 ) -> Windowed | str:
     """The units, as they run, as a pipeline of windows with its shape, or why they are none."""
+    if rules.lines:
+        return _fit_lines(units, scope, program, rules, time)
     ahead = AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
     pipeline = find_pipeline(units, scope, program, ahead, time)
     if isinstance(pipeline, str):
@@ -116,6 +121,27 @@ def fit_windows(
     if registers(pipeline, shape, pipeline.program) > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
+
+
+def _fit_lines(
+    units: tuple[Unit, ...],
+    scope: Scope,
+    program: PolyProgram,
+    rules: WindowRules,
+    time: TimeBlock | None,
+) -> Windowed | str:
+    """`fit_windows` on the CPU."""
+    pipeline = find_pipeline(units, scope, program, 0, time)
+    if isinstance(pipeline, str):
+        return pipeline
+    for stage in pipeline.stages:
+        name = whole_name(stage.array)
+        if name in program.gathered:
+            return f"`{name}` is read elsewhere at places that depend on data"
+        if len(pipeline.region(stage.array)) > 1:
+            return f"other loops write other parts of `{name}`"
+    shape = lines_for(pipeline, pipeline.program, rules.tuning)
+    return shape if isinstance(shape, str) else Windowed(replace(pipeline, lines=True), shape)
 
 
 def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:

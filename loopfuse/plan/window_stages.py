@@ -21,7 +21,7 @@ def find_stages(
     made = {name: number for number, step in enumerate(steps) for name in step.writes.values()}
     order = [name for name in frames if name not in made]
     order += [name for step in steps for name in step.writes.values()]
-    taps = _taps(steps, frames, stream, across)
+    taps = find_taps(steps, frames, stream, across)
     if isinstance(taps, str):
         return taps
     lag_of = {name: 0 for name in order if name not in made}
@@ -82,20 +82,23 @@ def find_stages(
                 right=max(earlier.right, aside),
             )
     for name in reversed(order):
-        above = before = after = 0
+        above = below = before = after = 0
         for number, found in taps.get(name, []):
             reach = _reach(found)
             for maker in steps[number].writes.values():
                 reader = stages[maker]
                 above = max(above, reader.above + reach.up)
+                below = max(below, reader.below + reach.down)
                 before = max(before, reader.before + reach.left)
                 after = max(after, reader.after + reach.right)
         later = stages.get(later_name(name))
         if later is not None:  # and what it leaves as it is
             down, aside = later.ahead_of(stages[name], stream), later.ahead_of(stages[name], across)
-            above = max(above, later.above - down)
+            above, below = max(above, later.above - down), max(below, later.below + down)
             before, after = max(before, later.before - aside), max(after, later.after + aside)
-        stages[name] = replace(stages[name], above=above, before=before, after=after)
+        stages[name] = replace(
+            stages[name], above=above, below=below, before=before, after=after
+        )
     return tuple(stages[name] for name in order)
 
 
@@ -125,7 +128,7 @@ def _reach(taps: Sequence[Tap]) -> _Reach:
     return _Reach(-min(rows), max(rows), -min(columns), max(columns))
 
 
-def _taps(
+def find_taps(
     steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str
 ) -> Taps | str:
     """Where each step reads the stages that were made before it."""

@@ -26,13 +26,15 @@ LARGE = 64
 class Moved:
     """One launch reads (or writes) `array` in `statements`; `times` are the host loops around
     the launch, outermost first. `planes`: how many parts of the array that the host loops choose
-    (`u[t % 2]`); 0: those that the statements name."""
+    (`u[t % 2]`); 0: those that the statements name. `whole`: all of it, whatever the statements
+    touch."""
 
     array: str
     direction: str
     statements: tuple[str, ...]
     times: tuple[Loop, ...] = ()
     planes: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, 
         hull = _hull(program, entry.statements, entry.array, entry.direction)
         if hull is None:
             continue
+        if entry.whole:
+            hull = [_declared(array, dim) for dim in range(len(hull))]
         outside = {loop.iterator for loop in entry.times}
         factors = [_trips(program, loop) for loop in entry.times]
         owners = (*array.private_to, *("" for _ in array.extents))

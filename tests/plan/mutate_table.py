@@ -113,7 +113,9 @@ def planned(
         tree = plan.tree if shrink is None else shrink(plan.tree)
         return Made(plan.program, plan.dependences, tree)
 
-    device = "windows" if tuning.windows else "cpu" if target == "cpu" else "gpu"
+    device = "cpu" if target == "cpu" else "gpu"
+    if tuning.windows:
+        device = "lines" if target == "cpu" else "windows"
     label = f"{name} {device}{' unfused' if fuel == 0 else ''}"
     return Base(label, cache(make), sizes, "planned")
 

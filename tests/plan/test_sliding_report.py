@@ -138,9 +138,9 @@ def test_sweeps_in_place_say_what_they_need() -> None:
     assert decision.witness is not None and decision.witness.array == "a"
 
 
-def test_the_cpu_has_recomputation() -> None:
+def test_the_cpu_has_line_buffers() -> None:
     program = pipeline.read_program(Source("t.lf", example("unsharp")))
     planned = pipeline.plan_kernel(program, "unsharp", Options(target=CPU))
-    assert not any(
-        "window" in home for kernel in planned.report.kernels for _, home in kernel.homes
-    )
+    (kernel,) = planned.report.kernels
+    assert kernel.strategy == "sliding"
+    assert kernel.homes == (("rows", "line(5)"), ("blur", "register"))

@@ -1,0 +1,31 @@
+"""Line buffers against recomputation: which of the two takes fewer operations."""
+
+from __future__ import annotations
+
+from loopfuse.plan.cost import CostModel
+from loopfuse.plan.groups import Group
+from loopfuse.plan.line_passes import find_passes, lines_of
+from loopfuse.plan.line_shape import LineShape
+from loopfuse.plan.window_records import Pipeline
+
+
+def operations_in_lines(cost: CostModel, pipeline: Pipeline, shape: LineShape) -> float:
+    """Operations of one run of the pipeline, with those that chunks and strips do twice, and a
+    store for each value that a line keeps."""
+    group = pipeline.group
+    once, _ = cost.operations(group, len(group.scope.host) if group.scope else 0)
+    kept = lines_of(pipeline, find_passes(pipeline))
+    stores = sum(cost.trips(s.step.placed.unit.common) for s in kept if s.step is not None)
+    return (once + stores) * shape.redundancy
+
+
+def operations_anew(cost: CostModel, group: Group) -> float:
+    """Operations of one run of a group that recomputes: the values computed anew are in registers,
+    so that reading them costs nothing."""
+    once, _ = cost.operations(group, host := len(group.scope.host) if group.scope else 0)
+    fed = group.fed
+    for placed in group.members:
+        for s in placed.unit.statements:
+            free = sum((s.id, access.array) in fed for access in s.reads)
+            once -= free * cost.trips(s.loops[host:])
+    return once

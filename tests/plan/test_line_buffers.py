@@ -1,0 +1,266 @@
+"""Line buffers: chains of stencils and blocks of time steps on the CPU, with the bits of the
+interpreter on the LoopTree interpreter and compiled, one thread and several."""
+
+from __future__ import annotations
+
+import textwrap
+from functools import cache
+
+import numpy as np
+import pytest
+
+import loopfuse
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Tuning
+from loopfuse.lang.interp import interpret
+from loopfuse.plan.looptree import HostLoop, Launch, LineBuffer
+from loopfuse.plan.tree_interp import run_tree
+from loopfuse.runtime import cpu
+from tests.plan.test_sliding import CHAINS, TIMES
+
+MORE = {
+    "point-wise between": """
+        kernel f(a: f32[H, W], out d: f32[H, W]):
+            temp b: f32[H, W]
+            temp c: f32[H, W]
+            temp e: f32[H, W]
+            for y in 1..H-1, x in 1..W-1:
+                b[y, x] = a[y-1, x] - a[y+1, x] + a[y, x-1] * a[y, x+1]
+            for y in 1..H-1, x in 1..W-1:
+                c[y, x] = b[y, x] * b[y, x]
+            for y in 2..H-2, x in 2..W-2:
+                e[y, x] = c[y-1, x-1] + c[y, x] + c[y+1, x+1]
+            for y in 2..H-2, x in 2..W-2:
+                d[y, x] = e[y, x] - c[y, x] * 0.5
+        """,
+    "stored and read": """
+        kernel f(a: f32[H, W], out b: f32[H, W], out c: f32[H, W], out d: f32[H, W]):
+            for y in 1..H-1, x in 1..W-1:
+                b[y, x] = a[y, x-1] + a[y, x+1] - a[y-1, x] - a[y+1, x]
+            for y in 1..H-1, x in 1..W-1:
+                c[y, x] = b[y, x] * 2.0
+            for y in 3..H-1, x in 1..W-3:
+                d[y, x] = b[y-2, x] - c[y, x+2] * b[y, x]
+        """,
+    "two of one loop": """
+        kernel f(a: f32[H, W], out c: f32[H, W], out s: f32[H, W]):
+            temp b: f32[H, W]
+            for y in 0..H, x in 1..W-1:
+                b[y, x] = a[y, x-1] + a[y, x] * a[y, x+1]
+                s[y, x] = b[y, x] - a[y, x]
+            for y in 1..H-1, x in 1..W-1:
+                c[y, x] = b[y-1, x] + b[y, x] * b[y+1, x] + s[y, x]
+        """,
+    "edges of inputs": """
+        kernel f(a: f32[H, W], r: f32[H, W], out c: f32[H, W]):
+            assume H > 1
+            assume W > 1
+            temp b: f32[H, W]
+            for y in 0..H, x in 0..W:
+                b[y, x] = a.reflect[y-1, x+1] + r.wrap[y+2, x-1] - a.symmetric[y, x-2] + r.zero[y+1, x]
+            for y in 0..H, x in 0..W:
+                c[y, x] = b.clamp[y-3, x] * b.clamp[y, x+2] + r[y, x]
+        """,
+    "bytes": """
+        kernel f(a: u8[H, W], out c: u8[H, W]):
+            temp b: i32[H, W]
+            for y in 0..H, x in 0..W:
+                b[y, x] = i32(a.clamp[y, x-1]) + 2 * i32(a[y, x]) + i32(a.clamp[y, x+1])
+            for y in 0..H, x in 0..W:
+                c[y, x] = u8((b.clamp[y-1, x] + 2 * b[y, x] + b.clamp[y+1, x]) // 16)
+        """,
+    "halves": """
+        kernel f(a: f16[H, W], k: bf16[W], out c: bf16[H, W]):
+            temp b: f16[H, W]
+            for y in 0..H, x in 0..W:
+                b[y, x] = f16(f32(a.clamp[y, x-1]) * f32(k[x]) + f32(a.clamp[y, x+1]))
+            for y in 0..H, x in 0..W:
+                c[y, x] = bf16(f32(b.clamp[y-1, x]) - f32(b.clamp[y+1, x]) * f32(a[y, x]))
+        """,
+    "asymmetric": """
+        kernel f(a: f64[H, W], out c: f64[H, W]):
+            temp b: f64[H, W]
+            temp d: f64[H, W]
+            for y in 2..H, x in 0..W-4:
+                b[y, x] = a[y-2, x+4] + a[y, x] * a[y-1, x+1]
+            for y in 2..H-1, x in 3..W-4:
+                d[y, x] = b[y+1, x-3] - b[y, x] * b[y, x-1]
+            for y in 2..H-1, x in 5..W-4:
+                c[y, x] = d[y, x-2] + d[y, x] * d[y, x-1]
+        """,
+}
+
+MORE_TIMES = {
+    "two fields": """
+        kernel f(inout e: f64[H, W], inout h: f64[H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H, x in 0..W:
+                    e[y, x] = e[y, x] - 0.5 * (h[y, x] - h[y-1, x])
+                for y in 0..H-1, x in 0..W-1:
+                    h[y, x] = h[y, x] - 0.7 * (e[y, x+1] - e[y, x] + e[y+1, x])
+        """,
+    "arrays of their own sizes": """
+        kernel f(inout a: f32[H, W], inout b: f32[K, L], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.2 * (a[y, x] + a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = 0.2 * (b[y, x] + b[y, x-1] + b[y, x+1] + b[y+1, x] + b[y-1, x])
+        """,
+    "every other": """
+        kernel f(inout a: f32[2, H, W], n: i64):
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    a[(t + 1) % 2, y, x] = 0.3 * (a[t % 2, y-1, x] + a[t % 2, y, x+1] - a[t % 2, y, x])
+        """,
+    "driven": """
+        kernel f(inout a: f32[H, W], n: i64):
+            temp b: f32[H, W]
+            for t in 0..n:
+                for y in 1..H-1, x in 1..W-1:
+                    b[y, x] = 0.3 * (a[y-1, x] + a[y, x+1] - a[y, x])
+                for y in 1..H-1, x in 1..W-1:
+                    a[y, x] = b[y, x]
+                for x in 0..W:
+                    a[0, x] = 1.5
+        """,
+    "with a source": """
+        kernel f(inout a: f32[H, W], s: f32[H, W], n: i64):
+            temp b: f32[H, W]
+            for t in 0..n:
+                for y in 0..H, x in 0..W:
+                    b[y, x] = 0.25 * (a.clamp[y, x-1] + a.clamp[y, x+1] + a.clamp[y-1, x] + a.clamp[y+1, x])
+                for y in 0..H, x in 0..W:
+                    a[y, x] = b[y, x] + s[y, x]
+        """,
+}
+
+SMALL = Tuning(columns=7, rows=6, steps=2)
+SIZES = [(0, 0), (1, 1), (0, 5), (1, 30), (2, 9), (5, 5), (7, 40), (26, 23)]
+WITHOUT = {"zero": "its only loop reads memory", "driven": "a loop over the border writes it too"}
+"""Those that get no line buffers, and why."""
+
+
+@cache
+def planned(text: str, tuning: Tuning = SMALL) -> pipeline.Planned:
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+    return pipeline.plan_kernel(program, "f", Options(target=CPU, tuning=tuning))
+
+
+def made(found: pipeline.Planned, values: dict[str, int]) -> dict[str, np.ndarray]:
+    """Random arrays for the kernel's parameters."""
+    random = np.random.default_rng(7)
+    out: dict[str, np.ndarray] = {}
+    for array in found.kernel.arrays:
+        shape = [getattr(e, "value", None) or values.get(getattr(e, "name", ""), 0) for e in array.extents]
+        kind = np.dtype(array.dtype.numpy_name)
+        if array.dtype.is_float:
+            out[array.name] = random.standard_normal(shape).astype(kind)
+        else:
+            out[array.name] = random.integers(0, 50, shape).astype(kind)
+    return out
+
+
+def check(name: str, text: str, sizes: dict[str, int], scalars: dict[str, int]) -> None:
+    """Interpreter, LoopTree interpreter and compiled code on random data: equal to the bit."""
+    found, kernel = planned(text), loopfuse.loads(textwrap.dedent(text)).with_options(tuning=SMALL)
+    assert found.verdict.answer == "proved", found.verdict
+    given = made(found, sizes)
+    wanted = {**{k: v.copy() for k, v in given.items()}, **scalars}
+    held = {**{k: v.copy() for k, v in given.items()}, **scalars}
+    written = interpret(found.kernel, wanted, sizes)
+    run_tree(found.tree, held, {**sizes, **scalars})
+    for threads in ("1", "3"):
+        run = {**{k: v.copy() for k, v in given.items()}, **scalars}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LOOPFUSE_NUM_THREADS", threads)
+            patch.setattr(cpu, "SMALL_BYTES", 0)  # threads also for the least of calls
+            patch.setattr(cpu, "SMALL_BYTES_COLD", 0)
+            kernel(*run.values())
+        for array in found.kernel.arrays:
+            expected = written.get(array.name, given[array.name])
+            np.testing.assert_array_equal(run[array.name], expected, strict=True)
+    for array in found.kernel.arrays:
+        expected = written.get(array.name, given[array.name])
+        np.testing.assert_array_equal(held[array.name], expected, strict=True)
+
+
+@pytest.mark.parametrize("name", [*CHAINS, *MORE])
+def test_chain_is_one_launch_of_line_buffers(name: str) -> None:
+    text = {**CHAINS, **MORE}[name]
+    found = planned(text)
+    strategies = [launch.strategy for launch in found.tree.launches]
+    lines = [buffer for buffer in found.tree.buffers if isinstance(buffer.home, LineBuffer)]
+    assert (strategies, bool(lines)) == ((["generic"], False) if name in WITHOUT else (["sliding"], True))
+    least = 2 if "assume" in text else 0
+    for height, width in SIZES:
+        if min(height, width) >= least:
+            check(name, text, {"H": height, "W": width, **({"N": 2} if name == "outer" else {})}, {})
+
+
+@pytest.mark.parametrize("name", [*TIMES, *MORE_TIMES])
+def test_time_steps_in_blocks(name: str) -> None:
+    text = {**TIMES, **MORE_TIMES}[name]
+    found = planned(text)
+    if name in WITHOUT:
+        assert all(launch.strategy != "sliding" for launch in found.tree.launches)
+    else:
+        pairs = [node for node in found.tree.body if isinstance(node, HostLoop)]
+        inside = [launch.strategy for launch in pairs[0].body if isinstance(launch, Launch)]
+        assert inside == ["sliding", "sliding"]
+    for (height, width), steps in zip(
+        [(0, 0), (1, 1), (3, 3), (9, 5), (15, 23), (11, 17), (8, 1)], (4, 4, 3, 4, 9, 6, 5)
+    ):
+        more = {"K": height + 2, "L": width + 1} if "K" in text else {}
+        check(name, text, {"H": height, "W": width, **more}, {"n": steps})
+
+
+def test_strips_and_chunks_of_their_own_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As planned untuned: several strips and chunks, the last of each cut short."""
+    monkeypatch.setenv("LOOPFUSE_NUM_THREADS", "2")
+    text = textwrap.dedent(MORE["point-wise between"])
+    kernel, random = loopfuse.loads(text), np.random.default_rng(3)
+    a = random.standard_normal((200, 9001)).astype(np.float32)
+    fused, plain = np.zeros_like(a), np.zeros_like(a)
+    kernel(a, fused)
+    kernel.with_options(fuel=0)(a, plain)
+    np.testing.assert_array_equal(fused, plain)
+    assert fused[2:-2, 2:-2].any()
+
+
+def test_views_are_read_where_they_lie() -> None:
+    text = textwrap.dedent(CHAINS["blur"])
+    kernel = loopfuse.loads(text)
+    a = np.random.default_rng(1).standard_normal((40, 90)).astype(np.float32)
+    wide, plain = np.zeros((40, 45), np.float32), np.zeros((40, 45), np.float32)
+    kernel(a[:, ::2], wide)
+    kernel.with_options(fuel=0)(np.ascontiguousarray(a[:, ::2]), plain)
+    np.testing.assert_array_equal(wide, plain)
+
+
+def test_what_is_cheap_is_recomputed() -> None:
+    """A product each is less than a store and a load."""
+    found = planned(
+        """
+        kernel f(a: f32[H, W], out c: f32[H, W]):
+            temp b: f32[H, W]
+            for y in 0..H, x in 0..W:
+                b[y, x] = 2.0 * a[y, x]
+            for y in 1..H-1, x in 0..W:
+                c[y, x] = b[y-1, x] + b[y+1, x]
+        """,
+        Tuning(),
+    )
+    assert [launch.strategy for launch in found.tree.launches] == ["generic"]
+    assert found.report.kernels[0].homes == (("b", "register"),)
+
+
+def test_homes_and_words() -> None:
+    found = planned(CHAINS["blur"], Tuning())
+    (kernel,) = found.report.kernels
+    assert kernel.strategy == "sliding" and dict(kernel.homes) == {"b": "line(3)"}
+    assert "strips of 4096 columns" in kernel.detail
+    assert "b keeps 3 rows in a line buffer" in found.plan.decisions[0].reason
+    found = planned(MORE["point-wise between"], Tuning())
+    assert dict(found.report.kernels[0].homes) == {"b": "register", "c": "line(3)", "e": "register"}

@@ -38,6 +38,7 @@ from loopfuse.plan.looptree import (
     Shared,
     Ticket,
     TreeNode,
+    modulus_of,
 )
 
 STATIC_SHARED_BYTES = 48 * 1024
@@ -442,9 +443,9 @@ def shared_bytes(tree: LoopTree) -> int:
 
 
 def buffer_size(buffer: Buffer) -> int:
-    """Elements of a buffer with constant extents."""
-    size = 1
-    for extent in buffer.extents:
+    """Elements of a buffer with constant extents, of as many rows as its home keeps."""
+    size = modulus_of(buffer.home) or 1
+    for extent in buffer.extents[int(modulus_of(buffer.home) > 0) :]:
         if not isinstance(extent, nodes.Const):
             raise broken(f"the buffer {buffer.name} has an extent that is not constant")
         size *= int(extent.value)

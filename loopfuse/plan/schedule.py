@@ -17,6 +17,7 @@ from loopfuse.plan.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
 from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
 from loopfuse.plan.sliding import plan_sliding
+from loopfuse.plan.sliding_planes import plan_planes
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl import value_expr
@@ -99,7 +100,8 @@ class _TreeBuilder:
             fit = fit_windows(group.units, scope, program, self.rules, group.time)
             assert isinstance(fit, Windowed)
             self.windows[name] = fit
-            return [plan_sliding(fit, self.site, name, labels)]
+            plan = plan_planes if fit.pipeline.abreast else plan_sliding
+            return [plan(fit, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             if fits_pointwise(group, self.site):
                 return [plan_pointwise(group, self.site, name, labels)]

@@ -72,7 +72,7 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     not run, what the arrays hold besides."""
     head = columns(tile, Where.UNROLLED)
     point = tile.point(row, Iter(head[0]))
-    body = tuple(_WindowBody(tile).step(step, point))
+    body = tuple(WindowBody(tile).step(step, point))
     if inside:
         return [Loop(*head, body)]
     made = [stage for stage in tile.pipeline.stages if stage.step is step]
@@ -209,7 +209,7 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
 
 
-class _WindowBody(BodyBuilder):
+class WindowBody(BodyBuilder):
     """Bodies whose arrays lie in windows."""
 
     def __init__(self, tile: Tile) -> None:
@@ -268,6 +268,7 @@ class _WindowBody(BodyBuilder):
     def cell(
         self, load: Load, name: str, statement: Statement, iteration: Mapping[str, Expr]
     ) -> Load:
+        """The cell of the stage called `name` that an access goes to."""
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:

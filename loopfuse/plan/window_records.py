@@ -35,10 +35,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """Rows and columns between a point and what it reads there."""
+    """Rows and columns between a point and what it reads there; in three dimensions `row` counts
+    planes, and `beside` the rows within one."""
 
     row: int
     column: int
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,29 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """The rows of a plane, of a stage in three dimensions: `north` and `south` are how many rows
+    of its neighbours a thread keeps beside its own, `left` and `right` how many columns of those;
+    `before` and `after`: how many rows around what a tile stores must be right. `columns_age` and
+    `rows_age`: how many steps old a plane is when its neighbouring columns, or rows, are first
+    looked at."""
+
+    north: int = 0
+    south: int = 0
+    left: int = 0
+    right: int = 0
+    before: int = 0
+    after: int = 0
+    columns_age: int = 0
+    rows_age: int = 0
+
+    @property
+    def is_read_beside(self) -> bool:
+        """Does someone read other rows of the plane?"""
+        return bool(self.north or self.south)
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One array's window, called `name` (the array and how often it was written before). `step`
     computes its rows; None: they are loaded.
@@ -65,7 +90,8 @@ class Stage:
     first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
     keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
-    columns behind what a strip stores must be right.
+    columns behind what a strip stores must be right. In three dimensions all that is said of rows
+    is said of planes, and `band` has the same of the rows within a plane.
     """
 
     name: str
@@ -81,6 +107,7 @@ class Stage:
     above: int = 0
     before: int = 0
     after: int = 0
+    band: Band = field(default_factory=lambda: Band())
 
     @property
     def array(self) -> str:
@@ -96,13 +123,20 @@ class Stage:
     @property
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""
-        return bool(self.up or self.down or self.left or self.right)
+        return bool(self.up or self.down or self.left or self.right or self.band.is_read_beside)
+
+    @property
+    def is_local(self) -> bool:
+        """Is it needed only where the strip stores?"""
+        around = (self.above, self.before, self.after, self.band.before, self.band.after)
+        return not self.is_stencil and not any(around)
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
-    dimensions have no stencil."""
+    dimensions have no stencil. `abreast`: where there are stencils along three dimensions, the
+    middle one, whose rows the warps of a block hold beside each other ("" where there are two)."""
 
     group: Group
     steps: tuple[Step, ...]
@@ -110,6 +144,7 @@ class Pipeline:
     stream: str
     across: str
     stages: tuple[Stage, ...]
+    abreast: str = ""
 
     def stage(self, name: str) -> Stage | None:
         """The stage called `name`, if there is one."""

@@ -8,6 +8,13 @@ from math import ceil
 from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.window_blocks import (
+    PLANES,
+    BlockRows,
+    Cut,
+    cut_block,
+    steps_of,
+)
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -36,11 +43,16 @@ class Shape:
     warm: int
     steps: int
     unroll: int
+    block: BlockRows | None = None
+    """The rows of a plane, in three dimensions; `rows` and `warm` then count planes."""
 
     @property
     def redundancy(self) -> float:
         """Points computed for each point stored."""
-        return LANES * self.columns / self.stored * self.steps / self.rows
+        plane = LANES * self.columns / self.stored
+        if self.block is not None:
+            plane *= self.warps * self.block.held / self.block.stored
+        return plane * self.steps / self.rows
 
 
 DEFAULT = Tuning()
@@ -84,22 +96,27 @@ def fit_windows(
     for stage in pipeline.stages:
         if stage.array in program.gathered:
             return f"`{stage.array}` is read elsewhere at places that depend on data"
-        for dim in (pipeline.stream, pipeline.across):
-            mode = stage.frame.modes[stage.frame.position(dim)]
+        for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
+            mode = stage.frame.modes[stage.frame.position(dim)] if dim else ""
             if mode not in ("", "clamp"):
                 return f"`{stage.array}` is read with `.{mode}`"
+            if mode and pipeline.abreast and stage.step is not None:
+                return f"`{stage.array}` is made and read beyond its edge, in three dimensions"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, program, rules.tuning)
     if isinstance(shape, str):
         return shape
-    if registers(pipeline, shape, program) > REGISTERS:
+    if not pipeline.abreast and registers(pipeline, shape, program) > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
 
 
 def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:
     """The shape of a pipeline, or why it has none."""
+    if pipeline.abreast:
+        cut = cut_block(pipeline, program, tuning)
+        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, tuning)
     widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     columns = tuning.columns or (2 if narrowest == 8 else 4 if widest >= 4 else 8)
@@ -118,6 +135,24 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     steps = ceil((wanted + lag + warm) / unroll) * unroll
     warps = tuning.warps or WARPS
     return Shape(columns, warps, pad, stored, steps - lag - warm, warm, steps, unroll)
+
+
+def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
+    """The shape of a block that streams down planes."""
+    lag, warm, unroll = steps_of(pipeline, cut.rows.copies)
+    wanted = tuning.rows or min(PLANES[1], max(PLANES[0], 7 * (lag + warm)))
+    steps = ceil((wanted + lag + warm) / unroll) * unroll
+    return Shape(
+        cut.columns,
+        cut.warps,
+        cut.pad,
+        cut.stored,
+        steps - lag - warm,
+        warm,
+        steps,
+        unroll,
+        cut.rows,
+    )
 
 
 def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:

@@ -20,6 +20,7 @@ then has a stage for each time it is written, and one more for what it holds bef
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.nodes import Expr, Load
@@ -65,14 +66,42 @@ def find_pipeline(
     if time is not None and not loaded & {array for step in steps for array in step.writes}:
         return "no iteration reads what the one before it makes"
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
-    *outer, stream, across = order_dims(whole)
-    frames = find_frames(steps, program, (*outer, stream, across))
+    ordered = order_dims(whole)
+    *outer, stream, across = ordered
+    flat = _with_stages(Pipeline(whole, steps, tuple(outer), stream, across, ()), program, ahead)
+    if isinstance(flat, Pipeline) or len(ordered) < 3:
+        return flat
+    *outer, stream, abreast, across = ordered
+    deep = Pipeline(whole, steps, tuple(outer), stream, across, (), abreast)
+    found = _with_stages(deep, program, ahead)
+    if isinstance(found, str):
+        return found
+    return found if _is_deep(found) else flat
+
+
+def _with_stages(pipeline: Pipeline, program: PolyProgram, ahead: int) -> Pipeline | str:
+    """The pipeline with its stages, along the dimensions that it names, or why it has none."""
+    stream, across, abreast = pipeline.stream, pipeline.across, pipeline.abreast
+    inner = (stream, abreast, across) if abreast else (stream, across)
+    frames = find_frames(pipeline.steps, program, (*pipeline.outer, *inner), len(inner))
     if isinstance(frames, str):
         return frames
-    stages = find_stages(steps, frames, stream, across, ahead)
+    stages = find_stages(pipeline.steps, frames, stream, across, ahead, abreast)
     if isinstance(stages, str):
         return stages
-    return Pipeline(whole, steps, tuple(outer), stream, across, stages)
+    found = replace(pipeline, stages=stages)
+    if pipeline.group.time is None:
+        for stage in stages:
+            made = found.last(stage.array)
+            if stage.step is None and made is not None:
+                if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
+                    return f"`{stage.array}` is overwritten by the loops that read it"
+    return found
+
+
+def _is_deep(pipeline: Pipeline) -> bool:
+    """Does some stage need both its planes and the rows of a plane?"""
+    return any(stage.band.is_read_beside for stage in pipeline.stages)
 
 
 def _why_not_streamed(units: Sequence[Unit], scope: Scope, program: PolyProgram) -> str:
@@ -130,7 +159,7 @@ def _unroll(
                 if not s.target.index:
                     continue
                 name = step.array_of(s.target)
-                if time is None and stage_name(name, 0) in newest.values():
+                if time is None and stage_name(name, 0) in newest.values() and len(units) > 1:
                     return f"`{name}` is overwritten by the loops that read it"
                 if name not in writes:
                     count[name] = count.get(name, 0) + 1

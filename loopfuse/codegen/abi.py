@@ -434,12 +434,15 @@ def build_manifest(
 
 
 def shared_bytes(tree: LoopTree) -> int:
-    """Bytes of shared memory that the tree's Shared buffers take together."""
-    total = 0
-    for buffer in tree.buffers:
-        if isinstance(buffer.home, Shared):
-            total += -(-buffer_size(buffer) * buffer.dtype.bytes // 16) * 16
-    return total
+    """The most bytes of shared memory that the Shared buffers of one launch take together."""
+    most = 0
+    for launch in tree.launches:
+        used, total = accessed_buffers(launch.body)[0], 0
+        for buffer in tree.buffers:
+            if isinstance(buffer.home, Shared) and buffer.name in used:
+                total += -(-buffer_size(buffer) * buffer.dtype.bytes // 16) * 16
+        most = max(most, total)
+    return most
 
 
 def buffer_size(buffer: Buffer) -> int:

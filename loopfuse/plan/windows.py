@@ -93,9 +93,10 @@ def _with_stages(pipeline: Pipeline, program: PolyProgram, ahead: int) -> Pipeli
     if pipeline.group.time is None:
         for stage in stages:
             made = found.last(stage.array)
-            if stage.step is None and made is not None:
-                if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
-                    return f"`{stage.array}` is overwritten by the loops that read it"
+            if stage.step is not None or made is None:
+                continue
+            if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
+                return f"`{stage.array}` is overwritten by the loops that read it"
     return found
 
 

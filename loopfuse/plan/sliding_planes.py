@@ -128,6 +128,7 @@ def load_plane(
     """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
     feeds the point it stands at is loaded where the tile stores."""
     zero = zero_of(tile, stage)
+    extents = tile.site.program.arrays[stage.array].extents
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         target = tile.cell_at(stage, plane, row, column)
@@ -135,16 +136,11 @@ def load_plane(
         copy = source_is_copy(tile.time) and tile.pipeline.last(stage.array) is not None
         if not edge:
             return (Copy(target, tile.memory(stage.array, index, copy)),)
-        extents = tile.site.program.arrays[stage.array].extents
-        folded: list[Expr] = []
-        tests: list[Expr] = []
-        for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True):
-            if mode:
-                folded.append(lower_subscript(mode, subscript, extent, False, False))
-                tests.append(compare("gt", extent, integer(0)))
-            else:
-                folded.append(subscript)
-                tests += in_range(subscript, integer(0), extent)
+        # Beyond the array anything will do, and the nearest element needs no branch.
+        folded = [
+            lower_subscript(mode or "clamp", subscript, extent, False, False)
+            for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
+        ]
         node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
         if copy:  # what the time loop never writes stays in the array itself
             written: list[Expr] = []
@@ -152,7 +148,7 @@ def load_plane(
                 written += in_range(subscript, *tile.bounds(stage, dim))
             other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
             node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
-        return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
+        return (node,)
 
     def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
         var = tile.site.names.fresh("v")
@@ -160,8 +156,16 @@ def load_plane(
         other = Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (nothing,))
         return tile.is_stored(stage, plane, row), (other,)
 
+    def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        return (Copy(tile.cell_at(stage, plane, row, column), zero),)
+
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    return rows_and_columns(tile, *own, where, make, stored if stage.is_local else None)
+    loads = rows_and_columns(tile, *own, where, make, stored if stage.is_local else None)
+    if not edge:
+        return loads
+    some = conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
+    nothing = rows_and_columns(tile, *own, where, without)
+    return [Guard(some, tuple(loads), tuple(nothing))]
 
 
 def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[TreeNode]:

@@ -57,7 +57,7 @@ class BlockTile(Tile):
             (s.name, row): self._row_strip(s)
             for s in pipeline.stages
             for row in range(rows.held)
-            if s.left or s.right
+            if s.left or s.right or self.mirrors(s, pipeline.across)
         }
         self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.band.is_read_beside}
 
@@ -150,13 +150,17 @@ class BlockTile(Tile):
     def shared_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
         """An element of a plane in shared memory: `row` counts the rows kept, from the warp's
         first on, `column` the lane's columns."""
-        band, columns = stage.band, self.shape.columns
         kept = plane_rows(stage, self.block_rows)
-        line = self._at(combine("add", row, integer(band.north)), self.warp, kept)
+        return self.line_at(stage, plane, self._at(row, self.warp, kept), column)
+
+    def line_at(self, stage: Stage, plane: Expr, line: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory; `line` counts the rows kept of the whole tile."""
+        band, columns = stage.band, self.shape.columns
         west = ceil(band.left / columns) * columns
         place = self._at(combine("add", column, integer(west)), self.lane, columns)
         dtype = self.site.program.arrays[stage.array].dtype
-        return Load(self.planes[stage.name], (tidy(plane), line, place), dtype)
+        row = tidy(combine("add", line, integer(band.north)))
+        return Load(self.planes[stage.name], (tidy(plane), row, place), dtype)
 
     @staticmethod
     def _west(stage: Stage) -> int:

@@ -13,8 +13,6 @@ with one, a second barrier stands between reading and writing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.expressions import ceil_div, compare, conjoin, in_range
@@ -23,7 +21,13 @@ from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
-from loopfuse.plan.sliding_planes_body import PlaneBody
+from loopfuse.plan.sliding_mirrors import (
+    line_beside,
+    mirror_own_columns,
+    mirror_own_rows,
+    mirror_planes,
+)
+from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
 from loopfuse.plan.sliding_rows import zero_of
 from loopfuse.plan.sliding_tile import source_is_copy
 from loopfuse.plan.window_blocks import plane_rows
@@ -69,7 +73,11 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
     }
     for stage in tile.pipeline.stages:
         if stage.band.is_read_beside:
-            body += fill_beside(tile, stage, aged(planes[stage.name], stage.band.rows_age))
+            plane = aged(planes[stage.name], stage.band.rows_age)
+            body += fill_beside(tile, stage, plane, edge)
+            if edge:
+                body += mirror_own_rows(tile, stage, plane)
+                body += mirror_planes(tile, stage, plane, "rows")
     if tile.block_rows.copies == 1 and tile.planes:
         body.append(Barrier("block"))
     done: list[Step] = []
@@ -80,8 +88,14 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
         elif stage.step not in done:
             done.append(stage.step)
             body += compute_plane(tile, stage.step, plane, edge)
+        if edge:
+            body += mirror_own_columns(tile, stage, plane)
+            body += mirror_planes(tile, stage, plane, "own")
         # What is beside a plane is asked for when it is used, so that no register holds it before.
-        body += neighbour_columns(tile, stage, aged(plane, stage.band.columns_age))
+        old = aged(plane, stage.band.columns_age)
+        body += neighbour_columns(tile, stage, old)
+        if edge and (stage.left or stage.right):
+            body += mirror_planes(tile, stage, old, "columns")
         body += spread_rows(tile, stage, aged(plane, stage.band.rows_age - 1), where)
         if stage in tile.outputs:
             body += store_plane(tile, stage, plane, edge, where)
@@ -93,30 +107,6 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
 def aged(plane: Expr, age: int) -> Expr:
     """The plane that arrived `age` steps before."""
     return tidy(combine("sub", plane, integer(age)))
-
-
-def rows_and_columns(
-    tile: BlockTile,
-    rows: tuple[int, int],
-    columns: tuple[int, int],
-    where: Where,
-    make: Callable[[Expr, Expr], tuple[TreeNode, ...]],
-    around: Callable[[Expr], tuple[Expr, tuple[TreeNode, ...]]] | None = None,
-) -> list[TreeNode]:
-    """Loops over rows and columns (half open) around what `make` gives for one of each; with
-    `around`, each row under a guard, and what is done instead."""
-    if rows[0] >= rows[1] or columns[0] >= columns[1]:
-        return []
-    names = tile.site.names
-    row, column = names.fresh("r"), names.fresh("v")
-    here = tidy(combine("add", Iter(row), integer(rows[0])))
-    there = tidy(combine("add", Iter(column), integer(columns[0])))
-    count = integer(columns[1] - columns[0])
-    body: tuple[TreeNode, ...] = (Loop(column, integer(0), count, 1, where, make(here, there)),)
-    if around is not None:
-        test, otherwise = around(here)
-        body = (Guard(test, body, otherwise),)
-    return [Loop(row, integer(0), integer(rows[1] - rows[0]), 1, Where.UNROLLED, body)]
 
 
 # ----------------------------------------------------------------------------- what fills planes
@@ -263,9 +253,10 @@ def spread_rows(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> lis
     return out
 
 
-def fill_beside(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+def fill_beside(tile: BlockTile, stage: Stage, plane: Expr, edge: bool) -> list[TreeNode]:
     """The rows of other warps, with the columns beside them that stencils read, from shared
     memory."""
+    mirrors = edge and tile.mirrors(stage, tile.pipeline.abreast)
     band, held = stage.band, tile.block_rows.held
     kept = plane_rows(stage, tile.block_rows)
     columns = tile.shape.columns
@@ -273,7 +264,10 @@ def fill_beside(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
     for rows, moved in (((-band.north, 0), 0), ((held, held + band.south), held - kept)):
 
         def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
-            source = tile.shared_at(stage, plane, combine("sub", row, integer(moved)), column)
+            if mirrors:
+                source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
+            else:
+                source = tile.shared_at(stage, plane, combine("sub", row, integer(moved)), column)
             return (Copy(tile.cell_at(stage, plane, row, column), source),)
 
         for part, where in (

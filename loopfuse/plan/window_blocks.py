@@ -100,6 +100,8 @@ def _cuts(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Iterator[
 
 def plane_rows(stage: Stage, rows: BlockRows) -> int:
     """How many of a warp's rows of a plane other warps read."""
+    if stage.mirrors_rows:
+        return rows.held  # any row may be the array's last
     return min(stage.band.north + stage.band.south, rows.held)
 
 

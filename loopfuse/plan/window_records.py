@@ -64,7 +64,7 @@ class Band:
     of its neighbours a thread keeps beside its own, `left` and `right` how many columns of those;
     `before` and `after`: how many rows around what a tile stores must be right. `columns_age` and
     `rows_age`: how many steps old a plane is when its neighbouring columns, or rows, are first
-    looked at."""
+    looked at. `dim` is the group dimension that the rows lie along."""
 
     north: int = 0
     south: int = 0
@@ -74,6 +74,7 @@ class Band:
     after: int = 0
     columns_age: int = 0
     rows_age: int = 0
+    dim: str = ""
 
     @property
     def is_read_beside(self) -> bool:
@@ -124,6 +125,13 @@ class Stage:
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""
         return bool(self.up or self.down or self.left or self.right or self.band.is_read_beside)
+
+    @property
+    def mirrors_rows(self) -> bool:
+        """Is it made, and read beyond the first or last row of a plane?"""
+        if self.step is None or not self.band.dim:
+            return False
+        return self.frame.modes[self.frame.position(self.band.dim)] != ""
 
     @property
     def is_local(self) -> bool:

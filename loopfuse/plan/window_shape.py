@@ -100,8 +100,6 @@ def fit_windows(
             mode = stage.frame.modes[stage.frame.position(dim)] if dim else ""
             if mode not in ("", "clamp"):
                 return f"`{stage.array}` is read with `.{mode}`"
-            if mode and pipeline.abreast and stage.step is not None:
-                return f"`{stage.array}` is made and read beyond its edge, in three dimensions"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, program, rules.tuning)

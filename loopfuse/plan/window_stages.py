@@ -32,12 +32,19 @@ def find_stages(
         return taps
     lag_of = {name: 0 for name in order if name not in made}
     lags: list[int] = []
+    # Planes before the first are copies of it: what lies beside them is not there before it is.
+    floor_of = {
+        name: 0
+        if abreast and name in made and frame.modes[frame.position(stream)]
+        else min((tap.row for _, found in taps[name] for tap in found), default=0)
+        for name, frame in frames.items()
+    }
     for number, step in enumerate(steps):
         lag = 0
         for name in dict.fromkeys(step.reads.values()):
             if name in frames:
                 below = max(
-                    tap.row + bool(tap.beside)
+                    max(tap.row, floor_of[name]) + bool(tap.beside)
                     for n, found in taps[name]
                     if n == number
                     for tap in found
@@ -60,7 +67,7 @@ def find_stages(
     stages: dict[str, Stage] = {}
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
-        band = Band()
+        band = Band(dim=abreast)
         for number, found in taps.get(name, []):
             reach = _reach(found)
             rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
@@ -152,9 +159,10 @@ def _with_ages(
     """The stage with the ages of its planes when what lies beside is first looked at."""
     columns: list[int] = []
     rows: list[int] = []
+    mirrors = stage.step is not None and stage.frame.modes[stage.frame.position(dims[0])] != ""
     for number, found in taps:
         for tap in found:
-            age = lags[number] - stage.lag - tap.row
+            age = lags[number] - stage.lag - (max(tap.row, 0) if mirrors else tap.row)
             columns += [age] if tap.column else []
             rows += [age] if tap.beside else []
     for later in stages.values():

@@ -48,7 +48,9 @@ def best_blocks(
             if steps == 1:
                 return ()
             break
-        seconds = cost.time_block(found.group, found.shape.redundancy, steps)
+        again = found.shape.redundancy
+        reload = again if found.pipeline.abreast else None
+        seconds = cost.time_block(found.group, again, steps, reload)
         if seconds < best[0]:
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):

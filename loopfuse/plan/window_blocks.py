@@ -17,12 +17,14 @@ from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.poly.model import PolyProgram
 
 LANES = 32
-WARPS = (8, 16)
+WARPS = (8, 12, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
 """Warps of a block, and rows of a warp, that are tried."""
 REGISTER_FILE = 65_536
 SHARED = 48 * 1024
 """Bytes that a block may declare."""
+PLANES_AHEAD = 1
+"""Planes that loads run ahead of their first use: a step does the work of many rows."""
 PLANES = (64, 256)
 """The fewest and the most steps of a chunk."""
 
@@ -58,35 +60,42 @@ class Cut:
 def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut | str:
     """The way to cut the planes that computes least anew and fits registers and shared memory."""
     best: Cut | None = None
+    least = 0.0
     why = "its halo is as wide as a tile"
     for cut in _cuts(pipeline, program, tuning):
         if cut.stored * 2 < LANES * cut.columns or cut.rows.stored * 2 < cut.warps * cut.rows.held:
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
-        if not chosen and block_registers(pipeline, cut, program) > most_registers(cut.warps):
+        registers = block_registers(pipeline, cut, program)
+        if not chosen and registers > most_registers(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
         if shared_bytes(pipeline, cut, program) > SHARED:
             why = "its planes take more shared memory than a block has"
             continue
-        if best is None or cut.redundancy < 0.97 * best.redundancy:
-            best = cut
+        price = _price(cut, registers, _usual_columns(pipeline, program))
+        if best is None or price < 0.98 * least:
+            best, least = cut, price
     return why if best is None else best
 
 
 def most_registers(warps: int) -> int:
     """Registers of a thread where a block of `warps` warps runs on each multiprocessor."""
-    return min(255, REGISTER_FILE // (warps * LANES)) - 8
+    return min(255, REGISTER_FILE // (warps * LANES)) - 12
+
+
+def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
+    """Columns of a lane that make accesses of 16 bytes (or 32, of the widest of several types)."""
+    sizes = [program.arrays[stage.array].dtype.bytes for stage in pipeline.stages]
+    return 2 if min(sizes) == 8 else 4 if max(sizes) >= 4 else 8
 
 
 def _cuts(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Iterator[Cut]:
-    narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
-    widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     before = max(stage.before for stage in pipeline.stages)
     after = max(stage.after for stage in pipeline.stages)
     north = max(stage.band.before for stage in pipeline.stages)
     south = max(stage.band.after for stage in pipeline.stages)
-    usual = 2 if narrowest == 8 else 4 if widest >= 4 else 8
+    usual = _usual_columns(pipeline, program)
     for columns in (tuning.columns,) if tuning.columns else (usual, usual // 2):
         pad = ceil(before / columns) * columns
         stored = (LANES * columns - pad - after) // columns * columns
@@ -125,15 +134,30 @@ def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
 
 
 def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
-    """Registers of 32 bits that the windows take, and 40 for the rest."""
+    """Registers of 32 bits that the windows take, and 40 for the rest. What lies beside a plane
+    comes as it is used: of the last plane, half at a time. What only the point itself uses is gone
+    with it."""
     total = 40
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        planes = stage.rows if stage.is_stencil or stage.step is None else 1
+        planes = stage.rows if stage.rows > 1 or stage.step is None else 0
         total += words * planes * cut.rows.held * cut.columns
-        beside = (stage.left + stage.right) * cut.rows.held
-        total += words * beside
+        band = stage.band
+        if band.columns_kept:
+            beside = (stage.left + stage.right) * cut.rows.held
+            total += words * beside * (2 * band.columns_kept - 1) // 2
+        if band.rows_kept:
+            beside = (band.north + band.south) * (band.left + cut.columns + band.right)
+            total += words * beside * (2 * band.rows_kept - 1) // 2
     return total
+
+
+def _price(cut: Cut, registers: int, usual: int) -> float:
+    """What a point stored costs: points computed for it, more where few warps hide each other's
+    waiting, a little more for narrow accesses."""
+    blocks = max(1, REGISTER_FILE // (cut.warps * LANES * registers))
+    narrow = 1.05 if cut.columns < usual else 1.0
+    return cut.redundancy * (1 + 2.5 / (cut.warps * blocks)) * narrow
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

@@ -64,7 +64,7 @@ class Band:
     of its neighbours a thread keeps beside its own, `left` and `right` how many columns of those;
     `before` and `after`: how many rows around what a tile stores must be right. `columns_age` and
     `rows_age`: how many steps old a plane is when its neighbouring columns, or rows, are first
-    looked at. `dim` is the group dimension that the rows lie along."""
+    looked at; `columns_kept` and `rows_kept`: for how many steps from then on. `dim` is the group dimension that the rows lie along."""
 
     north: int = 0
     south: int = 0
@@ -74,6 +74,8 @@ class Band:
     after: int = 0
     columns_age: int = 0
     rows_age: int = 0
+    columns_kept: int = 0
+    rows_kept: int = 0
     dim: str = ""
 
     @property

@@ -26,9 +26,27 @@ OBVIOUS = ("not all loops are parallel", "it has no stencil")
 def window_detail(windowed: Windowed) -> str:
     """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`."""
     shape, group = windowed.shape, windowed.group
+    if shape.block is not None:
+        return _block_detail(windowed)
     text = (
         f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
         f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
+    )
+    if group.time is None:
+        return text
+    return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
+
+
+def _block_detail(windowed: Windowed) -> str:
+    """`sliding, streams down z, tiles of 26 rows and 120 columns, chunks of 64 planes, 8 warps of 4
+    rows`."""
+    shape, group = windowed.shape, windowed.group
+    assert shape.block is not None
+    text = (
+        f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
+        f"tiles of {shape.block.stored} rows and {shape.stored} columns, "
+        f"chunks of {shape.rows} planes, {shape.warps} warps of {shape.block.held} "
+        f"{'row' if shape.block.held == 1 else 'rows'}"
     )
     if group.time is None:
         return text

@@ -10,6 +10,7 @@ from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_blocks import (
     PLANES,
+    PLANES_AHEAD,
     BlockRows,
     Cut,
     cut_block,
@@ -88,7 +89,8 @@ def fit_windows(
 ) -> Windowed | str:
     """The units, as they run, as a pipeline of windows with its shape, or why they are none."""
     ahead = AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
-    pipeline = find_pipeline(units, scope, program, ahead, time)
+    planes_ahead = PLANES_AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
+    pipeline = find_pipeline(units, scope, program, ahead, time, planes_ahead)
     if isinstance(pipeline, str):
         return pipeline
     if any(stage.array in rules.strided for stage in pipeline.stages):
@@ -100,6 +102,10 @@ def fit_windows(
             mode = stage.frame.modes[stage.frame.position(dim)] if dim else ""
             if mode not in ("", "clamp"):
                 return f"`{stage.array}` is read with `.{mode}`"
+    if pipeline.abreast and time is not None and time.steps > 1:
+        for stage in pipeline.stages:
+            if stage.step is not None and any(stage.frame.modes):
+                return f"`{stage.array}` is made and read beyond its edge, in three dimensions"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, program, rules.tuning)

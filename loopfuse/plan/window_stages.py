@@ -171,7 +171,11 @@ def _with_ages(
             columns += [age] if later.ahead_of(stage, dims[2]) else []
             rows += [age] if later.ahead_of(stage, dims[1]) else []
     ages = replace(
-        stage.band, columns_age=min(columns, default=0), rows_age=min(rows, default=0)
+        stage.band,
+        columns_age=min(columns, default=0),
+        rows_age=min(rows, default=0),
+        columns_kept=max(columns, default=-1) - min(columns, default=0) + 1,
+        rows_kept=max(rows, default=-1) - min(rows, default=0) + 1,
     )
     return replace(stage, band=ages)
 

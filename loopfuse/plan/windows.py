@@ -46,9 +46,11 @@ def find_pipeline(
     program: PolyProgram,
     ahead: int,
     time: TimeBlock | None = None,
+    planes_ahead: int = 1,
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
-    rows ahead of need. `time`: several iterations of the time loop around them."""
+    rows (or `planes_ahead` planes) ahead of need. `time`: several iterations of the time loop
+    around them."""
     why = _why_not_streamed(units, scope, program)
     if why:
         return why
@@ -73,7 +75,7 @@ def find_pipeline(
         return flat
     *outer, stream, abreast, across = ordered
     deep = Pipeline(whole, steps, tuple(outer), stream, across, (), abreast)
-    found = _with_stages(deep, program, ahead)
+    found = _with_stages(deep, program, planes_ahead)
     if isinstance(found, str):
         return found
     return found if _is_deep(found) else flat

@@ -126,18 +126,25 @@ def load_plane(
         copy = source_is_copy(tile.time) and tile.pipeline.last(stage.array) is not None
         if not edge:
             return (Copy(target, tile.memory(stage.array, index, copy)),)
+        if tile.time is None and tile.pipeline.last(stage.array) is not None:
+            # It is overwritten: the nearest element is another thread's.
+            tests: list[Expr] = []
+            for subscript, extent in zip(index, extents, strict=True):
+                tests += in_range(subscript, integer(0), extent)
+            node = Copy(target, tile.memory(stage.array, index))
+            return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
         # Beyond the array anything will do, and the nearest element needs no branch.
         folded = [
             lower_subscript(mode or "clamp", subscript, extent, False, False)
             for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
         ]
-        node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
+        node = Copy(target, tile.memory(stage.array, tuple(folded)))
         if copy:  # what the time loop never writes stays in the array itself
             written: list[Expr] = []
             for dim, subscript in zip(stage.frame.dims, folded, strict=True):
                 written += in_range(subscript, *tile.bounds(stage, dim))
             other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-            node = Guard(conjoin(*dict.fromkeys(written)), (other,), (node,))
+            return (Guard(conjoin(*dict.fromkeys(written)), (other,), (node,)),)
         return (node,)
 
     def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:

@@ -56,6 +56,11 @@ CHAINS = {
             for z in 2..D-2, y in 2..H-2, x in 2..W-2:
                 b[z, y, x] = 2.0 * a[z, y, x] - b[z, y, x] + k[y, x] * (a[z-2, y, x] + a[z+2, y, x] + a[z, y-2, x] + a[z, y+2, x] - a[z, y, x+2] + a[z, y, x-2])
         """,
+    "in place everywhere": """
+        kernel f(a: f32[D, H, W], inout b: f32[D, H, W]):
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = b[z, y, x] + a.clamp[z-1, y, x] - a.clamp[z, y+1, x] + a.clamp[z, y, x+1]
+        """,
     "blur3d": """
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
             temp b: f32[D, H, W]

@@ -34,6 +34,7 @@ from loopfuse.plan.looptree import (
     Loop,
     LoopTree,
     Mapping,
+    Prefetch,
     Raise,
     Shared,
     Ticket,
@@ -87,6 +88,8 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (flag, value)
         case Ticket(counter=counter, count=count):
             return (counter, count)
+        case Prefetch(source=source):
+            return (source,)
         case Combine() | Barrier():
             return ()
         case _:

@@ -55,6 +55,16 @@ def load(writer: Writer, operation: Operation) -> None:
     )
 
 
+def prefetch(writer: Writer, operation: Operation) -> None:
+    """A request that brings a cache line of global memory to the second-level cache of a GPU."""
+    source, index = operation.operands
+    place, pointer = address_of(writer, source, index)
+    if writer.in_kernel:
+        # LLVM 22 cannot select `llvm.nvvm.prefetch.global.L2` of an argument that is only read.
+        text = '"prefetch.global.L2 [$0];", "l"'
+        writer.lines.append(f"  call void asm sideeffect {text}({pointer} {place})")
+
+
 def store(writer: Writer, operation: Operation) -> None:
     """A store of one element, or of a vector of them."""
     value, target, index = operation.operands

@@ -23,6 +23,7 @@ from loopfuse.codegen.llvm_memory import (
     get_global,
     load,
     number_of_block_or_thread,
+    prefetch,
     shuffle,
     store,
 )
@@ -279,6 +280,7 @@ _SPECIAL: dict[str, Callable[[Writer, Operation], None]] = {
     "memref.get_global": get_global,
     "memref.load": load,
     "vector.load": load,
+    "memref.prefetch": prefetch,
     "memref.store": store,
     "vector.store": store,
     "memref.atomic_rmw": atomic,

@@ -114,6 +114,15 @@ class ShuffleOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """`memref.prefetch memref[index], read, locality<2>, data`: into the second-level cache."""
+
+    name = "memref.prefetch"
+    source = operand_def(MemRefType)
+    index = operand_def(IndexType)
+
+
+@irdl_op_definition
 class FromElementsOp(IRDLOperation):
     """`vector.from_elements %a, %b, ... : vector<NxT>`."""
 
@@ -380,6 +389,10 @@ class Builder:
     def store(self, value: SSAValue, target: SSAValue, index: SSAValue) -> None:
         """`memref.store value, target[index]`."""
         self.block.add_op(memref.StoreOp.create(operands=(value, target, index)))
+
+    def prefetch(self, source: SSAValue, index: SSAValue) -> None:
+        """`memref.prefetch source[index]`."""
+        self.block.add_op(PrefetchOp.create(operands=(source, index)))
 
     def vector_load(self, source: SSAValue, index: SSAValue, lanes: int, alignment: int) -> SSAValue:
         """`vector.load`, of `alignment` bytes where that is more than an element's (else 0)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from math import gcd, lcm
 from typing import assert_never
 
@@ -19,7 +20,14 @@ from loopfuse.codegen.mlir_gpu import (
     emit_raise,
     emit_ticket,
 )
-from loopfuse.codegen.mlir_index import UNBOUNDED, bound, conjuncts, divisor, known_divisors, linear
+from loopfuse.codegen.mlir_index import (
+    UNBOUNDED,
+    bound,
+    conjuncts,
+    divisor,
+    known_divisors,
+    linear,
+)
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.looptree import (
@@ -34,6 +42,7 @@ from loopfuse.plan.looptree import (
     Guard,
     Loop,
     Mapping,
+    Prefetch,
     Raise,
     Shared,
     Ticket,
@@ -73,6 +82,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_compute(emitter, target, value, predicate)
         case Copy(target=target, value=value):
             emit_compute(emitter, target, value, None)
+        case Prefetch(source=source):
+            emit_prefetch(emitter, source)
         case Fold(op=op, target=target, value=value):
             a, b = together(emitter, emit_value(emitter, target), emit_value(emitter, value))
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
@@ -106,6 +117,12 @@ def emit_compute(
             store(emitter, target, emit_value(emitter, value))
 
     emitter.builder.branch(emit_value(emitter, predicate), write)
+
+
+def emit_prefetch(emitter: Emitter, source: nodes.Load) -> None:
+    """`memref.prefetch`, once for all SIMD lanes."""
+    storage, place = emitter.place(source.array, source.index)
+    emitter.builder.prefetch(storage.memref, emitter.index(place))
 
 
 def emit_guard(emitter: Emitter, node: Guard) -> None:
@@ -209,11 +226,50 @@ def constant_range(emitter: Emitter, loop: Loop) -> range:
 
 
 def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
-    """The body written out once an iteration."""
+    """The body written out once an iteration; of a guard around it, what holds for the whole warp
+    in every iteration or in none is one branch around them all."""
+    for guard in loop.body:
+        if emitter.lane and len(loop.body) == 1 and isinstance(guard, Guard):
+            tests = conjuncts(guard.condition)
+            reads = _loads_memory(emitter, (guard,))
+            shared = tuple(test for test in tests if _is_uniform(test, {loop.var, emitter.lane}))
+            if shared and len(shared) < len(tests) and reads:
+                _emit_unswitched(emitter, loop, guard, shared)
+                return
     for value in constant_range(emitter, loop):
         emitter.facts.constants[loop.var] = value
         emit_body(emitter, loop.body)
     emitter.facts.constants.pop(loop.var, None)
+
+
+def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:
+    return not iterators(test) & varying and not any(True for _ in loads(test)) and test != ALIGNED
+
+
+def _loads_memory(emitter: Emitter, body: tuple[TreeNode, ...]) -> bool:
+    """Does anything in the body load from memory of the device? Branches cost more registers than
+    selects, but a load that only some lanes need is better left out where none does."""
+    return any(
+        isinstance(emitter.storage[load.array].buffer.home, Global)
+        for node in walk_nodes(body)
+        if isinstance(node, Copy | Compute)
+        for load in loads(node.value)
+    )
+
+
+def _emit_unswitched(
+    emitter: Emitter, loop: Loop, guard: Guard, shared: tuple[nodes.Expr, ...]
+) -> None:
+    """before: for v: if shared & own: A else B     after: if shared: for v: if own: A else B
+    else: for v: B"""
+    own = tuple(test for test in conjuncts(guard.condition) if test not in shared)
+    then = replace(loop, body=(replace(guard, condition=_both(own)),))
+    otherwise = (replace(loop, body=guard.otherwise),) if guard.otherwise else ()
+    emit_guard(emitter, Guard(_both(shared), (then,), otherwise))
+
+
+def _both(tests: tuple[nodes.Expr, ...]) -> nodes.Expr:
+    return reduce(lambda a, b: nodes.Binary("and", a, b, DType.BOOL), tests)
 
 
 def emit_vector(emitter: Emitter, loop: Loop) -> None:

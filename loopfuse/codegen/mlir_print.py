@@ -247,6 +247,11 @@ class _Printer:
             typed += f", {print_type(operation.results[0].type)}"
         self.line(f"{self.define(operation.results[0])} = {text} : {typed}")
 
+    def prefetch(self, operation: Operation) -> None:
+        source, index = operation.operands
+        place = f"{self.name(source)}[{self.name(index)}]"
+        self.line(f"memref.prefetch {place}, read, locality<2>, data : {print_type(source.type)}")
+
     def store(self, operation: Operation) -> None:
         value, target, *index = operation.operands
         typed = print_type(target.type)
@@ -396,6 +401,7 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "memref.alloca": _Printer.allocate,
     "memref.load": _Printer.load,
     "vector.load": _Printer.load,
+    "memref.prefetch": _Printer.prefetch,
     "memref.store": _Printer.store,
     "vector.store": _Printer.store,
     "memref.global": _Printer.global_,

@@ -11,7 +11,7 @@ Grammar::
     node    = Loop var lower upper step mapping node* | Guard condition node* node*
             | Compute statement iteration target value | Copy target value
             | Fold op target value | Combine op buffer over | Barrier scope
-            | Raise flag | Await flag | Ticket counter node*
+            | Raise flag | Await flag | Ticket counter node* | Prefetch source
 
 A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
 the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
@@ -208,6 +208,13 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for the cache line of an element of Global memory, which is soon read; changes nothing."""
+
+    source: Load
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """`target = op(target, value)`: adds a partial result (`value` a Load) of a reduction. `op`:
     sum prod min max and or."""
@@ -271,7 +278,7 @@ class Ticket:
 
 
 TreeNode = (
-    Loop | Guard | Compute | Copy | Fold | Combine | Barrier | Raise | Await | Ticket
+    Loop | Guard | Compute | Copy | Fold | Combine | Barrier | Raise | Await | Ticket | Prefetch
 )
 
 

@@ -21,6 +21,7 @@ from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_rows import (
+    ask_for,
     compute_rows,
     halo,
     load_row,
@@ -39,8 +40,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     tile = Tile(pipeline, shape, site)
     whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
     started = compare("lt", tile.first_column, tile.end)
-    interior = Guard(tile.aligned(), (whole,), (inside,))
-    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), (edge,)),)),)
+    interior = Guard(tile.aligned(), whole, inside)
+    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), edge),)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
     columns = tidy(combine("sub", tile.end, tile.left))
     blocks = ceil_div(columns, shape.stored * shape.warps)
@@ -58,13 +59,22 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     return Launch(name, "sliding", labels, nodes)
 
 
-def tile_steps(tile: Tile, way: str) -> TreeNode:
+def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
     """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
     `edge`."""
     edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     done: list[Step] = []
+    last = tile.shape.steps - 1
+    first: list[TreeNode] = []
+    if not edge and tile.shape.asked:
+        for stage in tile.pipeline.stages:
+            if stage.step is None:
+                ahead = combine("add", Iter(var), integer(tile.shape.asked))
+                body.append(ask_for(tile, stage, combine("min", ahead, integer(last))))
+                rows = range(min(tile.shape.asked, last))
+                first += [ask_for(tile, stage, integer(number)) for number in rows]
     for stage in tile.pipeline.stages:
         row = tidy(combine("sub", Iter(var), integer(stage.lag)))
         if stage.step is None:
@@ -80,4 +90,5 @@ def tile_steps(tile: Tile, way: str) -> TreeNode:
             body += mirror_rows(tile, stage, row)
         if stage in tile.outputs:
             body += store_row(tile, stage, row, not edge, where)
-    return Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
+    steps = Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
+    return (*first, steps)

@@ -11,7 +11,7 @@ from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
 from loopfuse.plan.expressions import compare, conjoin, in_range
-from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
+from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_tile import Tile, source_is_copy
@@ -27,6 +27,13 @@ Head = tuple[str, Expr, Expr, int, Where]
 def columns(tile: Tile, where: Where) -> Head:
     """A loop head over the lane's own columns."""
     return tile.site.names.fresh("v"), integer(0), integer(tile.shape.columns), 1, where
+
+
+def ask_for(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
+    """Asks memory for the lane's columns of a row that is loaded later."""
+    index = tile.element(stage, row, integer(0))
+    copied = source_is_copy(tile.time) and tile.pipeline.last(stage.array) is not None
+    return Prefetch(tile.memory(stage.array, index, copied))
 
 
 def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:

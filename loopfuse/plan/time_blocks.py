@@ -20,7 +20,7 @@ from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
-STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
 

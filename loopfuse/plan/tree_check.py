@@ -30,6 +30,7 @@ from loopfuse.plan.looptree import (
     Loop,
     LoopTree,
     Mapping,
+    Prefetch,
     Raise,
     Register,
     Shared,
@@ -217,6 +218,10 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_move(node.value, node.target, what, place)
             if not isinstance(node.value, Load | Const):
                 raise place.fail(what, "a copy moves a load or a constant")
+        case Prefetch(source=source):
+            _check_names(source, what, place)
+            if not isinstance(place.tree.buffer(source.array).home, Global):
+                raise place.fail(what, "only global memory is asked for ahead")
         case Fold():
             _check_move(node.value, node.target, what, place)
             _check_op(node.op, what, place)

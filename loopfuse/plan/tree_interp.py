@@ -43,6 +43,7 @@ from loopfuse.plan.looptree import (
     Loop,
     LoopTree,
     Mapping,
+    Prefetch,
     Raise,
     Register,
     Shared,
@@ -399,6 +400,8 @@ class _LaunchWriter:
                 self.emit_store(node.target, text, (value, predicate), depth)
             case Copy(value=value):
                 self.emit_store(node.target, write.value(value), (value,), depth)
+            case Prefetch():
+                self.emit(depth, "pass")
             case Fold(op=op, value=value):
                 operation = write.operation(FOLD_BINARY[op], value.dtype)
                 text = f"{operation}({write.value(node.target)}, {write.value(value)})"

@@ -33,6 +33,7 @@ from loopfuse.plan.looptree import (
     Lanes,
     Loop,
     LoopTree,
+    Prefetch,
     Raise,
     Shared,
     Ticket,
@@ -132,6 +133,8 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             )
         case Copy():
             lines.append(f"{indent}copy {print_expr(node.target)} = {print_expr(node.value)}")
+        case Prefetch(source=source):
+            lines.append(f"{indent}prefetch {print_expr(source)}")
         case Fold():
             lines.append(
                 f"{indent}fold {node.op} {print_expr(node.target)}, {print_expr(node.value)}"

@@ -23,6 +23,7 @@ from loopfuse.plan.looptree import (
     Loop,
     LoopTree,
     Mapping,
+    Prefetch,
     Raise,
     Ticket,
     TreeNode,
@@ -65,6 +66,8 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (value, flag)
         case Ticket(counter=counter, count=count):
             return (count, counter)
+        case Prefetch(source=source):
+            return (source,)
         case Combine() | Barrier():
             return ()
 

@@ -36,6 +36,7 @@ from loopfuse.plan.looptree import (
     Loop,
     LoopTree,
     Mapping,
+    Prefetch,
     Raise,
     Shared,
     Ticket,
@@ -389,6 +390,8 @@ class Events:
                 self._nodes(node.otherwise, otherwise)
             case Compute() | Copy() | Fold() | Combine() | Barrier() | Raise() | Await():
                 self._leaf(node, self._take_turns(scope))
+            case Prefetch():
+                pass  # it neither reads nor writes
             case Ticket():
                 raise Undecided("a ticket that is not the last thing its blocks do")
 

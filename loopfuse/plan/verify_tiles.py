@@ -19,7 +19,16 @@ from typing import Any
 
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import iterators, loads, substitute
-from loopfuse.plan.looptree import Barrier, Compute, Copy, Guard, Loop, Mapping, TreeNode
+from loopfuse.plan.looptree import (
+    Barrier,
+    Compute,
+    Copy,
+    Guard,
+    Loop,
+    Mapping,
+    Prefetch,
+    TreeNode,
+)
 from loopfuse.plan.tree_walk import bodies, is_tile
 
 Enter = Callable[[Any, Loop], Any]
@@ -132,6 +141,8 @@ def _walk(
                     _skip(node.otherwise, numbers)
             case Compute() | Copy() | Barrier():
                 yield _Step(loops, tests, node, scope)
+            case Prefetch():
+                pass
             case _:
                 raise _Unlike
 

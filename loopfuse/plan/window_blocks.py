@@ -21,6 +21,8 @@ WARPS = (8, 12, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
 """Warps of a block, and rows of a warp, that are tried."""
 REGISTER_FILE = 65_536
+OVERWRITTEN = 8
+"""Registers for the tests of each element that a tile at an edge loads of what it overwrites."""
 SHARED = 48 * 1024
 """Bytes that a block may declare."""
 PLANES_AHEAD = 1
@@ -135,20 +137,21 @@ def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
 
 def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     """Registers of 32 bits that the windows take, and 40 for the rest. What lies beside a plane
-    comes as it is used: of the last plane, half at a time. What only the point itself uses is gone
-    with it."""
+    comes as it is used; what only the point itself uses is gone with it."""
     total = 40
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
+        if stage.step is None and pipeline.group.time is None and pipeline.last(stage.array):
+            total += OVERWRITTEN
         planes = stage.rows if stage.rows > 1 or stage.step is None else 0
         total += words * planes * cut.rows.held * cut.columns
         band = stage.band
         if band.columns_kept:
             beside = (stage.left + stage.right) * cut.rows.held
-            total += words * beside * (2 * band.columns_kept - 1) // 2
+            total += words * beside * band.columns_kept
         if band.rows_kept:
             beside = (band.north + band.south) * (band.left + cut.columns + band.right)
-            total += words * beside * (2 * band.rows_kept - 1) // 2
+            total += words * beside * band.rows_kept
     return total
 
 

@@ -93,8 +93,10 @@ class Stage:
     first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
     above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
     keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
-    columns behind what a strip stores must be right. In three dimensions all that is said of rows
-    is said of planes, and `band` has the same of the rows within a plane.
+    columns behind what a strip stores must be right. `kept`: how many rows of its own columns a
+    lane keeps from one step to the next, `kept_beside` how many cells of its neighbours' columns.
+    In three dimensions all that is said of rows is said of planes, and `band` has the same of the
+    rows within a plane.
     """
 
     name: str
@@ -111,6 +113,8 @@ class Stage:
     before: int = 0
     after: int = 0
     band: Band = field(default_factory=lambda: Band())
+    kept: int = 0
+    kept_beside: int = 0
 
     @property
     def array(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from loopfuse.base.options import Tuning
@@ -20,21 +20,37 @@ from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
 LANES = 32
-WARPS = 4
-"""Warps of a block; they share nothing."""
+WARPS = (4, 1)
+"""Warps of a block, which share nothing: for threads with few registers, and for others. A block of
+one fits where four no longer do."""
+MANY = 128
+"""Registers from which on a thread has many."""
+FILE = 65536 // LANES
+"""Registers that a multiprocessor has for one lane of all its warps."""
+WARPS_HELD = 32
+"""Warps that a multiprocessor holds, where a block has one."""
+UNDER_WAY = 36 * 1024
+"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy (measured)."""
+ASKED = 6
+"""The most rows that are asked for before their load."""
 AHEAD = 2
 """Rows that loads run ahead of their first use."""
-ROWS = (64, 256)
+ROWS = (32, 256)
 """The fewest and the most steps of a chunk."""
-REGISTERS = 200
-"""The most registers that windows may take, as `registers` estimates them; beyond lie spills."""
+REST = 80
+"""Registers for everything but windows."""
+OTHER = 24
+"""Registers for each array but one that a block of time steps keeps."""
+REGISTERS = 248
+"""The most registers that a thread may take, as `registers` estimates them; beyond lie spills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How a pipeline is cut: columns a lane, warps a block, the strip's columns that are stored
     (after `pad` columns that only feed them), rows of a chunk that are stored (after `warm`
-    steps), steps of a chunk, and how many of them bring every window's rows back to their places."""
+    steps), steps of a chunk, how many of them bring every window's rows back to their places, and how many
+    rows before its load a row is asked for."""
 
     columns: int
     warps: int
@@ -44,6 +60,7 @@ class Shape:
     warm: int
     steps: int
     unroll: int
+    asked: int = 0
     block: BlockRows | None = None
     """The rows of a plane, in three dimensions; `rows` and `warm` then count planes."""
 
@@ -135,10 +152,13 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     lag = max(stage.lag for stage in pipeline.stages)
     warm = max(stage.above for stage in pipeline.stages)
     unroll = max(stage.rows for stage in pipeline.stages)
-    wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 7 * (lag + warm)))
+    wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 4 * (lag + warm)))
     steps = ceil((wanted + lag + warm) / unroll) * unroll
-    warps = tuning.warps or WARPS
-    return Shape(columns, warps, pad, stored, steps - lag - warm, warm, steps, unroll)
+    shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
+    few, many = WARPS
+    warps = tuning.warps or (few if registers(pipeline, shape, program) < MANY else many)
+    ahead = max(stage.delay for stage in pipeline.stages)
+    return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
 
 
 def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
@@ -155,16 +175,30 @@ def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
         warm,
         steps,
         unroll,
-        cut.rows,
+        block=cut.rows,
     )
 
 
 def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
-    """Registers of 32 bits that the windows take, and 40 for the rest."""
-    total = 40
+    """Registers of 32 bits that a thread takes, at most: what windows keep, a quarter of that for
+    ways with guards, and the rest."""
+    kept = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        beside = stage.left + stage.right
-        rows = stage.rows if stage.is_stencil or stage.step is None else 1
-        total += words * rows * shape.columns + words * beside * min(rows, stage.up + stage.down + 1)
-    return total
+        kept += words * (stage.kept * shape.columns + stage.kept_beside)
+    others = 0
+    if pipeline.group.time is not None:  # what it does not write of others comes from memory
+        arrays = {s.array for s in pipeline.stages if program.arrays[s.array].is_argument}
+        others = max(len(arrays) - 1, 0)
+    return REST + kept + kept // 4 + OTHER * others
+
+
+def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int) -> int:
+    """How many rows before its load a row is asked for, so that a multiprocessor has enough bytes
+    under way. Loads alone do not achieve it where few warps fit: ptxas moves them down to about
+    300 instructions before their use, however many rows ahead the program has them."""
+    loaded = [stage for stage in pipeline.stages if stage.step is None]
+    width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
+    warps = min(WARPS_HELD, FILE // registers(pipeline, shape, program))
+    rows = UNDER_WAY // max(1, warps * LANES * shape.columns * width) - ahead
+    return min(rows, ASKED) if rows > 1 else 0

@@ -68,25 +68,32 @@ def find_stages(
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
         band = Band(dim=abreast)
+        ages: dict[int, int] = {}  # by column: how old the oldest row is that is read there
         for number, found in taps.get(name, []):
+            for tap in found:
+                age = lags[number] - lag_of[name] - tap.row
+                ages[tap.column] = max(ages.get(tap.column, 0), age)
             reach = _reach(found)
             rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
             up, down = max(up, reach.up), max(down, reach.down)
             left, right = max(left, reach.left), max(right, reach.right)
             band = reach.widen(band)
         step = steps[made[name]] if name in made else None
+        delay = ahead if step is None else 0
         stages[name] = Stage(
             name,
             step,
             frames[name],
             lag_of[name],
-            ahead if step is None else 0,
+            delay,
             rows,
             up,
             down,
             left,
             right,
             band=band,
+            kept=max(ages.values(), default=0),
+            kept_beside=_kept_beside(ages, delay),
         )
     for name in order:  # where its loop does not run, a stage holds what was there before
         earlier = stages.get(earlier_name(name))
@@ -107,6 +114,7 @@ def find_stages(
             stages[earlier.name] = replace(
                 earlier,
                 rows=max(earlier.rows, behind + 1),
+                kept=max(earlier.kept, behind),
                 left=max(earlier.left, -aside),
                 right=max(earlier.right, aside),
                 band=band,
@@ -178,6 +186,15 @@ def _with_ages(
         rows_kept=max(rows, default=-1) - min(rows, default=0) + 1,
     )
     return replace(stage, band=ages)
+def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
+    """Cells of the neighbours' columns, times rows: those that come `delay` rows after the row."""
+    total = 0
+    for side in (-1, 1):
+        for column in range(1, max((side * column for column in ages), default=0) + 1):
+            # A lane's outer columns read the cell at this distance, and those beyond it.
+            oldest = max(age for at, age in ages.items() if side * at >= column)
+            total += max(oldest - delay, 0)
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def assert_not_fused(
     Loops are named as in `assert_fuses`. AssertionError with the decision.
 
     >>> import loopfuse
-    >>> heat = loopfuse.load("examples/heat3d.lf")
+    >>> heat = loopfuse.load("examples/heat3d.lf", target="cpu")
     >>> assert_not_fused(heat, "L1.1", "L1.2", because="does not write")
     """
     __tracebackhide__ = True
@@ -169,7 +169,7 @@ def assert_launches(
 
     >>> import loopfuse
     >>> assert_launches(loopfuse.load("examples/blur.lf"), 1)
-    >>> heat = loopfuse.load("examples/heat3d.lf")
+    >>> heat = loopfuse.load("examples/heat3d.lf", target="cpu")
     >>> assert_launches(heat, "2*steps")
     >>> assert_launches(heat, 20, sizes={"steps": 10})
     """

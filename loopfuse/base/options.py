@@ -100,7 +100,9 @@ def operations_from_environment() -> int:
 class Tuning:
     """Choices that change how fast a kernel runs, never what it computes; 0 (or None): the
     planner's own. `windows`: stencils may keep windows of rows in registers (in line buffers on the
-    CPU); `columns`: elements a lane holds of a row (columns of a strip on the CPU); `warps`: warps of a block; `rows`: rows of a chunk; `ahead`: rows that
+    CPU); `columns`: elements a lane holds of a row (columns of a strip on the CPU); `warps`: warps
+    of a block; `rows`: rows of a chunk (planes, in three dimensions); `band`: rows of a plane that
+    a warp holds, in three dimensions; `ahead`: rows that
     loads run ahead; `steps`: time steps in one launch."""
 
     windows: bool = True
@@ -109,6 +111,7 @@ class Tuning:
     rows: int = 0
     ahead: int | None = None
     steps: int = 0
+    band: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from loopfuse.plan.looptree import (
     Shared,
     Ticket,
     TreeNode,
+    modulus_of,
 )
 
 STATIC_SHARED_BYTES = 48 * 1024
@@ -436,18 +437,21 @@ def build_manifest(
 
 
 def shared_bytes(tree: LoopTree) -> int:
-    """Bytes of shared memory that the tree's Shared buffers take together."""
-    total = 0
-    for buffer in tree.buffers:
-        if isinstance(buffer.home, Shared):
-            total += -(-buffer_size(buffer) * buffer.dtype.bytes // 16) * 16
-    return total
+    """The most bytes of shared memory that the Shared buffers of one launch take together."""
+    most = 0
+    for launch in tree.launches:
+        used, total = accessed_buffers(launch.body)[0], 0
+        for buffer in tree.buffers:
+            if isinstance(buffer.home, Shared) and buffer.name in used:
+                total += -(-buffer_size(buffer) * buffer.dtype.bytes // 16) * 16
+        most = max(most, total)
+    return most
 
 
 def buffer_size(buffer: Buffer) -> int:
-    """Elements of a buffer with constant extents."""
-    size = 1
-    for extent in buffer.extents:
+    """Elements of a buffer with constant extents, of as many rows as its home keeps."""
+    size = modulus_of(buffer.home) or 1
+    for extent in buffer.extents[int(modulus_of(buffer.home) > 0) :]:
         if not isinstance(extent, nodes.Const):
             raise broken(f"the buffer {buffer.name} has an extent that is not constant")
         size *= int(extent.value)

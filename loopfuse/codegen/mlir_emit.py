@@ -42,6 +42,7 @@ from loopfuse.plan.looptree import (
     Shared,
     TreeNode,
     Window,
+    modulus_of,
 )
 
 
@@ -230,11 +231,7 @@ class Emitter:
             raise not_lowered(f"{buffer.dtype.value} values")
         match buffer.home:
             case Register() | Window(columns=0) | LineBuffer():
-                rows = _rows(buffer)
                 size = buffer_size(buffer)
-                if rows:
-                    first = max(1, int(buffer.extents[0].value))  # pyright: ignore
-                    size = size // first * rows
                 memref = self.builder.alloca(element, size)
             case Shared():
                 size = buffer_size(buffer)
@@ -265,8 +262,8 @@ class Emitter:
         if len(index) != len(buffer.extents):
             raise broken(f"{name} has {len(buffer.extents)} dimensions, not {len(index)}")
         forms = [linear(each, self.facts) for each in index]
-        if _rows(buffer):
-            forms[0] = self.modulo(forms[0], _rows(buffer))
+        if rows := modulus_of(buffer.home):
+            forms[0] = self.modulo(forms[0], rows)
         if isinstance(buffer.home, Lanes) or (
             isinstance(buffer.home, Window) and buffer.home.columns
         ):
@@ -315,15 +312,6 @@ class Emitter:
             value = self.builder.compare("ne", value, self.builder.constant(0, I8))
         self.symbols[name] = value
         self.facts.bounds[name] = self.facts.small if is_size else UNBOUNDED
-
-
-def _rows(buffer: Buffer) -> int:
-    """The modulus of the first index, 0 where there is none."""
-    match buffer.home:
-        case Window(rows=rows) | LineBuffer(rows=rows):
-            return rows
-        case _:
-            return 0
 
 
 def _is_opaque(form: Linear) -> bool:

@@ -49,6 +49,7 @@ from loopfuse.plan.looptree import (
     Ticket,
     TreeNode,
     Window,
+    modulus_of,
 )
 
 FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
@@ -161,7 +162,8 @@ def emit_rotated(emitter: Emitter, loop: Loop) -> None:
     copies = 1
     for name in sorted(windows_along(loop.body, loop.var)):
         home = emitter.storage[name].buffer.home
-        copies = lcm(copies, home.rows if isinstance(home, Window) else 1)
+        rotates = isinstance(home, Window | Shared)
+        copies = lcm(copies, modulus_of(home) or 1 if rotates else 1)
     trips = constant_range(emitter, loop)
     if loop.step != 1 or trips.start or trips.stop % copies:
         raise broken(f"the windows along {loop.var} do not come round after {trips.stop} steps")

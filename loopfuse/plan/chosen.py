@@ -10,6 +10,7 @@ from loopfuse.base.choices import Choices
 from loopfuse.base.options import Tuning
 from loopfuse.plan.looptree import HostLoop, HostNode
 from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.window_blocks import PLANES_AHEAD
 from loopfuse.plan.window_shape import AHEAD, Windowed
 
 
@@ -27,12 +28,13 @@ def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
     dimensions (strips of a line buffer are its `stored` columns, tiles of planes have a `block`)."""
     shape, time = windowed.shape, windowed.group.time
     band = getattr(getattr(shape, "block", None), "held", 0)
+    ahead = PLANES_AHEAD if windowed.pipeline.abreast else AHEAD
     found: dict[str, Any] = {
         "windows": tuning.windows,
         "columns": getattr(shape, "columns", 0) or getattr(shape, "stored", 0),
         "warps": getattr(shape, "warps", 0),
         "rows": shape.rows,
-        "ahead": AHEAD if tuning.ahead is None else tuning.ahead,
+        "ahead": ahead if tuning.ahead is None else tuning.ahead,
         "steps": 0 if time is None else time.steps,
         "band": band,
     }

@@ -17,6 +17,7 @@ from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group
 from loopfuse.plan.recompute import Resolver, TooMany, Value
 from loopfuse.plan.storage import touches
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Loop, PolyProgram, Statement
 
@@ -120,8 +121,11 @@ class CostModel:
         launches = 2 if group.kind == "combine" else 1
         return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
 
-    def time_block(self, group: Group, redundancy: float, steps: int) -> float:
-        """Seconds for one iteration of a time loop, `steps` of them in one launch."""
+    def time_block(
+        self, group: Group, redundancy: float, steps: int, reload: float | None = None
+    ) -> float:
+        """Seconds for one iteration of a time loop, `steps` of them in one launch. `reload`: how
+        often each element is loaded, where that is not about once."""
         machine = self.machine
         operations, _ = self.operations(group, len(group.scope.host) if group.scope else 0)
         mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
@@ -131,6 +135,16 @@ class CostModel:
             for name in mine
             if self.program.arrays[name].kind != "scalar"
         )
+        if reload is not None:
+            loaded = {whole_name(name) for name in group.loaded}
+            moved = sum(
+                self.elements(name)
+                * self.program.arrays[name].dtype.bytes
+                * (reload * (name in loaded) + (name in written))
+                for name in mine
+                if self.program.arrays[name].kind != "scalar"
+                and (name in loaded or self.program.arrays[name].is_argument)
+            )
         busy = steps * operations * redundancy / machine.operations
         return (max(moved / machine.bandwidth, busy) + machine.launch) / steps
 

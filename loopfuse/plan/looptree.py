@@ -89,7 +89,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """One copy a block, in shared memory; constant extents."""
+    """One copy a block, in shared memory; constant extents. `rows` > 0: the first index is taken
+    modulo `rows`, as a Window's is."""
+
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,11 @@ class Global:
 
 
 Home = Register | Lanes | Window | Shared | DistributedShared | LineBuffer | Global
+
+
+def modulus_of(home: Home) -> int:
+    """What the first index is taken modulo; 0 where it is not."""
+    return home.rows if isinstance(home, Window | LineBuffer | Shared) else 0
 
 
 def print_home(home: Home) -> str:

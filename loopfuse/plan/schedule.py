@@ -19,6 +19,7 @@ from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
 from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
 from loopfuse.plan.sliding import plan_sliding
+from loopfuse.plan.sliding_planes import plan_planes
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl import value_expr
@@ -103,7 +104,8 @@ class _TreeBuilder:
             self.windows[name] = fit
             if isinstance(fit.shape, LineShape):
                 return [plan_lines(fit.pipeline, fit.shape, self.site, name, labels)]
-            return [plan_sliding(fit, self.site, name, labels)]
+            plan = plan_planes if fit.pipeline.abreast else plan_sliding
+            return [plan(fit, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             if fits_pointwise(group, self.site):
                 return [plan_pointwise(group, self.site, name, labels)]

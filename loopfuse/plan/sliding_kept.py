@@ -81,6 +81,7 @@ class Kept:
         known: Mapping[str, tuple[Expr, Expr]] = {
             pipeline.stream: (tile.rows.lower, tile.rows.upper),
             pipeline.across: (tile.left, tile.end),
+            **tile.abreast_range(),
         }
         for dim, whole in known.items():
             low, high = tile.bounds(stage, dim)

@@ -314,6 +314,7 @@ class WindowBody(BodyBuilder):
     def cell(
         self, load: Load, name: str, statement: Statement, iteration: Mapping[str, Expr]
     ) -> Load:
+        """The cell of the stage called `name` that an access goes to."""
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:

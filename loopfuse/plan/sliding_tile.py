@@ -134,12 +134,17 @@ class Tile:
             conditions.append(compare("ge", self.start, low))
         for high in dict.fromkeys(highs["column"]):
             conditions.append(compare("le", last_column, high))
-        point = self.point(integer(0), integer(0))
-        for dim, extent in self.extents.items():  # loops over some of the images only
-            for s in self.pipeline.stages if dim in self.outer else ():
+        return conjoin(*dict.fromkeys((*conditions, *self._runs_outside())))
+
+    def _runs_outside(self) -> list[Expr]:
+        """All loops run in this iteration of the outer dimensions: some only over some images."""
+        conditions: list[Expr] = []
+        for dim, var in self.outer.items():
+            extent = self.extents[dim]
+            for s in self.pipeline.stages:
                 if s.step is not None and self.bounds(s, dim) != (extent.lower, extent.upper):
-                    conditions += in_range(point[dim], *self.bounds(s, dim))
-        return conjoin(*dict.fromkeys(conditions))
+                    conditions += in_range(value_at(extent, Iter(var)), *self.bounds(s, dim))
+        return conditions
 
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""
@@ -167,6 +172,10 @@ class Tile:
         for dim in self.group.dims:
             tests += in_range(point[dim], *self.bounds(stage, dim))
         return conjoin(*dict.fromkeys(tests))
+
+    def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
+        """By dimension: the rows of planes that some tile stores, in three dimensions."""
+        return {}
 
     # ------------------------------------------------------------------------------ places
 

@@ -65,7 +65,9 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
-        seconds = cost.time_block(found[0].group, found[0].shape.redundancy, steps)
+        there, again = found[0], found[0].shape.redundancy
+        reload = again if there.pipeline.abreast else None
+        seconds = cost.time_block(there.group, again, steps, reload)
         if seconds < best[0]:
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):

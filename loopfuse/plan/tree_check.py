@@ -37,6 +37,7 @@ from loopfuse.plan.looptree import (
     Ticket,
     TreeNode,
     Window,
+    modulus_of,
     print_home,
 )
 from loopfuse.plan.tree_printer import print_expr, print_node
@@ -113,7 +114,10 @@ def _check_buffer(buffer: Buffer, place: _Place) -> None:
         raise place.fail(buffer.name, "a line buffer exists on the CPU only")
     if isinstance(home, LineBuffer | Window) and home.rows < 1:
         raise place.fail(buffer.name, "it has at least one row")
-    rank, least = len(buffer.extents), int(isinstance(home, Lanes | Window | LineBuffer))
+    if isinstance(home, Shared) and home.rows < 0:
+        raise place.fail(buffer.name, "a number of rows is not negative")
+    rank = len(buffer.extents)
+    least = int(isinstance(home, Lanes) or modulus_of(home) > 0)
     if rank < least + int(isinstance(home, Window) and home.columns > 0):
         raise place.fail(buffer.name, f"{print_home(home)} needs more dimensions than {rank}")
 

@@ -50,6 +50,7 @@ from loopfuse.plan.looptree import (
     Ticket,
     TreeNode,
     Window,
+    modulus_of,
 )
 from loopfuse.plan.tree_check import owns_lane, unrolled_ranges
 from loopfuse.plan.tree_source import FOLD_BINARY, SourceWriter
@@ -235,8 +236,8 @@ class _LaunchWriter:
     def extents(buffer: Buffer) -> tuple[int, ...]:
         """The constant extents of a buffer that is not global, as stored."""
         extents = tuple(constant_value(extent) or 0 for extent in buffer.extents)
-        if isinstance(buffer.home, Window | LineBuffer):
-            return (buffer.home.rows, *extents[1:])
+        if rows := modulus_of(buffer.home):
+            return (rows, *extents[1:])
         return extents
 
     def name(self, buffer: Buffer) -> str:
@@ -248,8 +249,8 @@ class _LaunchWriter:
         if not load.index:
             return "0"
         index = [self.writer.index(part) for part in load.index]
-        if isinstance(buffer.home, Window | LineBuffer):
-            index[0] = f"{index[0]} % {buffer.home.rows}"
+        if rows := modulus_of(buffer.home):
+            index[0] = f"{index[0]} % {rows}"
         if isinstance(buffer.home, Global):
             extents = f"e{self.name(buffer)}"
         else:

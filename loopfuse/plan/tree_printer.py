@@ -35,6 +35,7 @@ from loopfuse.plan.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Shared,
     Ticket,
     TreeNode,
     Window,
@@ -79,6 +80,8 @@ def _buffer(buffer: Buffer) -> str:
     home = print_home(buffer.home)
     if isinstance(buffer.home, Lanes | Window) and buffer.home.columns:
         home += f" of {buffer.home.columns} columns a lane"
+    if isinstance(buffer.home, Shared) and buffer.home.rows:
+        home += f" of {buffer.home.rows} rows"
     notes = [f"of {buffer.array}"] if buffer.array and buffer.array != buffer.name else []
     notes += ["argument"] if buffer.argument else []
     notes += ["zeroed"] if buffer.zeroed else []

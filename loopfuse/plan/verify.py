@@ -40,10 +40,9 @@ from loopfuse.plan.looptree import (
     Compute,
     Copy,
     Fold,
-    LineBuffer,
     LoopTree,
     Register,
-    Window,
+    modulus_of,
 )
 from loopfuse.plan.tree_check import check_tree
 from loopfuse.plan.tree_printer import print_expr
@@ -534,7 +533,7 @@ class _Checker:
             zip(access.load.index, buffer.extents, strict=True)
         ):
             extent = constant_value(size)
-            if position == 0 and isinstance(buffer.home, Window | LineBuffer):
+            if position == 0 and modulus_of(buffer.home):
                 continue  # taken modulo its rows
             ends = interval(part, ranges)
             if extent is None or ends is None or ends[0] < 0 or ends[1] >= extent:

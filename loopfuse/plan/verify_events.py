@@ -33,7 +33,6 @@ from loopfuse.plan.looptree import (
     HostNode,
     Lanes,
     Launch,
-    LineBuffer,
     Loop,
     LoopTree,
     Mapping,
@@ -43,6 +42,7 @@ from loopfuse.plan.looptree import (
     Ticket,
     TreeNode,
     Window,
+    modulus_of,
 )
 from loopfuse.plan.tree_check import owns_lane, unrolled_ranges
 from loopfuse.plan.tree_walk import is_tile, node_expressions, split_chain, walk_nodes
@@ -593,8 +593,8 @@ class Events:
             for position, extent in enumerate(array.extents, lead):
                 if leaf.reader.piecewise(index[position], leaf.points) is None:
                     index[position] = checked(index[position], extent)
-        if isinstance(buffer.home, Window | LineBuffer):
-            rows = Const(buffer.home.rows, DType.I64)
+        if modulus := modulus_of(buffer.home):
+            rows = Const(modulus, DType.I64)
             index[0] = Binary("mod", index[0], rows, DType.I64)
         return leaf.relation([*self.owner(leaf, buffer), *index], buffer.name)
 
@@ -606,8 +606,8 @@ class Events:
         box = isl.universe(space)
         for position, extent in enumerate(buffer.extents):
             here, end = reader.affine({f"d{position}": 1}), reader.piecewise(extent)
-            if position == 0 and isinstance(buffer.home, Window | LineBuffer):
-                end = reader.constant(buffer.home.rows)
+            if position == 0 and (modulus := modulus_of(buffer.home)):
+                end = reader.constant(modulus)
             if here is None or end is None:
                 raise Undecided(f"an extent of {buffer.name} is not affine")
             box = box.intersect(here.ge_set(reader.constant(0))).intersect(here.lt_set(end))

@@ -7,7 +7,7 @@ from typing import Any
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import Global, LineBuffer, Register, Window
+from loopfuse.plan.looptree import Global, Register, modulus_of
 from loopfuse.plan.tree_walk import has_windows
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
 from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
@@ -94,7 +94,7 @@ class Values:
     def _constants(self, load: Load) -> tuple[int | None, ...]:
         """The subscripts that are constant; None for others, and for those taken modulo."""
         home = self.events.buffers[load.array].home
-        first = int(isinstance(home, Window | LineBuffer))
+        first = int(modulus_of(home) > 0)
         return tuple(
             None if position < first else constant_value(part)
             for position, part in enumerate(load.index)

@@ -13,7 +13,20 @@ from typing import Any
 from loopfuse.lang.affine import combine, integer, is_checked
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import walk_expr
-from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Lanes, Mapping, Register, Window
+from loopfuse.plan.linear import coefficients
+from loopfuse.plan.looptree import (
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Lanes,
+    Mapping,
+    Register,
+    Shared,
+    Window,
+    modulus_of,
+)
 from loopfuse.plan.tree_walk import node_expressions
 from loopfuse.plan.verify_accesses import Read, Write
 from loopfuse.plan.verify_events import Leaf, Undecided
@@ -34,6 +47,7 @@ class Needs:
         }
         strips = [b.home.columns for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
         self.columns = max(strips, default=1)
+        self.rows = _rows_of_a_warp(values)
         for reads in values.accesses.reads.values() if self.windowed else ():
             for read in reads:
                 for write, pairs in self.sources(read) or ():
@@ -59,7 +73,7 @@ class Needs:
         if any(is_checked(part) for expr in expressions for part in walk_expr(expr)):
             return False  # of junk, a subscript would be reported as outside its array
         home = self.values.events.buffers[target].home
-        return isinstance(home, Window | Lanes | Register)
+        return isinstance(home, Window | Lanes | Register) or modulus_of(home) > 0
 
     def of(self, leaf: Leaf) -> Any:
         """{ leaf }: its instances that must be right."""
@@ -82,11 +96,11 @@ class Needs:
         return found
 
     def _box(self, leaf: Leaf, needed: Any) -> Any:
-        """The instances between the first and the last step, and the first and the last column of
-        the warp's strip, that are needed."""
+        """The instances between the first and the last step, the first and the last column of the
+        warp's strip, and the first and the last row of the block's tile, that are needed."""
         assert leaf.rotated is not None
         points, box = needed.reset_tuple_id(), leaf.points
-        for expr in (Iter(leaf.rotated.var), self._column(leaf)):
+        for expr in (Iter(leaf.rotated.var), self._column(leaf), *self._row(leaf)):
             value = leaf.reader.piecewise(expr, points)
             if value is None:
                 continue
@@ -112,10 +126,44 @@ class Needs:
             return place
         return combine("add", combine("mul", Iter(lane), integer(self.columns)), place)
 
+    def _row(self, leaf: Leaf) -> tuple[Expr, ...]:
+        """Which row of a block's tile an instance fills, where warps share a tile: any number would
+        do, as what lies between two rows is only taken to be needed too."""
+        warp = next((lp.var for lp in leaf.chain if lp.mapping is Mapping.WARP), "")
+        if not self.rows or not warp:
+            return ()
+        load = _target_load(leaf)
+        home = self.values.events.buffers[load.array].home
+        first = combine("mul", Iter(warp), integer(self.rows))
+        if isinstance(home, Lanes):
+            return (first,)
+        if isinstance(home, Window):
+            return (combine("add", first, load.index[-2]),) if len(load.index) > 2 else ()
+        if load.index:
+            return (load.index[-2],) if len(load.index) > 2 else ()
+        assert leaf.rotated is not None
+        inner = leaf.names[leaf.names.index(leaf.rotated.var) + 1 :]
+        return (combine("add", first, Iter(inner[0])),) if len(inner) > 1 else ()
+
     def _only_in_windows(self, leaf: Leaf) -> bool:
         """Is every read of what the leaf fills one whose source is known in its loop?"""
         reads = self.accesses.reads.get(_target(leaf), [])
         return all(self.sources(read) is not None for read in reads)
+
+
+def _rows_of_a_warp(values: Values) -> int:
+    """How many rows apart the warps of a block stand, where they share planes; 0 elsewhere."""
+    buffers = values.events.buffers
+    if not any(isinstance(b.home, Shared) and b.home.rows for b in buffers.values()):
+        return 0
+    apart = 0
+    for leaf in values.events.leaves:
+        warp = next((lp.var for lp in leaf.chain if lp.mapping is Mapping.WARP), "")
+        for expr in node_expressions(leaf.node) if isinstance(leaf.node, Compute | Copy) else ():
+            for load in walk_expr(expr):
+                if isinstance(load, Load) and isinstance(buffers[load.array].home, Global):
+                    apart = max(apart, *(coefficients(p)[1].get(warp, 0) for p in load.index), 0)
+    return apart
 
 
 def _target_load(leaf: Leaf) -> Load:

@@ -16,6 +16,7 @@ from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
 from loopfuse.plan.verify_flags import unordered_blocks
+from loopfuse.plan.verify_planes import is_apart_in_steps
 from loopfuse.poly import isl
 
 _SCOPES = {
@@ -48,8 +49,13 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
         inside = [level for level in (GRID, CLUSTER, BLOCK, LANE) if level > shared]
         if inside == [LANE] and _in_own_columns(accesses, here):
             continue
-        if not any(isinstance(other.node, Barrier | Raise | Await) for other in syncs):
+        if BLOCK in inside and GRID not in inside and is_apart_in_steps(accesses, here):
+            continue
+        flagged = any(isinstance(other.node, Raise | Await) for other in syncs)
+        waits = any(isinstance(other.node, Barrier) for other in syncs)
+        if not flagged and (not waits or (shared < 0 and _has_windows(accesses))):
             # Only shuffles: if no order at all is needed, one question is enough for all levels.
+            # So too where barriers are there for windows, and this is memory.
             threads = leaf.level_vars(inside)
             if threads and not phase[1] and _conflict(accesses, here, inside, []) is None:
                 continue
@@ -66,6 +72,10 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             if found is not None:
                 return found
     return None
+
+
+def _has_windows(accesses: Accesses) -> bool:
+    return any(isinstance(b.home, Window) for b in accesses.events.tree.buffers)
 
 
 def _in_own_columns(accesses: Accesses, here: list[Read | Write]) -> bool:

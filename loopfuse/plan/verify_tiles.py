@@ -19,7 +19,16 @@ from typing import Any
 
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import iterators, loads, substitute
-from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, Prefetch, TreeNode
+from loopfuse.plan.looptree import (
+    Barrier,
+    Compute,
+    Copy,
+    Guard,
+    Loop,
+    Mapping,
+    Prefetch,
+    TreeNode,
+)
 from loopfuse.plan.tree_walk import bodies, is_tile
 
 Enter = Callable[[Any, Loop], Any]
@@ -38,7 +47,7 @@ class _Step:
 
     loops: tuple[tuple[int, Loop], ...]
     tests: Tests
-    node: Compute | Copy
+    node: Compute | Copy | Barrier
     scope: Any
 
 
@@ -130,7 +139,7 @@ def _walk(
                     yield from _walk(node.otherwise, scope, enter, loops, tests | fails, numbers)
                 else:
                     _skip(node.otherwise, numbers)
-            case Compute() | Copy():
+            case Compute() | Copy() | Barrier():
                 yield _Step(loops, tests, node, scope)
             case Prefetch():
                 pass
@@ -213,6 +222,8 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
                 exprs.append((first.predicate, second.predicate))
         case Copy() as first, Copy() as second:
             exprs: list[tuple[Expr, Expr]] = []
+        case Barrier(scope=first), Barrier(scope=second):
+            return first == second
         case _:
             return False
     exprs += [(first.target, second.target), (first.value, second.value)]

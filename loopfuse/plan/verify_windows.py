@@ -9,6 +9,11 @@ that makes the rows equal. Candidates are asked in order of d; what the nearest 
 columns it does not write) the next may have written. What none has written within R steps stays
 open: a reader that needs a value there has none.
 
+A plane in shared memory is like a window, but any thread of the block may have written the cell.
+Threads run the loop together: where they do not race (`verify_races`), a barrier stands between two
+threads' accesses to a cell, so that those of an earlier step, or earlier in the text of the same
+step, come first, whoever makes them.
+
 Also: tiles. A guard around ROTATED loops chooses between two ways of running one tile. The second
 must be right everywhere; the first is then compared with it, write by write.
 """
@@ -22,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.linear import coefficients, interval
-from loopfuse.plan.looptree import Global, Lanes, LineBuffer, Window
+from loopfuse.plan.looptree import Global, Home, Lanes, LineBuffer, Shared, Window, modulus_of
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.poly import isl
@@ -47,9 +52,11 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
     as the module says."""
     buffer = values.events.buffers[read.buffer]
     home = buffer.home
-    if not isinstance(home, Lanes | Window | LineBuffer):
+    if not isinstance(home, Lanes | Window | LineBuffer | Shared):
         return None
     if isinstance(home, Window) and home.columns:
+        return None
+    if isinstance(home, Shared) and not home.rows:
         return None
     loop = read.leaf.rotated
     if loop is None:
@@ -65,7 +72,7 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
             return None
         if found.pairs is not None and not found.pairs.is_empty():
             candidates.append(found)
-    if _is_order_open(candidates, loop.var):
+    if _is_order_open(candidates, loop.var, home):
         return None
     candidates.sort(key=lambda each: (each.back, -each.write.leaf.number))
     out: list[tuple[Write, Any]] = []
@@ -86,15 +93,16 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
     return out
 
 
-def _is_order_open(candidates: Sequence[Candidate], step: str) -> bool:
+def _is_order_open(candidates: Sequence[Candidate], step: str, home: Home) -> bool:
     """May two of them write one cell in one step, in the iterations of a loop that they share?
     Then the order of the text does not say which comes last."""
     for number, one in enumerate(candidates):
         for other in candidates[:number]:
             here, there = one.write.leaf, other.write.leaf
             if one.back == other.back and _shares_inner_loop(here, there, step):
-                index, besides = one.write.load.index[-1:], other.write.load.index[-1:]
-                if index != besides or not _is_own(index[0], here, there, step):
+                first = int(modulus_of(home) > 0)
+                index, besides = one.write.load.index[first:], other.write.load.index[first:]
+                if index != besides or not _is_own(index, here, there, step):
                     return True
     return False
 
@@ -108,19 +116,18 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
     later = there.number >= here.number
     index, other = list(read.load.index), list(write.load.index)
     back = 0
-    if isinstance(home, Window | LineBuffer):
+    if rows := modulus_of(home):
         one, two = _ahead(index.pop(0), step), _ahead(other.pop(0), step)
         if one is None or two is None:
             return None
-        back = (two - one) % home.rows
+        back = (two - one) % rows
         if _shares_inner_loop(here, there, step):
-            # Iterations of a loop inside come between: only a column of their own is in order.
-            own = (_is_own(part, here, there, step) for part in index)
-            same = index == other and bool(index) and all(own)
-            if back == 0 and not same:
+            # Iterations of loops inside come between: only a cell of their own is in order.
+            same = index == other and _is_own(index, here, there, step)
+            if back == 0 and not (same and not isinstance(home, Shared)):
                 return None
         if back == 0 and later:
-            back = home.rows
+            back = rows
     elif later:
         return Candidate(0, write, None)
     elif _shares_inner_loop(here, there, step):
@@ -130,12 +137,19 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
     earlier = combine("sub", Iter(step), integer(back))
     inner = None
     if isinstance(home, Window | LineBuffer):
-        inner = _inner_value(there, step, index, other)
+        inner = _inner_values(there, step, index, other)
     if inner is not None:
         depth = here.names.index(step)
         around: list[Expr | int] = [Iter(name) for name in here.names[:depth]]
-        pairs = here.relation([*around, earlier, inner], there.name)
+        iterations, fixed = inner
+        pairs = here.relation([*around, earlier, *iterations], there.name)
         pairs = pairs.intersect_range(there.points.set_tuple_name(there.name))
+        for part, constant in fixed:
+            place = here.reader.piecewise(part, here.points)
+            if place is None:
+                return None
+            there_too = place.eq_set(here.reader.constant(constant))
+            pairs = pairs.intersect_domain(there_too.set_tuple_name(here.name))
         pairs = pairs.set_tuple_name(isl.IN, read.name).intersect_domain(read.cell.domain())
         return Candidate(back, write, pairs, True)
     # Both in one run of the loop, by whoever holds the window.
@@ -159,18 +173,32 @@ def _are_apart(values: Values, read: Read, index: Sequence[Expr], other: Sequenc
     return False
 
 
-def _inner_value(
+def _inner_values(
     there: Leaf, step: str, index: Sequence[Expr], other: Sequence[Expr]
-) -> Expr | None:
-    """Which iteration of the one loop inside the step writes column `index`: i - c, where the
-    iteration v writes column v + c. None for other columns and other loops."""
+) -> tuple[list[Expr], list[tuple[Expr, int]]] | None:
+    """Which iterations of the loops inside the step write the cell at `index`: i - c of each, where
+    the iteration v writes at v + c; and which parts of `index` must be which constants. None where
+    cells and iterations do not belong together so plainly."""
     inner = there.names[there.names.index(step) + 1 :]
-    if len(inner) != 1 or len(other) != 1:
+    found: dict[str, Expr] = {}
+    fixed: list[tuple[Expr, int]] = []
+    for here, part in zip(index, other, strict=True):
+        constant, named, linear = coefficients(part)
+        moving = {name: n for name, n in named.items() if n}
+        if not linear:
+            return None
+        if not moving:
+            fixed.append((here, constant))
+            continue
+        if len(moving) != 1 or set(moving.values()) != {1} or not moving.keys() <= set(inner):
+            return None
+        (name,) = moving
+        if name in found:
+            return None
+        found[name] = combine("sub", here, integer(constant))
+    if len(found) != len(inner):
         return None
-    constant, named, linear = coefficients(other[0])
-    if not linear or {name: n for name, n in named.items() if n} != {inner[0]: 1}:
-        return None
-    return combine("sub", index[0], integer(constant))
+    return [found[name] for name in inner], fixed
 
 
 def _ahead(row: Expr, step: str) -> int | None:
@@ -186,12 +214,22 @@ def _shares_inner_loop(one: Leaf, other: Leaf, step: str) -> bool:
     return one.names[depth : depth + 1] == other.names[depth : depth + 1] != ()
 
 
-def _is_own(column: Expr, one: Leaf, other: Leaf, step: str) -> bool:
-    """Is the column another one in each iteration of the loops inside that both share?"""
+def _is_own(index: Sequence[Expr], one: Leaf, other: Leaf, step: str) -> bool:
+    """Is the cell another one in each iteration of the loops inside that both share? Each of those
+    then moves a subscript of its own."""
     depth = one.names.index(step) + 1
     inner = [a for a, b in zip(one.names[depth:], other.names[depth:], strict=False) if a == b]
-    _, named, linear = coefficients(column)
-    return linear and len(inner) == 1 and abs(named.get(inner[0], 0)) == 1
+    parts = [coefficients(part) for part in index]
+    if not inner or not all(linear for _, _, linear in parts):
+        return False
+    for name in inner:
+        others = [each for each in inner if each != name]
+        if not any(
+            abs(named.get(name, 0)) == 1 and not any(named.get(each) for each in others)
+            for _, named, _ in parts
+        ):
+            return False
+    return True
 
 
 # ----------------------------------------------------------------------------------- tiles

@@ -14,9 +14,9 @@ from loopfuse.poly.model import PolyProgram
 
 
 def find_frames(
-    steps: Sequence[Step], program: PolyProgram, dims: Sequence[str]
+    steps: Sequence[Step], program: PolyProgram, dims: Sequence[str], count: int = 2
 ) -> dict[str, Frame] | str:
-    """The frame of every stage, by its name: arrays that move along the last two of `dims`
+    """The frame of every stage, by its name: arrays that move along the last `count` of `dims`
     wherever they are touched. Or why what the steps make has none."""
     made = {name for step in steps for name in step.writes.values()}
     frames: dict[str, Frame] = {}
@@ -34,7 +34,7 @@ def find_frames(
                 if program.arrays[array].private_to:
                     return f"`{array}` is private to an iteration"
                 found = _frame(access.load, array, step, program)
-                if found is not None and name not in frames and set(dims[-2:]) <= set(found.dims):
+                if found is not None and name not in frames and set(dims[-count:]) <= set(found.dims):
                     if name in made and not is_write:
                         return f"`{array}` is read before it is written"
                     frames[name] = found
@@ -52,7 +52,7 @@ def find_frames(
         if name not in made:  # a loaded column stands where memory has it
             frames[name] = replace(frame, shifts=(0,) * len(frame.dims))
     if missing := sorted(made - frames.keys()):
-        return f"`{array_name(missing[0])}` does not move along two dimensions"
+        return f"`{array_name(missing[0])}` does not move along {count} dimensions"
     if overwritten := {array_name(name) for name in made} & {array_name(name) for name in plain}:
         return f"`{min(overwritten)}` is read along other dimensions than it is written"
     return frames

@@ -16,7 +16,8 @@ def kept_words(pipeline: Pipeline, program: PolyProgram) -> int:
     found: dict[Load, int] = {}
     for step in pipeline.steps:
         placed = step.placed
-        moving = {placed.coordinate(d).iterator for d in (pipeline.stream, pipeline.across)}
+        inner = (pipeline.stream, pipeline.abreast, pipeline.across)
+        moving = {placed.coordinate(dim).iterator for dim in inner if dim}
         for s in step.placed.unit.statements:
             for load in always_read(s.value):
                 name = step.stage_of(step.array_of(load))

@@ -49,10 +49,12 @@ def loop_range(step: Step, dim: str) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """Rows and columns between a point and what it reads there."""
+    """Rows and columns between a point and what it reads there; in three dimensions `row` counts
+    planes, and `beside` the rows within one."""
 
     row: int
     column: int
+    beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,32 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """The rows of a plane, of a stage in three dimensions: `north` and `south` are how many rows
+    of its neighbours a thread keeps beside its own, `left` and `right` how many columns of those;
+    `before` and `after`: how many rows around what a tile stores must be right. `columns_age` and
+    `rows_age`: how many steps old a plane is when its neighbouring columns, or rows, are first
+    looked at; `columns_kept` and `rows_kept`: for how many steps from then on. `dim` is the group dimension that the rows lie along."""
+
+    north: int = 0
+    south: int = 0
+    left: int = 0
+    right: int = 0
+    before: int = 0
+    after: int = 0
+    columns_age: int = 0
+    rows_age: int = 0
+    columns_kept: int = 0
+    rows_kept: int = 0
+    dim: str = ""
+
+    @property
+    def is_read_beside(self) -> bool:
+        """Does someone read other rows of the plane?"""
+        return bool(self.north or self.south)
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One array's window, called `name` (the array and how often it was written before). `step`
     computes its rows; None: they are loaded.
@@ -81,7 +109,8 @@ class Stage:
     keeps beside its own. `above`, `below`, `before` and `after`: how many rows above and below,
     columns before and columns behind what a strip stores must be right. `kept`: how many rows of
     its own columns a lane keeps from one step to the next, `kept_beside` how many cells of its
-    neighbours' columns.
+    neighbours' columns. In three dimensions all that is said of rows is said of planes, and `band`
+    has the same of the rows within a plane.
     """
 
     name: str
@@ -98,6 +127,7 @@ class Stage:
     below: int = 0
     before: int = 0
     after: int = 0
+    band: Band = field(default_factory=lambda: Band())
     kept: int = 0
     kept_beside: int = 0
 
@@ -130,13 +160,28 @@ class Stage:
     @property
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""
-        return bool(self.up or self.down or self.left or self.right)
+        return bool(self.up or self.down or self.left or self.right or self.band.is_read_beside)
+
+    @property
+    def mirrors_rows(self) -> bool:
+        """Is it made, and read beyond the first or last row of a plane?"""
+        if self.step is None or not self.band.dim:
+            return False
+        return self.frame.modes[self.frame.position(self.band.dim)] != ""
+
+    @property
+    def is_local(self) -> bool:
+        """Is it needed only where the strip stores?"""
+        around = (self.above, self.before, self.after, self.band.before, self.band.after)
+        return not self.is_stencil and not any(around)
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
-    dimensions have no stencil. `lines`: rows lie in line buffers of CPU workers, not in registers."""
+    dimensions have no stencil. `abreast`: where there are stencils along three dimensions, the
+    middle one, whose rows the warps of a block hold beside each other ("" where there are two).
+    `lines`: rows lie in line buffers of CPU workers, not in registers."""
 
     group: Group
     steps: tuple[Step, ...]
@@ -145,6 +190,7 @@ class Pipeline:
     across: str
     stages: tuple[Stage, ...]
     planes: Planes
+    abreast: str = ""
     lines: bool = False
 
     @property

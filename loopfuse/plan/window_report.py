@@ -19,7 +19,7 @@ from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, Step
-from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.window_shape import Shape, Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
 OBVIOUS = ("not all loops are parallel", "it has no stencil")
@@ -29,9 +29,27 @@ OBVIOUS = ("not all loops are parallel", "it has no stencil")
 def window_detail(windowed: Windowed) -> str:
     """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`."""
     shape, group = windowed.shape, windowed.group
+    if isinstance(shape, Shape) and shape.block is not None:
+        return _block_detail(windowed)
     text = (
         f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
         f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
+    )
+    if group.time is None:
+        return text
+    return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
+
+
+def _block_detail(windowed: Windowed) -> str:
+    """`sliding, streams down z, tiles of 26 rows and 120 columns, chunks of 64 planes, 8 warps of 4
+    rows`."""
+    shape, group = windowed.shape, windowed.group
+    assert isinstance(shape, Shape) and shape.block is not None
+    text = (
+        f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
+        f"tiles of {shape.block.stored} rows and {shape.stored} columns, "
+        f"chunks of {shape.rows} planes, {shape.warps} warps of {shape.block.held} "
+        f"{'row' if shape.block.held == 1 else 'rows'}"
     )
     if group.time is None:
         return text

@@ -9,6 +9,14 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.line_shape import LineShape, lines_for
+from loopfuse.plan.window_blocks import (
+    PLANES,
+    PLANES_AHEAD,
+    BlockRows,
+    Cut,
+    cut_block,
+    steps_of,
+)
 from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import later_name
@@ -57,11 +65,16 @@ class Shape:
     steps: int
     unroll: int
     asked: int = 0
+    block: BlockRows | None = None
+    """The rows of a plane, in three dimensions; `rows` and `warm` then count planes."""
 
     @property
     def redundancy(self) -> float:
         """Points computed for each point stored."""
-        return LANES * self.columns / self.stored * self.steps / self.rows
+        plane = LANES * self.columns / self.stored
+        if self.block is not None:
+            plane *= self.warps * self.block.held / self.block.stored
+        return plane * self.steps / self.rows
 
 
 DEFAULT = Tuning()
@@ -101,24 +114,34 @@ def fit_windows(
     if rules.lines:
         return _fit_lines(units, scope, program, rules, time)
     ahead = AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
-    pipeline = find_pipeline(units, scope, program, ahead, time)
+    planes_ahead = PLANES_AHEAD if rules.tuning.ahead is None else rules.tuning.ahead
+    pipeline = find_pipeline(units, scope, program, ahead, time, planes_ahead)
     if isinstance(pipeline, str):
         return pipeline
     if any(whole_name(stage.array) in rules.strided for stage in pipeline.stages):
         return "an argument is a view"
     for stage in pipeline.stages:
-        if whole_name(stage.array) in program.gathered:
-            return f"`{whole_name(stage.array)}` is read elsewhere at places that depend on data"
-        for dim in (pipeline.stream, pipeline.across):
-            mode = stage.frame.modes[stage.frame.position(dim)]
+        name = whole_name(stage.array)
+        if name in program.gathered:
+            return f"`{name}` is read elsewhere at places that depend on data"
+        for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
+            mode = stage.frame.modes[stage.frame.position(dim)] if dim else ""
             if mode not in ("", "clamp"):
-                return f"`{whole_name(stage.array)}` is read with `.{mode}`"
+                return f"`{name}` is read with `.{mode}`"
+        if pipeline.abreast and len(pipeline.region(stage.array)) > 1:
+            return f"other loops write other parts of `{name}`, in three dimensions"
+    if pipeline.abreast and time is not None and time.steps > 1:
+        for stage in pipeline.stages:
+            if stage.step is not None and any(stage.frame.modes):
+                name = whole_name(stage.array)
+                return f"`{name}` is made and read beyond its edge, in three dimensions"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
-    if registers(pipeline, shape, pipeline.program) > REGISTERS:
+    many = 0 if pipeline.abreast else registers(pipeline, shape, pipeline.program)
+    if many > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
 
@@ -131,7 +154,7 @@ def _fit_lines(
     time: TimeBlock | None,
 ) -> Windowed | str:
     """`fit_windows` on the CPU."""
-    pipeline = find_pipeline(units, scope, program, 0, time)
+    pipeline = find_pipeline(units, scope, program, 0, time, None)
     if isinstance(pipeline, str):
         return pipeline
     for stage in pipeline.stages:
@@ -146,6 +169,9 @@ def _fit_lines(
 
 def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:
     """The shape of a pipeline, or why it has none."""
+    if pipeline.abreast:
+        cut = cut_block(pipeline, program, tuning)
+        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, tuning)
     widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     columns = tuning.columns or (2 if narrowest == 8 else 4 if widest >= 4 else 8)
@@ -169,6 +195,24 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     warps = tuning.warps or (few if is_slim else many)
     ahead = max(stage.delay for stage in pipeline.stages)
     return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
+
+
+def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
+    """The shape of a block that streams down planes."""
+    lag, warm, unroll = steps_of(pipeline, cut.rows.copies)
+    wanted = tuning.rows or min(PLANES[1], max(PLANES[0], 7 * (lag + warm)))
+    steps = ceil((wanted + lag + warm) / unroll) * unroll
+    return Shape(
+        cut.columns,
+        cut.warps,
+        cut.pad,
+        cut.stored,
+        steps - lag - warm,
+        warm,
+        steps,
+        unroll,
+        block=cut.rows,
+    )
 
 
 def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:

@@ -8,41 +8,66 @@ from dataclasses import dataclass, replace
 
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Frame, Stage, Step, Tap, earlier_name, later_name
+from loopfuse.plan.window_records import Band, Frame, Stage, Step, Tap, earlier_name, later_name
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]
 """By stage: the steps that read it from before them (their numbers), and where."""
 
 
 def find_stages(
-    steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str, ahead: int
+    steps: Sequence[Step],
+    frames: Mapping[str, Frame],
+    stream: str,
+    across: str,
+    ahead: int,
+    abreast: str = "",
 ) -> tuple[Stage, ...] | str:
-    """The stages, producers first; loads run `ahead` rows ahead of need."""
+    """The stages, producers first; loads run `ahead` rows ahead of need. With rows `abreast`, the
+    neighbours' rows of a plane come one step after the plane."""
     made = {name: number for number, step in enumerate(steps) for name in step.writes.values()}
     order = [name for name in frames if name not in made]
     order += [name for step in steps for name in step.writes.values()]
-    taps = find_taps(steps, frames, stream, across)
+    taps = find_taps(steps, frames, stream, across, abreast)
     if isinstance(taps, str):
         return taps
     lag_of = {name: 0 for name in order if name not in made}
     lags: list[int] = []
+    # Planes before the first are copies of it: what lies beside them is not there before it is.
+    floor_of = {
+        name: 0
+        if abreast and name in made and frame.modes[frame.position(stream)]
+        else min((tap.row for _, found in taps[name] for tap in found), default=0)
+        for name, frame in frames.items()
+    }
     for number, step in enumerate(steps):
         lag = 0
         for name in dict.fromkeys(step.reads.values()):
             if name in frames:
-                below = max(tap.row for n, found in taps[name] if n == number for tap in found)
+                below = max(
+                    max(tap.row, floor_of[name]) + bool(tap.beside)
+                    for n, found in taps[name]
+                    if n == number
+                    for tap in found
+                )
                 lag = max(lag, lag_of[name] + below + (ahead if name not in made else 0))
         for name in step.writes.values():  # not before the row that it leaves as it is
             earlier = earlier_name(name)
             if earlier in frames:
                 position = frames[name].position(stream)
                 down = frames[name].shifts[position] - frames[earlier].shifts[position]
+                if abreast:
+                    position = frames[name].position(abreast)
+                    down += frames[name].shifts[position] != frames[earlier].shifts[position]
                 lag = max(lag, lag_of[earlier] + down)
         lags.append(lag)
         lag_of |= dict.fromkeys(step.writes.values(), lag)
+    for name in order if abreast else ():
+        if name not in made:  # nothing is loaded earlier than its first reader needs it
+            lag_of[name] = _latest(name, taps[name], lags, ahead, lag_of, frames, stream)
     stages: dict[str, Stage] = {}
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
+        band = Band(dim=abreast)
         ages: dict[int, int] = {}  # by column: how old the oldest row is that is read there
         for number, found in taps.get(name, []):
             for tap in found:
@@ -52,6 +77,7 @@ def find_stages(
             rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
             up, down = max(up, reach.up), max(down, reach.down)
             left, right = max(left, reach.left), max(right, reach.right)
+            band = reach.widen(band)
         step = steps[made[name]] if name in made else None
         delay = ahead if step is None else 0
         stages[name] = Stage(
@@ -65,6 +91,7 @@ def find_stages(
             down,
             left,
             right,
+            band=band,
             kept=max(ages.values(), default=0),
             kept_beside=_kept_beside(ages, delay),
         )
@@ -74,15 +101,29 @@ def find_stages(
             down = stages[name].ahead_of(earlier, stream)
             aside = stages[name].ahead_of(earlier, across)
             behind = stages[name].lag - earlier.lag - down
+            beyond = stages[name].ahead_of(earlier, abreast) if abreast else 0
+            band = earlier.band
+            if beyond:
+                band = replace(
+                    band,
+                    north=max(band.north, -beyond),
+                    south=max(band.south, beyond),
+                    left=max(band.left, -aside),
+                    right=max(band.right, aside),
+                )
             stages[earlier.name] = replace(
                 earlier,
                 rows=max(earlier.rows, behind + 1),
                 kept=max(earlier.kept, behind),
                 left=max(earlier.left, -aside),
                 right=max(earlier.right, aside),
+                band=band,
             )
+    for name in order if abreast else ():
+        dims = (stream, abreast, across)
+        stages[name] = _with_ages(stages[name], taps.get(name, []), lags, stages, dims)
     for name in reversed(order):
-        above = below = before = after = 0
+        above = below = before = after = north = south = 0
         for number, found in taps.get(name, []):
             reach = _reach(found)
             for maker in steps[number].writes.values():
@@ -91,17 +132,72 @@ def find_stages(
                 below = max(below, reader.below + reach.down)
                 before = max(before, reader.before + reach.left)
                 after = max(after, reader.after + reach.right)
+                north = max(north, reader.band.before + reach.north)
+                south = max(south, reader.band.after + reach.south)
         later = stages.get(later_name(name))
         if later is not None:  # and what it leaves as it is
             down, aside = later.ahead_of(stages[name], stream), later.ahead_of(stages[name], across)
             above, below = max(above, later.above - down), max(below, later.below + down)
             before, after = max(before, later.before - aside), max(after, later.after + aside)
+            beyond = later.ahead_of(stages[name], abreast) if abreast else 0
+            north, south = (
+                max(north, later.band.before - beyond), max(south, later.band.after + beyond)
+            )  # fmt: skip
+        band = replace(stages[name].band, before=north, after=south)
         stages[name] = replace(
-            stages[name], above=above, below=below, before=before, after=after
+            stages[name], above=above, below=below, before=before, after=after, band=band
         )
     return tuple(stages[name] for name in order)
 
 
+def _latest(
+    name: str,
+    taps: Sequence[tuple[int, list[Tap]]],
+    lags: Sequence[int],
+    ahead: int,
+    lag_of: Mapping[str, int],
+    frames: Mapping[str, Frame],
+    stream: str,
+) -> int:
+    """How far the loads of a stage may be behind, so that all is there in time."""
+    ends = [lags[n] - tap.row - bool(tap.beside) - ahead for n, found in taps for tap in found]
+    for later, frame in frames.items():
+        if earlier_name(later) == name:  # keeps what was there before; the rows may lie apart
+            position = frame.position(stream)
+            down = frame.shifts[position] - frames[name].shifts[position]
+            ends.append(lag_of[later] - down - 1)
+    return max(0, min(ends, default=0))
+
+
+def _with_ages(
+    stage: Stage,
+    taps: Sequence[tuple[int, list[Tap]]],
+    lags: Sequence[int],
+    stages: Mapping[str, Stage],
+    dims: tuple[str, str, str],
+) -> Stage:
+    """The stage with the ages of its planes when what lies beside is first looked at."""
+    columns: list[int] = []
+    rows: list[int] = []
+    mirrors = stage.step is not None and stage.frame.modes[stage.frame.position(dims[0])] != ""
+    for number, found in taps:
+        for tap in found:
+            age = lags[number] - stage.lag - (max(tap.row, 0) if mirrors else tap.row)
+            columns += [age] if tap.column else []
+            rows += [age] if tap.beside else []
+    for later in stages.values():
+        if earlier_name(later.name) == stage.name:
+            age = later.lag - stage.lag - later.ahead_of(stage, dims[0])
+            columns += [age] if later.ahead_of(stage, dims[2]) else []
+            rows += [age] if later.ahead_of(stage, dims[1]) else []
+    ages = replace(
+        stage.band,
+        columns_age=min(columns, default=0),
+        rows_age=min(rows, default=0),
+        columns_kept=max(columns, default=-1) - min(columns, default=0) + 1,
+        rows_kept=max(rows, default=-1) - min(rows, default=0) + 1,
+    )
+    return replace(stage, band=ages)
 def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
     """Cells of the neighbours' columns, times rows: those that come `delay` rows after the row."""
     total = 0
@@ -121,15 +217,43 @@ class _Reach:
     down: int
     left: int
     right: int
+    north: int
+    south: int
+    corner: tuple[int, int]
+    """`left` and `right` of those taps that lie in other rows of a plane."""
+
+    def widen(self, band: Band) -> Band:
+        """The band with room for what is read so."""
+        return replace(
+            band,
+            north=max(band.north, self.north),
+            south=max(band.south, self.south),
+            left=max(band.left, self.corner[0]),
+            right=max(band.right, self.corner[1]),
+        )
 
 
 def _reach(taps: Sequence[Tap]) -> _Reach:
     rows, columns = [tap.row for tap in taps], [tap.column for tap in taps]
-    return _Reach(-min(rows), max(rows), -min(columns), max(columns))
+    beside = [tap.beside for tap in taps]
+    corners = [tap.column for tap in taps if tap.beside] or [0]
+    return _Reach(
+        -min(rows),
+        max(rows),
+        -min(columns),
+        max(columns),
+        -min(beside),
+        max(beside),
+        (-min(corners), max(corners)),
+    )
 
 
 def find_taps(
-    steps: Sequence[Step], frames: Mapping[str, Frame], stream: str, across: str
+    steps: Sequence[Step],
+    frames: Mapping[str, Frame],
+    stream: str,
+    across: str,
+    abreast: str = "",
 ) -> Taps | str:
     """Where each step reads the stages that were made before it."""
     out: Taps = {name: [] for name in frames}
@@ -148,9 +272,11 @@ def find_taps(
                     assert move is not None
                     c = by_iterator[move[0]]
                     offset[c.dim] = c.constant + move[1] - frame.shifts[position]
-                if any(n for dim, n in offset.items() if dim not in (stream, across)):
-                    return f"`{frame.array}` is read along more than two dimensions"
-                found.setdefault(name, []).append(Tap(offset[stream], offset[across]))
+                if any(n for dim, n in offset.items() if dim not in (stream, across, abreast)):
+                    count = "three" if abreast else "two"
+                    return f"`{frame.array}` is read along more than {count} dimensions"
+                beside = offset.get(abreast, 0)
+                found.setdefault(name, []).append(Tap(offset[stream], offset[across], beside))
         for name, taps in found.items():
             out[name].append((number, taps))
     return out

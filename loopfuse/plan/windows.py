@@ -48,9 +48,11 @@ def find_pipeline(
     program: PolyProgram,
     ahead: int,
     time: TimeBlock | None = None,
+    planes_ahead: int | None = 1,
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
-    rows ahead of need. `time`: several iterations of the time loop around them."""
+    rows (or `planes_ahead` planes, None: only along two dimensions) ahead of need. `time`: several
+    iterations of the time loop around them."""
     if time is not None:
         units = with_borders(units, scope)
     why = _why_not_streamed(units, scope, program, time is not None)
@@ -71,14 +73,44 @@ def find_pipeline(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
-    *outer, stream, across = order_dims(whole)
-    frames = find_frames(steps, planes.program, (*outer, stream, across))
+    ordered = order_dims(whole)
+    *outer, stream, across = ordered
+    flat = Pipeline(whole, steps, tuple(outer), stream, across, (), planes)
+    found = _with_stages(flat, ahead)
+    if isinstance(found, Pipeline) or len(ordered) < 3 or planes_ahead is None:
+        return found
+    why = found
+    *outer, stream, abreast, across = ordered
+    deep = Pipeline(whole, steps, tuple(outer), stream, across, (), planes, abreast)
+    found = _with_stages(deep, planes_ahead)
+    return why if isinstance(found, Pipeline) and not _is_deep(found) else found
+
+
+def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
+    """The pipeline with its stages, along the dimensions that it names, or why it has none."""
+    stream, across, abreast = pipeline.stream, pipeline.across, pipeline.abreast
+    inner = (stream, abreast, across) if abreast else (stream, across)
+    dims = (*pipeline.outer, *inner)
+    frames = find_frames(pipeline.steps, pipeline.program, dims, len(inner))
     if isinstance(frames, str):
         return frames
-    stages = find_stages(steps, frames, stream, across, ahead)
+    stages = find_stages(pipeline.steps, frames, stream, across, ahead, abreast)
     if isinstance(stages, str):
         return stages
-    return Pipeline(whole, steps, tuple(outer), stream, across, stages, planes)
+    found = replace(pipeline, stages=stages)
+    if pipeline.group.time is None:
+        for stage in stages:
+            made = found.last(stage.array)
+            if stage.step is not None or made is None:
+                continue
+            if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
+                return f"`{whole_name(stage.array)}` is overwritten by the loops that read it"
+    return found
+
+
+def _is_deep(pipeline: Pipeline) -> bool:
+    """Does some stage need both its planes and the rows of a plane?"""
+    return any(stage.band.is_read_beside for stage in pipeline.stages)
 
 
 def _why_not_streamed(
@@ -140,7 +172,7 @@ def _unroll(
                 if not s.target.index:
                     continue
                 name = step.array_of(s.target)
-                if time is None and stage_name(name, 0) in newest.values():
+                if time is None and stage_name(name, 0) in newest.values() and len(units) > 1:
                     return f"`{name}` is overwritten by the loops that read it"
                 if is_border(unit) and name not in newest:
                     return f"a border of `{whole_name(name)}` is written before the rest of it"

@@ -1,0 +1,220 @@
+"""One tile of a pipeline in three dimensions: a block of warps that streams down planes."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
+from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of
+from loopfuse.plan.looptree import Buffer, Lanes, Shared, Window
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.sliding_kept import Kept
+from loopfuse.plan.sliding_tile import Tile, identifier, stored_stages
+from loopfuse.plan.window_blocks import BlockRows, plane_extents, plane_rows
+from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.window_shape import LANES, Shape
+
+
+class BlockTile(Tile):
+    """A tile of rows and columns times a chunk of planes, for one iteration of the outer
+    dimensions.
+
+    Step t of stage s is plane `base + t - s.lag` of the group; the warp's first row is `own_row`,
+    the lane's first column `own`. What a `Tile` says of rows is said of planes here;
+    `first_band` is the first row of a plane that the tile stores.
+    """
+
+    def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
+        assert shape.block is not None
+        self.pipeline, self.shape, self.site = pipeline, shape, site
+        self.program = pipeline.program
+        self.block_rows: BlockRows = shape.block
+        self.group, self.time = pipeline.group, pipeline.group.time
+        self.extents = dim_extents(self.group, site.program)
+        self.outputs = stored_stages(pipeline, site.stores)
+        names = site.names
+        hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
+        z, y, x = (hint[dim] for dim in (pipeline.stream, pipeline.abreast, pipeline.across))
+        self.chunk, self.block = names.fresh(f"{z}c"), names.fresh(f"{x}b")
+        self.band = names.fresh(f"{y}b")
+        self.warp, self.lane = names.fresh(f"{y}w"), names.fresh("lane")
+        self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
+        self.rows, self.bands = self._stored(pipeline.stream), self._stored(pipeline.abreast)
+        self.end = self._stored(pipeline.across).upper
+        rows = self.block_rows
+        self.first_row = self._at(self.rows.lower, self.chunk, shape.rows)
+        self.base = tidy(combine("sub", self.first_row, integer(shape.warm)))
+        self.first_band = self._at(self.bands.lower, self.band, rows.stored)
+        self.start_row = tidy(combine("sub", self.first_band, integer(rows.pad)))
+        self.own_row = self._at(self.start_row, self.warp, rows.held)
+        self.left = self._first_of_all()
+        self.first_column = self._at(self.left, self.block, shape.stored)
+        self.start = tidy(combine("sub", self.first_column, integer(shape.pad)))
+        self.own = self._at(self.start, self.lane, shape.columns)
+        self.windows = {s.name: self._window(s) for s in pipeline.stages}
+        self.strips = {}
+        self.row_strips = {
+            (s.name, row): self._row_strip(s)
+            for s in pipeline.stages
+            for row in range(rows.held)
+            if s.left or s.right or self.mirrors(s, pipeline.across)
+        }
+        self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.band.is_read_beside}
+        self.kept = Kept(self)
+
+    @staticmethod
+    def _at(first: Expr, var: str, size: int) -> Expr:
+        """`first + var * size`."""
+        return tidy(combine("add", first, combine("mul", Iter(var), integer(size))))
+
+    def _stored(self, dim: str) -> Extent:
+        """From the first to behind the last that any output stores along `dim`."""
+        ends = [self.bounds(s, dim) for s in self.outputs]
+        return Extent(least([low for low, _ in ends]), greatest([high for _, high in ends]), 1)
+
+    # ----------------------------------------------------------------------------- extents
+
+    def inside(self) -> Expr:
+        """The tile lies inside every loop's bounds and every loaded array."""
+        lows: dict[str, list[Expr]] = {}
+        highs: dict[str, list[Expr]] = {}
+        spans = self._spans()
+        for s in self.pipeline.stages:
+            for dim in spans:
+                low, high = self.bounds(s, dim)
+                lag = integer(s.lag if dim == self.pipeline.stream else 0)
+                lows.setdefault(dim, []).append(tidy(combine("add", low, lag)))
+                highs.setdefault(dim, []).append(tidy(combine("add", high, lag)))
+        conditions: list[Expr] = []
+        for dim, (first, _) in spans.items():
+            conditions += [compare("ge", first, low) for low in dict.fromkeys(lows[dim])]
+        for dim, (_, last) in spans.items():
+            conditions += [compare("le", last, high) for high in dict.fromkeys(highs[dim])]
+        return conjoin(*dict.fromkeys((*conditions, *self._runs_outside())))
+
+    def _spans(self) -> dict[str, tuple[Expr, Expr]]:
+        """By dimension: the first that the tile computes and what is behind the last."""
+        shape, rows = self.shape, self.block_rows
+        sizes = {
+            self.pipeline.stream: (self.base, shape.steps),
+            self.pipeline.abreast: (self.start_row, shape.warps * rows.held),
+            self.pipeline.across: (self.start, LANES * shape.columns),
+        }
+        return {
+            dim: (first, tidy(combine("add", first, integer(size))))
+            for dim, (first, size) in sizes.items()
+        }
+
+    def is_stored(self, stage: Stage, plane: Expr, row: Expr) -> Expr:
+        """The row of the lane's columns is one that the tile stores."""
+        shape, rows = self.shape, self.block_rows
+        tests: list[Expr] = [compare("ge", plane, integer(shape.warm))]
+        if stage.lag < shape.steps - shape.warm - shape.rows:
+            tests.append(compare("lt", plane, integer(shape.warm + shape.rows)))
+        place = self._at(row, self.warp, rows.held)
+        tests += in_range(place, integer(rows.pad), integer(rows.pad + rows.stored))
+        first = shape.pad // shape.columns
+        last = first + shape.stored // shape.columns
+        tests += in_range(Iter(self.lane), integer(first), integer(last))
+        return conjoin(*tests)
+
+    def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
+        """The rows of planes that some tile stores."""
+        return {self.pipeline.abreast: (self.bands.lower, self.bands.upper)}
+
+    # ------------------------------------------------------------------------------ places
+
+    def point_at(self, plane: Expr, row: Expr, column: Expr) -> dict[str, Expr]:
+        """The group's point at a plane of the window, a row and a column of the thread."""
+        point = super().point(plane, column)
+        point[self.pipeline.abreast] = tidy(combine("add", self.own_row, row))
+        return point
+
+    def element_at(self, stage: Stage, point: dict[str, Expr]) -> tuple[Expr, ...]:
+        """The subscripts of the array's own element at a point."""
+        return tuple(
+            tidy(combine("add", point[dim], integer(shift)))
+            for dim, shift in zip(stage.frame.dims, stage.frame.shifts, strict=True)
+        )
+
+    def cell_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """The window's cell; rows and columns count from the thread's own first."""
+        dtype = self.program.arrays[stage.array].dtype
+        index = (
+            tidy(plane),
+            tidy(combine("add", row, integer(stage.band.north))),
+            tidy(combine("add", column, integer(self._west(stage)))),
+        )
+        return Load(self.windows[stage.name], index, dtype)
+
+    def row_held(self, stage: Stage, row: int, place: Expr) -> Load:
+        """An element of one of the warp's rows."""
+        dtype = self.program.arrays[stage.array].dtype
+        return Load(self.row_strips[stage.name, row], (place,), dtype)
+
+    def shared_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory: `row` counts the rows kept, from the warp's
+        first on, `column` the lane's columns."""
+        kept = plane_rows(stage, self.block_rows)
+        return self.line_at(stage, plane, self._at(row, self.warp, kept), column)
+
+    def line_at(self, stage: Stage, plane: Expr, line: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory; `line` counts the rows kept of the whole tile."""
+        band, columns = stage.band, self.shape.columns
+        west = ceil(band.left / columns) * columns
+        place = self._at(combine("add", column, integer(west)), self.lane, columns)
+        dtype = self.program.arrays[stage.array].dtype
+        row = tidy(combine("add", line, integer(band.north)))
+        return Load(self.planes[stage.name], (tidy(plane), row, place), dtype)
+
+    @staticmethod
+    def _west(stage: Stage) -> int:
+        """Columns before a lane's own in the window."""
+        return max(stage.left, stage.band.left)
+
+    # ----------------------------------------------------------------------------- buffers
+
+    def _window(self, stage: Stage) -> str:
+        """The stage's window: its planes, the thread's rows and columns with those it keeps
+        beside them."""
+        array = self.program.arrays[stage.array]
+        planes = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
+        band = stage.band
+        height = band.north + self.block_rows.held + band.south
+        width = self._west(stage) + self.shape.columns + max(stage.right, band.right)
+        name = self.site.names.fresh(f"{identifier(stage.array)}_window")
+        extents = (integer(planes), integer(height), integer(width))
+        self.site.names.add(
+            Buffer(name, whole_name(stage.array), array.dtype, extents, Window(planes), zeroed=True)
+        )
+        return name
+
+    def _row_strip(self, stage: Stage) -> str:
+        """One row of the stage across a warp, for shuffles."""
+        array = self.program.arrays[stage.array]
+        name = self.site.names.fresh(f"{identifier(stage.array)}_row")
+        columns = self.shape.columns
+        self.site.names.add(
+            Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
+        )
+        return name
+
+    def _plane(self, stage: Stage) -> str:
+        """The rows of a plane that other warps read, in shared memory."""
+        array = self.program.arrays[stage.array]
+        shape, rows = self.shape, self.block_rows
+        name = self.site.names.fresh(f"{identifier(stage.array)}_plane")
+        extents = plane_extents(stage, shape.columns, shape.warps, rows)
+        self.site.names.add(
+            Buffer(
+                name,
+                whole_name(stage.array),
+                array.dtype,
+                tuple(integer(extent) for extent in extents),
+                Shared(rows.copies),
+            )
+        )
+        return name

@@ -1,0 +1,308 @@
+"""Strategy `sliding` in three dimensions: what a block does for one plane of each stage.
+
+    before:  for z, y, x: b[z, y, x] = f(a[z-1..z+1, y-1..y+1, x-1..x+1])
+    after:   for each tile of rows and columns, each chunk of planes: for z:
+             neighbours' rows of the last plane of a, from shared memory; a plane of a;
+             a plane of b, one behind; what others read of the plane of a, to shared memory; barrier
+
+A thread holds some rows times some columns of each plane. The neighbours' rows of a plane are there
+one step after the plane: stencils read only their middle plane beside, as a rule, and that is a
+step old by then. So one barrier a step is enough where shared memory keeps two planes of a stage;
+with one, a second barrier stands between reading and writing it.
+"""
+
+from __future__ import annotations
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.expressions import ceil_div, compare, conjoin, in_range
+from loopfuse.plan.generic import Site, count_of
+from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
+from loopfuse.plan.looptree import Mapping as Where
+from loopfuse.plan.recompute import tidy
+from loopfuse.plan.sliding_block import BlockTile
+from loopfuse.plan.sliding_mirrors import (
+    line_beside,
+    mirror_own_columns,
+    mirror_own_rows,
+    mirror_planes,
+)
+from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
+from loopfuse.plan.sliding_rows import region_of, zero_of
+from loopfuse.plan.sliding_tile import in_region
+from loopfuse.plan.window_blocks import plane_rows
+from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.window_records import Stage, Step
+from loopfuse.plan.window_shape import LANES, Shape, Windowed
+from loopfuse.poly.edges import lower_subscript
+
+
+def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch of a window group with stencils along three dimensions."""
+    shape = windowed.shape
+    assert isinstance(shape, Shape)
+    tile = BlockTile(windowed.pipeline, shape, site)
+    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    interior = Guard(tile.aligned(), (whole,), (inside,))
+    ways = Guard(tile.inside(), (interior,), (edge,))
+    nodes: tuple[TreeNode, ...] = (*tile.kept.copies(), ways)
+    chain: list[tuple[str, Expr, Where]] = [
+        (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
+    ]
+    for var, first, end, size in (
+        (tile.chunk, tile.rows.lower, tile.rows.upper, shape.rows),
+        (tile.band, tile.bands.lower, tile.bands.upper, tile.block_rows.stored),
+        (tile.block, tile.left, tile.end, shape.stored),
+    ):
+        chain.append((var, ceil_div(tidy(combine("sub", end, first)), size), Where.GRID))
+    chain += [
+        (tile.warp, integer(shape.warps), Where.WARP),
+        (tile.lane, integer(LANES), Where.LANE),
+    ]
+    for var, count, where in reversed(chain):
+        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    return Launch(name, "sliding", labels, nodes)
+
+
+def tile_steps(tile: BlockTile, way: str) -> TreeNode:
+    """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
+    `edge`."""
+    edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
+    var = tile.site.names.fresh("t")
+    body: list[TreeNode] = []
+    planes = {
+        stage.name: tidy(combine("sub", Iter(var), integer(stage.lag)))
+        for stage in tile.pipeline.stages
+    }
+    for stage in tile.pipeline.stages:
+        if stage.band.is_read_beside:
+            plane = aged(planes[stage.name], stage.band.rows_age)
+            body += fill_beside(tile, stage, plane, edge)
+            if edge:
+                body += mirror_own_rows(tile, stage, plane)
+                body += mirror_planes(tile, stage, plane, "rows")
+    if tile.block_rows.copies == 1 and tile.planes:
+        body.append(Barrier("block"))
+    done: list[Step] = []
+    for stage in tile.pipeline.stages:
+        plane = planes[stage.name]
+        if stage.step is None:
+            body += load_plane(tile, stage, plane, edge, where)
+        elif stage.step not in done:
+            done.append(stage.step)
+            body += compute_plane(tile, stage.step, plane, edge)
+        if edge:
+            body += mirror_own_columns(tile, stage, plane)
+            body += mirror_planes(tile, stage, plane, "own")
+        # What is beside a plane is asked for when it is used, so that no register holds it before.
+        old = aged(plane, stage.band.columns_age)
+        body += neighbour_columns(tile, stage, old)
+        if edge and (stage.left or stage.right):
+            body += mirror_planes(tile, stage, old, "columns")
+        body += spread_rows(tile, stage, aged(plane, stage.band.rows_age - 1), where)
+        if stage in tile.outputs:
+            body += store_plane(tile, stage, plane, edge, where)
+    if tile.planes:
+        body.append(Barrier("block"))
+    return Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
+
+
+def aged(plane: Expr, age: int) -> Expr:
+    """The plane that arrived `age` steps before."""
+    return tidy(combine("sub", plane, integer(age)))
+
+
+# ----------------------------------------------------------------------------- what fills planes
+
+
+def load_plane(
+    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+) -> list[TreeNode]:
+    """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
+    feeds the point it stands at is loaded where the tile stores."""
+    zero = zero_of(tile, stage)
+    extents = tile.program.arrays[stage.array].extents
+
+    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        target = tile.cell_at(stage, plane, row, column)
+        index = tile.element_at(stage, tile.point_at(plane, row, column))
+        region = region_of(tile, stage)
+        if not edge:
+            return (Copy(target, tile.memory(stage.array, index, region is not None)),)
+        if tile.time is None and tile.pipeline.last(stage.array) is not None:
+            # It is overwritten: the nearest element is another thread's.
+            tests: list[Expr] = []
+            for subscript, extent in zip(index, extents, strict=True):
+                tests += in_range(subscript, integer(0), extent)
+            node = Copy(target, tile.memory(stage.array, index))
+            return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
+        # Beyond the array anything will do, and the nearest element needs no branch.
+        folded = [
+            lower_subscript(mode or "clamp", subscript, extent, False, False)
+            for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
+        ]
+        node = Copy(target, tile.memory(stage.array, tuple(folded)))
+        if region is not None:  # what the time loop never writes stays in the array itself
+            other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
+            return (Guard(in_region(folded, region), (other,), (node,)),)
+        return (node,)
+
+    def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
+        var = tile.site.names.fresh("v")
+        nothing = Copy(tile.cell_at(stage, plane, row, Iter(var)), zero)
+        other = Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (nothing,))
+        return tile.is_stored(stage, plane, row), (other,)
+
+    def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        return (Copy(tile.cell_at(stage, plane, row, column), zero),)
+
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
+    loads = rows_and_columns(tile, *own, where, make, stored if stage.is_local else None)
+    if not edge:
+        return loads
+    some = conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
+    nothing = rows_and_columns(tile, *own, where, without)
+    return [Guard(some, tuple(loads), tuple(nothing))]
+
+
+def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[TreeNode]:
+    """A plane of every stage that the step makes, from the windows it reads; where its loop does
+    not run, what the arrays hold besides."""
+    made = [stage for stage in tile.pipeline.stages if stage.step is step]
+
+    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        point = tile.point_at(plane, row, column)
+        body = tuple(PlaneBody(tile).step(step, point))
+        if not edge:
+            return body
+        otherwise = tuple(unwritten(tile, stage, plane, row, column) for stage in made)
+        return (Guard(tile.running(made[0], point), body, otherwise),)
+
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
+    return rows_and_columns(tile, *own, Where.UNROLLED, make)
+
+
+def unwritten(
+    tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr
+) -> TreeNode:
+    """The cell of an element that the stage's loop does not write."""
+    array = tile.program.arrays[stage.array]
+    target = tile.cell_at(stage, plane, row, column)
+    nothing = Copy(target, zero_of(tile, stage))
+    if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+        return nothing
+    before = tile.pipeline.before(stage)
+    if before is not None:  # a time loop: it holds what it held an iteration ago
+        dims = (tile.pipeline.stream, tile.pipeline.abreast, tile.pipeline.across)
+        place = [
+            tidy(combine("add", part, integer(stage.ahead_of(before, dim))))
+            for part, dim in zip((plane, row, column), dims, strict=True)
+        ]
+        return Copy(target, tile.cell_at(before, place[0], place[1], place[2]))
+    if tile.site.stores[whole_name(stage.array)].home != "global":
+        return nothing
+    index = tile.element_at(stage, tile.point_at(plane, row, column))
+    tests: list[Expr] = []
+    for subscript, extent in zip(index, array.extents, strict=True):
+        tests += in_range(subscript, integer(0), extent)
+    node = Copy(target, tile.memory(stage.array, index))
+    return Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))
+
+
+# --------------------------------------------------------------------------------- neighbours
+
+
+def neighbour_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+    """The columns of neighbouring lanes, beside the thread's own rows. The first and last lane's
+    come from the other end of the row: what is computed of them is not stored."""
+    if not (stage.left or stage.right):
+        return []
+    count, names = tile.shape.columns, tile.site.names
+    first = combine("mul", Iter(tile.lane), integer(count))
+    out: list[TreeNode] = []
+    for row in range(tile.block_rows.held):
+        line = integer(row)
+        var = names.fresh("v")
+        target = tile.row_held(stage, row, tidy(combine("add", first, Iter(var))))
+        node = Copy(target, tile.cell_at(stage, plane, line, Iter(var)))
+        out.append(Loop(var, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
+        for start, number in ((-stage.left, stage.left), (count, stage.right)):
+            if not number:
+                continue
+            var = names.fresh("h")
+            column = tidy(combine("add", Iter(var), integer(start)))
+            place = combine("mod", tidy(combine("add", first, column)), integer(LANES * count))
+            node = Copy(
+                tile.cell_at(stage, plane, line, column), tile.row_held(stage, row, place)
+            )
+            out.append(Loop(var, integer(0), integer(number), 1, Where.UNROLLED, (node,)))
+    return out
+
+
+def spread_rows(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> list[TreeNode]:
+    """The rows of the plane that other warps read, to shared memory."""
+    if not stage.band.is_read_beside:
+        return []
+    band, held = stage.band, tile.block_rows.held
+    kept = plane_rows(stage, tile.block_rows)
+    parts = [((0, held), 0)] if kept == held else [
+        ((0, band.south), 0), ((held - band.north, held), held - kept)
+    ]  # fmt: skip
+    out: list[TreeNode] = []
+    for rows, moved in parts:
+
+        def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
+            line = combine("sub", row, integer(moved))
+            target = tile.shared_at(stage, plane, line, column)
+            return (Copy(target, tile.cell_at(stage, plane, row, column)),)
+
+        out += rows_and_columns(tile, rows, (0, tile.shape.columns), where, make)
+    return out
+
+
+def fill_beside(tile: BlockTile, stage: Stage, plane: Expr, edge: bool) -> list[TreeNode]:
+    """The rows of other warps, with the columns beside them that stencils read, from shared
+    memory."""
+    mirrors = edge and tile.mirrors(stage, tile.pipeline.abreast)
+    band, held = stage.band, tile.block_rows.held
+    kept = plane_rows(stage, tile.block_rows)
+    columns = tile.shape.columns
+    out: list[TreeNode] = []
+    for rows, moved in (((-band.north, 0), 0), ((held, held + band.south), held - kept)):
+
+        def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
+            if mirrors:
+                source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
+            else:
+                source = tile.shared_at(stage, plane, combine("sub", row, integer(moved)), column)
+            return (Copy(tile.cell_at(stage, plane, row, column), source),)
+
+        for part, where in (
+            ((0, columns), Where.VECTOR),
+            ((-band.left, 0), Where.UNROLLED),
+            ((columns, columns + band.right), Where.UNROLLED),
+        ):
+            out += rows_and_columns(tile, rows, part, where, make)
+    return out
+
+
+# ------------------------------------------------------------------------------------ results
+
+
+def store_plane(
+    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+) -> list[TreeNode]:
+    """The part of the plane that is the tile's own, to memory."""
+    copy = tile.time is not None and not tile.time.back
+
+    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        point = tile.point_at(plane, row, column)
+        memory = tile.memory(stage.array, tile.element_at(stage, point), copy)
+        node = Copy(memory, tile.cell_at(stage, plane, row, column))
+        return (Guard(tile.running(stage, point), (node,)),) if edge else (node,)
+
+    def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
+        return tile.is_stored(stage, plane, row), ()
+
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
+    return rows_and_columns(tile, *own, where, make, stored)

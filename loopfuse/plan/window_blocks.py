@@ -1,0 +1,172 @@
+"""How a pipeline with stencils along three dimensions is cut: a block of warps owns a tile of rows
+and columns and streams down the planes.
+
+A warp holds some rows of the tile, a lane some columns of those. What a thread needs of its own
+rows it has in registers, neighbouring columns come by shuffle, and rows of other warps through a
+copy of the plane in shared memory, of which only the rows that others read are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, lcm
+
+from loopfuse.base.options import Tuning
+from loopfuse.plan.window_kept import kept_words
+from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.poly.model import PolyProgram
+
+LANES = 32
+WARPS = (8, 12, 16)
+ROWS = (1, 2, 3, 4, 6, 8)
+"""Warps of a block, and rows of a warp, that are tried."""
+REGISTER_FILE = 65_536
+OVERWRITTEN = 8
+"""Registers for the tests of each element that a tile at an edge loads of what it overwrites."""
+SHARED = 48 * 1024
+"""Bytes that a block may declare."""
+PLANES_AHEAD = 1
+"""Planes that loads run ahead of their first use: a step does the work of many rows."""
+PLANES = (64, 256)
+"""The fewest and the most steps of a chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """The rows of a block's tile: `held` by each warp; the tile's rows that are stored, after
+    `pad` rows that only feed them; `copies`: planes that shared memory keeps of a stage (with two,
+    one is filled while the other is read)."""
+
+    held: int
+    pad: int
+    stored: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A way to cut: columns of a lane and warps of a block, and the rest as `Shape` has it."""
+
+    columns: int
+    warps: int
+    pad: int
+    stored: int
+    rows: BlockRows
+
+    @property
+    def redundancy(self) -> float:
+        """Points computed for each point stored in a plane."""
+        return LANES * self.columns / self.stored * self.warps * self.rows.held / self.rows.stored
+
+
+def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut | str:
+    """The way to cut the planes that computes least anew and fits registers and shared memory."""
+    best: Cut | None = None
+    least = 0.0
+    why = "its halo is as wide as a tile"
+    for cut in _cuts(pipeline, program, tuning):
+        if cut.stored * 2 < LANES * cut.columns or cut.rows.stored * 2 < cut.warps * cut.rows.held:
+            continue
+        chosen = bool(tuning.columns and tuning.warps and tuning.band)
+        registers = block_registers(pipeline, cut, program)
+        if not chosen and registers > most_registers(cut.warps):
+            why = "its windows take more registers than a thread has"
+            continue
+        if shared_bytes(pipeline, cut, program) > SHARED:
+            why = "its planes take more shared memory than a block has"
+            continue
+        price = _price(cut, registers, _usual_columns(pipeline, program))
+        if best is None or price < 0.98 * least:
+            best, least = cut, price
+    return why if best is None else best
+
+
+def most_registers(warps: int) -> int:
+    """Registers of a thread where a block of `warps` warps runs on each multiprocessor."""
+    return min(255, REGISTER_FILE // (warps * LANES)) - 12
+
+
+def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
+    """Columns of a lane that make accesses of 16 bytes (or 32, of the widest of several types)."""
+    sizes = [program.arrays[stage.array].dtype.bytes for stage in pipeline.stages]
+    return 2 if min(sizes) == 8 else 4 if max(sizes) >= 4 else 8
+
+
+def _cuts(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Iterator[Cut]:
+    before = max(stage.before for stage in pipeline.stages)
+    after = max(stage.after for stage in pipeline.stages)
+    north = max(stage.band.before for stage in pipeline.stages)
+    south = max(stage.band.after for stage in pipeline.stages)
+    usual = _usual_columns(pipeline, program)
+    for columns in (tuning.columns,) if tuning.columns else (usual, usual // 2):
+        pad = ceil(before / columns) * columns
+        stored = (LANES * columns - pad - after) // columns * columns
+        for warps in (tuning.warps,) if tuning.warps else WARPS:
+            for held in (tuning.band,) if tuning.band else ROWS:
+                for copies in (2, 1):
+                    rows = BlockRows(held, north, warps * held - north - south, copies)
+                    if stored > 0 and rows.stored > 0:
+                        yield Cut(columns, warps, pad, stored, rows)
+
+
+def plane_rows(stage: Stage, rows: BlockRows) -> int:
+    """How many of a warp's rows of a plane other warps read."""
+    if stage.mirrors_rows:
+        return rows.held  # any row may be the array's last
+    return min(stage.band.north + stage.band.south, rows.held)
+
+
+def plane_extents(stage: Stage, columns: int, warps: int, rows: BlockRows) -> tuple[int, int, int]:
+    """Copies, rows and columns of a plane in shared memory: beside the tile's own lie rows and
+    columns that nothing fills, so that threads at the tile's edge need no test."""
+    band = stage.band
+    west = ceil(band.left / columns) * columns
+    height = band.north + warps * plane_rows(stage, rows) + band.south
+    return rows.copies, height, west + LANES * columns + band.right
+
+
+def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """Bytes of shared memory that the planes take."""
+    total = 0
+    for stage in pipeline.stages:
+        if stage.band.is_read_beside:
+            copies, height, width = plane_extents(stage, cut.columns, cut.warps, cut.rows)
+            total += copies * height * width * program.arrays[stage.array].dtype.bytes
+    return total
+
+
+def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """Registers of 32 bits that the windows take, and 40 for the rest. What lies beside a plane
+    comes as it is used; what only the point itself uses is gone with it."""
+    total = 40
+    for stage in pipeline.stages:
+        words = max(1, program.arrays[stage.array].dtype.bytes // 4)
+        if stage.step is None and pipeline.group.time is None and pipeline.last(stage.array):
+            total += OVERWRITTEN
+        planes = stage.rows if stage.rows > 1 or stage.step is None else 0
+        total += words * planes * cut.rows.held * cut.columns
+        band = stage.band
+        if band.columns_kept:
+            beside = (stage.left + stage.right) * cut.rows.held
+            total += words * beside * band.columns_kept
+        if band.rows_kept:
+            beside = (band.north + band.south) * (band.left + cut.columns + band.right)
+            total += words * beside * band.rows_kept
+    return total + kept_words(pipeline, program)
+
+
+def _price(cut: Cut, registers: int, usual: int) -> float:
+    """What a point stored costs: points computed for it, more where few warps hide each other's
+    waiting, a little more for narrow accesses."""
+    blocks = max(1, REGISTER_FILE // (cut.warps * LANES * registers))
+    narrow = 1.05 if cut.columns < usual else 1.0
+    return cut.redundancy * (1 + 2.5 / (cut.warps * blocks)) * narrow
+
+
+def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:
+    """(the last stage's lag, planes before the first that is stored, steps after which every
+    window's planes are back in their places)."""
+    lag = max(stage.lag for stage in pipeline.stages)
+    warm = max(stage.above for stage in pipeline.stages)
+    return lag, warm, lcm(max(stage.rows for stage in pipeline.stages), copies)

@@ -85,6 +85,30 @@ class Tile:
             tidy(combine("add", combine("sub", loop.upper, c.offset), integer(moved))),
         )
 
+    def computed(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """`bounds` of a computed stage; where it wraps, also what is read beyond them."""
+        low, high = self.bounds(stage, dim)
+        if not self.wraps(stage, dim):
+            return low, high
+        first, end = self.read_range(stage, dim)
+        return least([low, first]), greatest([high, end])
+
+    def read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """The rows or columns of a stage that some loop may read (exclusive end)."""
+        back = ahead = 0
+        if dim == self.pipeline.stream:
+            back, ahead = stage.up, stage.down
+        elif dim == self.pipeline.across:
+            back, ahead = stage.left, stage.right
+        ends = [
+            self.computed(s, dim)
+            for s in self.pipeline.stages
+            if s.step is not None and stage.name in s.step.reads.values()
+        ] or [self.bounds(stage, dim)]
+        low = combine("sub", least([end[0] for end in ends]), integer(back))
+        high = combine("add", greatest([end[1] for end in ends]), integer(ahead))
+        return tidy(low), tidy(high)
+
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
         shape = self.shape
@@ -123,11 +147,16 @@ class Tile:
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
 
-    def running(self, stage: Stage, point: dict[str, Expr]) -> Expr:
-        """The stage's loop runs at the point."""
+    def running(self, stage: Stage, point: dict[str, Expr], beyond: bool = False) -> Expr:
+        """The stage's loop runs at the point; `beyond`: or one of its iterations is computed
+        again there."""
         tests: list[Expr] = []
         for dim in self.group.dims:
-            tests += in_range(point[dim], *self.bounds(stage, dim))
+            low, high = self.bounds(stage, dim)
+            if beyond and self.wraps(stage, dim):
+                tests.append(compare("lt", low, high))
+                low, high = self.computed(stage, dim)
+            tests += in_range(point[dim], low, high)
         return conjoin(*dict.fromkeys(tests))
 
     # ------------------------------------------------------------------------------ places
@@ -167,8 +196,14 @@ class Tile:
         return Load(name, index, site.program.arrays[array].dtype)
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed, and read beyond its edge along `dim`."""
-        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] != ""
+        """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
+        what stands nearby."""
+        mode = stage.frame.modes[stage.frame.position(dim)]
+        return stage.step is not None and mode not in ("", "wrap")
+
+    def wraps(self, stage: Stage, dim: str) -> bool:
+        """The stage is computed beyond its edge along `dim`, as on the other side."""
+        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] == "wrap"
 
     # ----------------------------------------------------------------------------- buffers
 

@@ -67,6 +67,8 @@ class Stage:
     keeps beside its own. `above`, `before` and `after`: how many rows above, columns before and
     columns behind what a strip stores must be right. `kept`: how many rows of its own columns a
     lane keeps from one step to the next, `kept_beside` how many cells of its neighbours' columns.
+    `first` and `last`: how many rows beyond its first and last are read as its edge mode says
+    (where it is computed).
     """
 
     name: str
@@ -84,6 +86,8 @@ class Stage:
     after: int = 0
     kept: int = 0
     kept_beside: int = 0
+    first: int = 0
+    last: int = 0
 
     @property
     def array(self) -> str:

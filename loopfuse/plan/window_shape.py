@@ -101,10 +101,6 @@ def fit_windows(
     for stage in pipeline.stages:
         if stage.array in program.gathered:
             return f"`{stage.array}` is read elsewhere at places that depend on data"
-        for dim in (pipeline.stream, pipeline.across):
-            mode = stage.frame.modes[stage.frame.position(dim)]
-            if mode not in ("", "clamp"):
-                return f"`{stage.array}` is read with `.{mode}`"
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, program, rules.tuning)

@@ -34,6 +34,7 @@ from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_frames import find_frames
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
+from loopfuse.plan.window_wrap import wrap_frames
 from loopfuse.poly.model import PolyProgram, Statement
 
 __all__ = ["Frame", "Pipeline", "Stage", "Step", "find_pipeline"]
@@ -69,7 +70,10 @@ def find_pipeline(
     frames = find_frames(steps, program, (*outer, stream, across))
     if isinstance(frames, str):
         return frames
-    stages = find_stages(steps, frames, stream, across, ahead)
+    frames = wrap_frames(steps, frames, program, (*outer, stream, across))
+    if isinstance(frames, str):
+        return frames
+    stages = find_stages(steps, frames, stream, across, ahead, program)
     if isinstance(stages, str):
         return stages
     return Pipeline(whole, steps, tuple(outer), stream, across, stages)

@@ -205,11 +205,13 @@ def _reflected_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     here = tile.element(stage, row, integer(0))[position]
     repeated = stage.frame.modes[position] == "symmetric"  # is the edge itself?
     between = int(repeated)
+    several = compare("gt", extent, integer(0 if repeated else 1))
     out: list[TreeNode] = []
     for distance in range(1, stage.last + 1):
         last = tidy(combine("sub", here, integer(distance - 1)))
         source = tidy(combine("sub", row, integer(2 * distance - between)))
-        out.append(Guard(compare("eq", last, extent), (copy_row(tile, stage, source, row),)))
+        beyond = conjoin(compare("eq", last, extent), several)
+        out.append(Guard(beyond, (copy_row(tile, stage, source, row),)))
         if not repeated:  # around a row alone there is no other
             alone = [compare("eq", extent, integer(1)), compare("eq", here, integer(distance))]
             source = tidy(combine("sub", row, integer(distance)))
@@ -217,7 +219,7 @@ def _reflected_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     for distance in range(1, stage.first + 1):
         target = tidy(combine("sub", row, integer(2 * distance - between)))
         first = compare("eq", here, integer(distance - between))
-        out.append(Guard(first, (copy_row(tile, stage, row, target),)))
+        out.append(Guard(conjoin(first, compare("gt", extent, integer(0))), (copy_row(tile, stage, row, target),)))
     return out
 
 

@@ -44,7 +44,9 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     copy = source_is_copy(tile.time)
     made = tile.pipeline.last(stage.array)
     if inside:
-        return [Loop(*head, (Copy(target, tile.memory(stage.array, index, copy and made is not None)),))]
+        return [
+            Loop(*head, (Copy(target, tile.memory(stage.array, index, copy and made is not None)),))
+        ]
     extents = tile.site.program.arrays[stage.array].extents
     folded: list[Expr] = []
     tests: list[Expr] = []
@@ -219,7 +221,12 @@ def _reflected_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     for distance in range(1, stage.first + 1):
         target = tidy(combine("sub", row, integer(2 * distance - between)))
         first = compare("eq", here, integer(distance - between))
-        out.append(Guard(conjoin(first, compare("gt", extent, integer(0))), (copy_row(tile, stage, row, target),)))
+        out.append(
+            Guard(
+                conjoin(first, compare("gt", extent, integer(0))),
+                (copy_row(tile, stage, row, target),),
+            )
+        )
     return out
 
 
@@ -346,5 +353,3 @@ class _WindowBody(BodyBuilder):
             start = combine("add", base, integer(stage.frame.shifts[position]))
             place.append(tidy(combine("sub", load.index[position], start)))
         return tile.cell(stage, place[0], place[1])
-
-

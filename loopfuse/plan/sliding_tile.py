@@ -40,7 +40,9 @@ class Tile:
         upper = greatest([self.bounds(s, pipeline.stream)[1] for s in self.outputs])
         self.rows = Extent(lower, upper, 1)
         self.end = greatest([self.bounds(s, pipeline.across)[1] for s in self.outputs])
-        strip = combine("add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp))
+        strip = combine(
+            "add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp)
+        )
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
         self.first_row = tidy(combine("add", lower, chunk))
         self.left = self._first_of_all()
@@ -70,7 +72,11 @@ class Tile:
     def bounds(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of the group that the stage's loop runs (exclusive end); for a
         loaded stage, those that memory has."""
-        maker = stage if stage.step is not None or self.time is None else self.pipeline.last(stage.array)
+        maker = (
+            stage
+            if stage.step is not None or self.time is None
+            else self.pipeline.last(stage.array)
+        )
         if maker is None or maker.step is None:
             extents = self.site.program.arrays[stage.array].extents
             return integer(0), extents[stage.frame.position(dim)]
@@ -91,7 +97,7 @@ class Tile:
         if not self.wraps(stage, dim):
             return low, high
         first, end = self.read_range(stage, dim)
-        return least([low, first]), greatest([high, end])
+        return least(_outer([low, first], -1)), greatest(_outer([high, end], 1))
 
     def read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of a stage that some loop may read (exclusive end)."""
@@ -105,8 +111,9 @@ class Tile:
             for s in self.pipeline.stages
             if s.step is not None and stage.name in s.step.reads.values()
         ] or [self.bounds(stage, dim)]
-        low = combine("sub", least([end[0] for end in ends]), integer(back))
-        high = combine("add", greatest([end[1] for end in ends]), integer(ahead))
+        first = least(_outer([end[0] for end in ends], -1))
+        last = greatest(_outer([end[1] for end in ends], 1))
+        low, high = combine("sub", first, integer(back)), combine("add", last, integer(ahead))
         return tidy(low), tidy(high)
 
     def inside(self) -> Expr:
@@ -230,6 +237,18 @@ class Tile:
         return name
 
 
+def _outer(ends: list[Expr], sign: int) -> list[Expr]:
+    """The ends without those that others are seen to be greater (`sign` 1) or less (-1) than."""
+    out: list[Expr] = []
+    for end in ends:
+        ahead = [constant_value(combine("sub", end, other)) for other in out]
+        if any(n is not None and n * sign <= 0 for n in ahead):
+            continue
+        kept = (other for other, n in zip(out, ahead, strict=True) if n is None)
+        out = [*kept, end]
+    return out
+
+
 def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:
     """The computed stages whose array others need in memory."""
     made = [s for s in pipeline.stages if s.step is not None]
@@ -254,4 +273,3 @@ def declare_copy(site: Site, array: str) -> str:
 def source_is_copy(time: TimeBlock | None) -> bool:
     """Does the launch read the copies?"""
     return time is not None and time.back
-

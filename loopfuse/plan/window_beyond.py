@@ -59,7 +59,9 @@ def beyond(step: Step, frame: Frame, dim: str, program: PolyProgram) -> Beyond |
     loop = next(lp for lp in step.placed.unit.common if lp.iterator == c.iterator)
     ahead = combine("sub", integer(frame.shifts[position]), c.offset)
     first = constant_value(combine("add", loop.lower, ahead))
-    end = combine("sub", combine("add", loop.upper, ahead), program.arrays[frame.array].extents[position])
+    end = combine(
+        "sub", combine("add", loop.upper, ahead), program.arrays[frame.array].extents[position]
+    )
     last = constant_value(end)
     if first is None or last is None:
         return (

@@ -62,8 +62,9 @@ def unfolded(
 
     def places(load: Load, index: Sequence[Expr]) -> Load:
         def renamed(node: Expr) -> Expr:
-            named = isinstance(node, Iter) and node.name in wrapped
-            return replace(node, name=before_wrap(node.name)) if named else node
+            if isinstance(node, Iter) and node.name in wrapped:
+                return replace(node, name=before_wrap(node.name))
+            return node
 
         return replace(load, index=tuple(map_expr(renamed, part) for part in index))
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Expr
 from loopfuse.plan.linear import same_index
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of
@@ -90,7 +91,7 @@ def _mode(frame: Frame, dim: str) -> str:
     return frame.modes[frame.position(dim)]
 
 
-def _extent(frame: Frame, dim: str, program: PolyProgram):
+def _extent(frame: Frame, dim: str, program: PolyProgram) -> Expr:
     return program.arrays[frame.array].extents[frame.position(dim)]
 
 

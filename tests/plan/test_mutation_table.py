@@ -15,6 +15,7 @@ import pytest
 from loopfuse.plan.verify import verify
 from tests.plan import (
     mutate_data,
+    mutate_edges,
     mutate_headers,
     mutate_planned,
     mutate_reductions,
@@ -38,6 +39,7 @@ from tests.plan.mutate_table import (
 PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
 ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
+    mutate_edges,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

@@ -38,10 +38,13 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
     tile = Tile(pipeline, shape, site)
-    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    # Neighbours in a row of a view may lie apart: only others have 16-byte accesses.
+    views = any(stage.array in site.names.strided for stage in pipeline.stages)
+    whole = () if views else tile_steps(tile, "whole")
+    inside, edge = (tile_steps(tile, way) for way in ("inside", "edge"))
+    interior = (Guard(tile.aligned(), whole, inside),) if whole else inside
     started = compare("lt", tile.first_column, tile.end)
-    interior = Guard(tile.aligned(), whole, inside)
-    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), edge),)),)
+    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), interior, edge),)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
     columns = tidy(combine("sub", tile.end, tile.left))
     blocks = ceil_div(columns, shape.stored * shape.warps)

@@ -96,8 +96,6 @@ def fit_windows(
     pipeline = find_pipeline(units, scope, program, ahead, time)
     if isinstance(pipeline, str):
         return pipeline
-    if any(stage.array in rules.strided for stage in pipeline.stages):
-        return "an argument is a view"
     for stage in pipeline.stages:
         if stage.array in program.gathered:
             return f"`{stage.array}` is read elsewhere at places that depend on data"

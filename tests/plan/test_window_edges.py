@@ -150,3 +150,20 @@ def test_edges_spill_nothing(name: str, mode: str) -> None:
     program = read(PROGRAMS[name].replace("MODE", mode))
     artifact = pipeline.compile_kernel(program, "f", Options(target=Target("sm_90")))
     assert check_ptx(artifact.ptx, Target("sm_90"))
+
+
+@pytest.mark.parametrize("mode", ["", ".wrap"])
+def test_views_stream_too(mode: str) -> None:
+    """Strides are read at the call; no way of a tile has 16-byte accesses to them."""
+    text = BY_HAND if not mode else COMPUTED.replace("MODE", "wrap")
+    options = Options(target=Target("sm_90"), tuning=SMALL, strided=("a", "c"))
+    program = read(text)
+    found = pipeline.plan_kernel(program, "f", options)
+    assert found.verdict.answer == "proved"
+    assert strategies(found) == ["sliding"]
+    assert {b.name for b in found.tree.buffers if b.strides is not None} == {"a", "c"}
+    for height, width in SIZES:
+        run(found, {"H": height, "W": width}, {})
+    ptx = pipeline.compile_kernel(program, "f", options).ptx
+    assert check_ptx(ptx, Target("sm_90"))
+    assert "ld.global.v4" not in ptx

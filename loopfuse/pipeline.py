@@ -373,7 +373,9 @@ def _plan_model(
     plan, scheduled, verdict = attempt(options.fuel)
     if verdict.answer != "proved" and has_windows(scheduled.tree):
         _warn_unproved(kernel, verdict, "recomputation is used instead of windows")
-        plan, scheduled, verdict = attempt(options.fuel, streamed=False)
+        with isl.spending(options.operations) as budget:  # what windows took is gone
+            budget.adopt(model.context)
+            plan, scheduled, verdict = attempt(options.fuel, streamed=False)
     if verdict.answer != "proved" and options.fuel != 0:
         _warn_unproved(kernel, verdict)
         plan, scheduled, verdict = attempt(0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loopfuse.plan.window_records import Pipeline, Stage, Step, Tap, earlier_name, later_name
-from loopfuse.plan.window_stages import find_taps
+from loopfuse.plan.window_taps import find_taps
 
 HERE = Tap(0, 0)
 

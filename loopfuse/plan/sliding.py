@@ -39,10 +39,11 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     pipeline, shape = windowed.pipeline, windowed.shape
     assert isinstance(shape, Shape)
     tile = Tile(pipeline, shape, site)
-    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    whole = () if tile.has_views() else tile_steps(tile, "whole")
+    inside, edge = (tile_steps(tile, way) for way in ("inside", "edge"))
+    interior = (Guard(tile.aligned(), whole, inside),) if whole else inside
     started = compare("lt", tile.first_column, tile.end)
-    interior = Guard(tile.aligned(), whole, inside)
-    ways = Guard(tile.inside(), (interior,), edge)
+    ways = Guard(tile.inside(), interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
     columns = tidy(combine("sub", tile.end, tile.left))

@@ -42,9 +42,10 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
     shape = windowed.shape
     assert isinstance(shape, Shape)
     tile = BlockTile(windowed.pipeline, shape, site)
-    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
-    interior = Guard(tile.aligned(), (whole,), (inside,))
-    ways = Guard(tile.inside(), (interior,), (edge,))
+    whole = () if tile.has_views() else (tile_steps(tile, "whole"),)
+    inside, edge = ((tile_steps(tile, way),) for way in ("inside", "edge"))
+    interior = (Guard(tile.aligned(), whole, inside),) if whole else inside
+    ways = Guard(tile.inside(), interior, edge)
     nodes: tuple[TreeNode, ...] = (*tile.kept.copies(), ways)
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()

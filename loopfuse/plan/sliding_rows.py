@@ -3,7 +3,7 @@ neighbours, mirror it at the edges, store it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
@@ -19,7 +19,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import Value, tidy
 from loopfuse.plan.sliding_tile import Tile, in_region
 from loopfuse.plan.window_borders import is_border
-from loopfuse.plan.window_edges import unfolded
+from loopfuse.plan.window_edges import MIRRORED, before_wrap, unfolded
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES
@@ -57,10 +57,13 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     extents = tile.program.arrays[stage.array].extents
     folded: list[Expr] = []
     tests: list[Expr] = []
-    for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True):
+    for position, (subscript, extent) in enumerate(zip(index, extents, strict=True)):
+        mode = stage.frame.modes[position]
         if mode:
             folded.append(lower_subscript(mode, subscript, extent, False, False))
             tests.append(compare("gt", extent, integer(0)))
+            if mode != "clamp":  # far from the array nobody reads, and many periods would be passed
+                tests += in_range(subscript, *tile.read_range(stage, stage.frame.dims[position]))
         else:
             folded.append(subscript)
             tests += in_range(subscript, integer(0), extent)
@@ -91,10 +94,12 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
         otherwise += unwritten(tile, stage, row, Iter(head[0]), inside)
     if inside and is_border(step.placed.unit):
         return [Loop(*head, tuple(otherwise))]
-    body = tuple(WindowBody(tile).step(step, point))
+    wrapped = [] if inside else [dim for dim in tile.group.dims if tile.wraps(made[0], dim)]
+    body = tuple(WindowBody(tile).step(step, point, wrapped))
     if inside:
         return [Loop(*head, body)]
-    return [Loop(*head, (Guard(tile.running(made[0], point), body, tuple(otherwise)),))]
+    running = tile.running(made[0], point, beyond=True)
+    return [Loop(*head, (Guard(running, body, tuple(otherwise)),))]
 
 
 def unwritten(
@@ -171,8 +176,14 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     position = stage.frame.position(across)
     extent = tile.program.arrays[stage.array].extents[position]
     head = columns(tile, Where.UNROLLED)
+    mode = stage.frame.modes[position]
     subscript = tile.element(stage, row, Iter(head[0]))[position]
-    folded = lower_subscript(stage.frame.modes[position], subscript, extent, False, False)
+    if mode in MIRRORED:  # far from the array nobody reads, and many periods would be passed
+        shift = integer(stage.frame.shifts[position])
+        low, high = (combine("add", end, shift) for end in tile.read_range(stage, across))
+        subscript = combine("min", subscript, tidy(combine("sub", high, integer(1))))
+        subscript = combine("max", subscript, tidy(low))
+    folded = lower_subscript(mode, subscript, extent, False, False)
     first = combine("add", tile.start, integer(stage.frame.shifts[position]))
     place = combine("sub", folded, tidy(first))
     last = integer(LANES * tile.shape.columns - 1)
@@ -184,24 +195,59 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
 
 
 def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
-    """Rows beyond the array's first and last: copies of those (`clamp`)."""
+    """Rows beyond the array's first and last, as the edge mode has them: copies of rows that the
+    window holds."""
     stream = tile.pipeline.stream
     if not tile.mirrors(stage, stream):
         return []
     position = stage.frame.position(stream)
+    if stage.frame.modes[position] in MIRRORED:
+        return _reflected_rows(tile, stage, row)
     extent = tile.program.arrays[stage.array].extents[position]
     here = tile.element(stage, row, integer(0))[position]
     out: list[TreeNode] = []
-    for distance in range(1, stage.down + 1):
+    for distance in range(1, stage.last + 1):
         last = tidy(combine("sub", here, integer(distance - 1)))
         source = tidy(combine("sub", row, integer(distance)))
         out.append(Guard(compare("eq", last, extent), (copy_row(tile, stage, source, row),)))
-    if stage.up:
+    if stage.first:
         above = tuple(
             copy_row(tile, stage, row, tidy(combine("sub", row, integer(distance))))
-            for distance in range(1, stage.up + 1)
+            for distance in range(1, stage.first + 1)
         )
         out.append(Guard(compare("eq", here, integer(0)), above))
+    return out
+
+
+def _reflected_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
+    """A row beyond the last copies the one as far before it, each row of the first few is copied
+    to as far above the first. Where the array has fewer rows than that, what is copied is a copy
+    itself, made before."""
+    position = stage.frame.position(tile.pipeline.stream)
+    extent = tile.program.arrays[stage.array].extents[position]
+    here = tile.element(stage, row, integer(0))[position]
+    repeated = stage.frame.modes[position] == "symmetric"  # is the edge itself?
+    between = int(repeated)
+    several = compare("gt", extent, integer(0 if repeated else 1))
+    out: list[TreeNode] = []
+    for distance in range(1, stage.last + 1):
+        last = tidy(combine("sub", here, integer(distance - 1)))
+        source = tidy(combine("sub", row, integer(2 * distance - between)))
+        beyond = conjoin(compare("eq", last, extent), several)
+        out.append(Guard(beyond, (copy_row(tile, stage, source, row),)))
+        if not repeated:  # around a row alone there is no other
+            alone = [compare("eq", extent, integer(1)), compare("eq", here, integer(distance))]
+            source = tidy(combine("sub", row, integer(distance)))
+            out.append(Guard(conjoin(*alone), (copy_row(tile, stage, source, row),)))
+    for distance in range(1, stage.first + 1):
+        target = tidy(combine("sub", row, integer(2 * distance - between)))
+        first = compare("eq", here, integer(distance - between))
+        out.append(
+            Guard(
+                conjoin(first, compare("gt", extent, integer(0))),
+                (copy_row(tile, stage, row, target),),
+            )
+        )
     return out
 
 
@@ -251,8 +297,11 @@ class WindowBody(BodyBuilder):
         self.made: set[str] = set()
         self.arms = 0  # arms of a Select around: what they read may not be there
 
-    def step(self, step: Step, point: Mapping[str, Expr]) -> list[TreeNode]:
-        """The step's unit at a point of the group."""
+    def step(
+        self, step: Step, point: Mapping[str, Expr], wrapped: Collection[str] = ()
+    ) -> list[TreeNode]:
+        """The step's unit at a point of the group, which may lie beyond the first or last along
+        the `wrapped` dimensions."""
         self.current = step
         scope, time = self.tile.group.scope, self.tile.time
         placed = step.placed
@@ -266,8 +315,25 @@ class WindowBody(BodyBuilder):
         known: list[Expr] = [*host_conditions(self.tile.group)]
         for loop in placed.unit.common:
             known += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
-        unit = unfolded(placed.unit, self.is_windowed, self.tile.program)
+        names: list[str] = []
+        for c in placed.coordinates:
+            if c.dim in wrapped:
+                names.append(c.iterator)
+                value = iteration[c.iterator]
+                iteration[before_wrap(c.iterator)] = value
+                iteration[c.iterator] = self.wrapped_value(step, c.dim, value)
+        unit = unfolded(placed.unit, self.is_windowed, self.tile.program, names)
         return merge_guards(self.items(unit.items, iteration, known))
+
+    def wrapped_value(self, step: Step, dim: str, value: Expr) -> Expr:
+        """The iteration that does what `value` does in a window: that of the same element."""
+        placed, pipeline = step.placed, self.tile.pipeline
+        stage = next(stage for stage in pipeline.stages if stage.step is step)
+        position = stage.frame.position(dim)
+        ahead = integer(stage.frame.shifts[position] - placed.coordinate(dim).constant)
+        extent = self.tile.program.arrays[stage.array].extents[position]
+        element = tidy(combine("add", value, ahead))
+        return tidy(combine("sub", lower_subscript("wrap", element, extent, False, False), ahead))
 
     def is_windowed(self, load: Load) -> bool:
         """Does the access go to a window?"""
@@ -328,5 +394,3 @@ class WindowBody(BodyBuilder):
             start = combine("add", base, integer(stage.frame.shifts[position]))
             place.append(tidy(combine("sub", load.index[position], start)))
         return tile.cell(stage, place[0], place[1])
-
-

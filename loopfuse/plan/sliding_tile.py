@@ -18,7 +18,7 @@ from loopfuse.plan.sliding_kept import Kept
 from loopfuse.plan.storage import Store
 from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
-from loopfuse.plan.window_records import Pipeline, Stage, loop_range
+from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
 from loopfuse.poly.model import PolyProgram
 
@@ -46,7 +46,9 @@ class Tile:
         lower = least([low for low, _ in rows])
         self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
         self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
-        strip = combine("add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp))
+        strip = combine(
+            "add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp)
+        )
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
         self.first_row = tidy(combine("add", lower, chunk))
         self.left = self._first_of_all()
@@ -104,6 +106,38 @@ class Tile:
         moved = integer(stage.frame.shifts[position])
         return tidy(combine("sub", low, moved)), tidy(combine("sub", high, moved))
 
+    def computed(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """`bounds` of a computed stage; where it wraps, also what is read beyond them."""
+        low, high = self.bounds(stage, dim)
+        if not self.wraps(stage, dim):
+            return low, high
+        first, end = self.read_range(stage, dim)
+        return least(_outer([low, first], -1)), greatest(_outer([high, end], 1))
+
+    def read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """The rows or columns of a stage that some loop may read (exclusive end)."""
+        back = ahead = 0
+        if dim == self.pipeline.stream:
+            back, ahead = stage.up, stage.down
+        elif dim == self.pipeline.across:
+            back, ahead = stage.left, stage.right
+        ends = [
+            self.computed(s, dim)
+            for s in self.pipeline.stages
+            if s.step is not None and stage.name in s.step.reads.values()
+        ] or [self.bounds(stage, dim)]
+        first = least(_outer([end[0] for end in ends], -1))
+        last = greatest(_outer([end[1] for end in ends], 1))
+        low, high = combine("sub", first, integer(back)), combine("add", last, integer(ahead))
+        later = self.pipeline.stage(later_name(stage.name))
+        if later is None:
+            return tidy(low), tidy(high)
+        # What the stage after it leaves as it is may be read there.
+        moved = integer(later.ahead_of(stage, dim))
+        theirs = (tidy(combine("add", end, moved)) for end in self.read_range(later, dim))
+        lows, highs = zip((tidy(low), tidy(high)), theirs, strict=True)
+        return least(_outer([*lows], -1)), greatest(_outer([*highs], 1))
+
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
         shape = self.shape
@@ -146,6 +180,12 @@ class Tile:
                     conditions += in_range(value_at(extent, Iter(var)), *self.bounds(s, dim))
         return conditions
 
+    def has_views(self) -> bool:
+        """Is an argument a view? Neighbours in a row of it may lie apart: only others have 16-byte
+        accesses."""
+        strided = self.site.names.strided
+        return any(whole_name(stage.array) in strided for stage in self.pipeline.stages)
+
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""
         conditions: list[Expr] = [ALIGNED]
@@ -166,11 +206,16 @@ class Tile:
             return self.running(stage, point)
         return in_region(index, region)
 
-    def running(self, stage: Stage, point: dict[str, Expr]) -> Expr:
-        """The stage's loop runs at the point."""
+    def running(self, stage: Stage, point: dict[str, Expr], beyond: bool = False) -> Expr:
+        """The stage's loop runs at the point; `beyond`: or one of its iterations is computed
+        again there."""
         tests: list[Expr] = []
         for dim in self.group.dims:
-            tests += in_range(point[dim], *self.bounds(stage, dim))
+            low, high = self.bounds(stage, dim)
+            if beyond and self.wraps(stage, dim):
+                tests.append(compare("lt", low, high))
+                low, high = self.computed(stage, dim)
+            tests += in_range(point[dim], low, high)
         return conjoin(*dict.fromkeys(tests))
 
     def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
@@ -222,8 +267,14 @@ class Tile:
         return load
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed, and read beyond its edge along `dim`."""
-        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] != ""
+        """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
+        what stands nearby."""
+        mode = stage.frame.modes[stage.frame.position(dim)]
+        return stage.step is not None and mode not in ("", "wrap")
+
+    def wraps(self, stage: Stage, dim: str) -> bool:
+        """The stage is computed beyond its edge along `dim`, as on the other side."""
+        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] == "wrap"
 
     # ----------------------------------------------------------------------------- buffers
 
@@ -248,6 +299,18 @@ class Tile:
             Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
         )
         return name
+
+
+def _outer(ends: list[Expr], sign: int) -> list[Expr]:
+    """The ends without those that others are seen to be greater (`sign` 1) or less (-1) than."""
+    out: list[Expr] = []
+    for end in ends:
+        ahead = [constant_value(combine("sub", end, other)) for other in out]
+        if any(n is not None and n * sign <= 0 for n in ahead):
+            continue
+        kept = (other for other, n in zip(out, ahead, strict=True) if n is None)
+        out = [*kept, end]
+    return out
 
 
 def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:

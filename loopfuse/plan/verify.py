@@ -52,7 +52,7 @@ from loopfuse.plan.tree_walk import (
     open_tiles,
     resolve_aligned,
 )
-from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
+from loopfuse.plan.verify_accesses import Accesses, Read, Write, union, without
 from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
 from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
@@ -400,7 +400,7 @@ class _Checker:
                 self.questions += 1
                 if needed is not None:
                     value = value.intersect_domain(needed)
-                missing = value.subtract(union(found, value))
+                missing = without(value, found)
                 if missing.is_empty():
                     continue
                 if self._is_reduced(read):

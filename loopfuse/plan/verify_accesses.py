@@ -11,6 +11,7 @@ from loopfuse.lang.nodes import Load
 from loopfuse.plan.looptree import Combine, Compute, Copy, Fold, Global
 from loopfuse.plan.verify_events import Events, Leaf
 from loopfuse.poly import isl
+from loopfuse.poly.isl_flow import pieces_of
 from loopfuse.poly.model import Statement
 
 
@@ -115,6 +116,23 @@ class Accesses:
             self.tile_writes.append(write)
         else:
             self.writes.setdefault(target.array, []).append(write)
+
+
+def without(value: Any, maps: Sequence[Any]) -> Any:
+    """The value without those of the maps that have its space. It is asked piece by piece, of
+    what meets the piece: isl would split each by all the others first."""
+    like = isl.range_name(value)
+    parts = [each for one in maps if isl.range_name(one) == like for each in pieces_of(one)]
+    missing = isl.empty_map(value.get_space())
+    for piece in pieces_of(value):
+        rest = piece
+        for part in parts:
+            if rest.is_empty():
+                break
+            if not rest.is_disjoint(part):
+                rest = rest.subtract(part)
+        missing = missing.union(rest)
+    return missing
 
 
 def union(maps: Sequence[Any], like: Any | None) -> Any:

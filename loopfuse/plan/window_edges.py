@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import is_affine
-from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, map_expr, walk_expr
 from loopfuse.plan.forest import Item, Nest, Unit, statements_of
 from loopfuse.poly.edges import lower_subscript
@@ -14,6 +14,8 @@ from loopfuse.poly.isl import linear
 from loopfuse.poly.model import PolyProgram, Statement
 
 MODES = ("clamp", "reflect", "symmetric", "wrap")
+MIRRORED = ("reflect", "symmetric")
+"""The modes by which what lies beyond an edge stands as far before it."""
 
 
 def inner_of(subscript: Expr) -> Expr:
@@ -43,9 +45,28 @@ def edge_of(subscript: Expr, extent: Expr) -> tuple[str, Expr] | None:
     return None
 
 
-def unfolded(unit: Unit, is_windowed: Callable[[Load], bool], program: PolyProgram) -> Unit:
+def before_wrap(iterator: str) -> str:
+    """The name of an iterator's value before it wrapped."""
+    return f"{iterator}'"
+
+
+def unfolded(
+    unit: Unit,
+    is_windowed: Callable[[Load], bool],
+    program: PolyProgram,
+    wrapped: Collection[str] = (),
+) -> Unit:
     """The unit with the edge modes of windowed reads taken off: the window holds what they read
-    beyond the edge."""
+    beyond the edge. Of the `wrapped` iterators, windowed accesses use the value before they
+    wrapped (`before_wrap`)."""
+
+    def places(load: Load, index: Sequence[Expr]) -> Load:
+        def renamed(node: Expr) -> Expr:
+            if isinstance(node, Iter) and node.name in wrapped:
+                return replace(node, name=before_wrap(node.name))
+            return node
+
+        return replace(load, index=tuple(map_expr(renamed, part) for part in index))
 
     def one(node: Expr) -> Expr:
         if not isinstance(node, Load) or not node.index or not is_windowed(node):
@@ -55,10 +76,11 @@ def unfolded(unit: Unit, is_windowed: Callable[[Load], bool], program: PolyProgr
         for subscript, extent in zip(node.index, extents, strict=True):
             edge = edge_of(subscript, extent)
             index.append(subscript if edge is None else edge[1])
-        return replace(node, index=tuple(index))
+        return places(node, index)
 
     def statement(s: Statement) -> Statement:
-        return replace(s, value=map_expr(one, s.value))
+        target = places(s.target, s.target.index) if is_windowed(s.target) else s.target
+        return replace(s, value=map_expr(one, s.value), target=target)
 
     def item(each: Item) -> Item:
         if isinstance(each, Nest):

@@ -109,8 +109,9 @@ class Stage:
     keeps beside its own. `above`, `below`, `before` and `after`: how many rows above and below,
     columns before and columns behind what a strip stores must be right. `kept`: how many rows of
     its own columns a lane keeps from one step to the next, `kept_beside` how many cells of its
-    neighbours' columns. In three dimensions all that is said of rows is said of planes, and `band`
-    has the same of the rows within a plane.
+    neighbours' columns. `first` and `last`: how many rows beyond its first and last are read as its
+    edge mode says (where it is computed). In three dimensions all that is said of rows is said of
+    planes, and `band` has the same of the rows within a plane.
     """
 
     name: str
@@ -130,6 +131,8 @@ class Stage:
     band: Band = field(default_factory=lambda: Band())
     kept: int = 0
     kept_beside: int = 0
+    first: int = 0
+    last: int = 0
 
     @property
     def array(self) -> str:

@@ -197,10 +197,6 @@ def describe_apart(
     found = fit_windows(units, scope, program, rules, time)
     if isinstance(found, Windowed) or found in OBVIOUS:
         return "", None
-    contiguous = replace(rules, strided=frozenset())
-    if rules.strided and isinstance(fit_windows(units, scope, program, contiguous, time), Windowed):
-        views = ", ".join(f"`{name}`" for name in sorted(rules.strided))
-        return found, f"pass {views} as contiguous arrays"
     if time is None:
         for unit in units:
             for array in dict.fromkeys(s.write.array for s in unit.statements):

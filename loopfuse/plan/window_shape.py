@@ -118,23 +118,13 @@ def fit_windows(
     pipeline = find_pipeline(units, scope, program, ahead, time, planes_ahead)
     if isinstance(pipeline, str):
         return pipeline
-    if any(whole_name(stage.array) in rules.strided for stage in pipeline.stages):
-        return "an argument is a view"
     for stage in pipeline.stages:
         name = whole_name(stage.array)
         if name in program.gathered:
             return f"`{name}` is read elsewhere at places that depend on data"
-        for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
-            mode = stage.frame.modes[stage.frame.position(dim)] if dim else ""
-            if mode not in ("", "clamp"):
-                return f"`{name}` is read with `.{mode}`"
-        if pipeline.abreast and len(pipeline.region(stage.array)) > 1:
-            return f"other loops write other parts of `{name}`, in three dimensions"
-    if pipeline.abreast and time is not None and time.steps > 1:
-        for stage in pipeline.stages:
-            if stage.step is not None and any(stage.frame.modes):
-                name = whole_name(stage.array)
-                return f"`{name}` is made and read beyond its edge, in three dimensions"
+    why = _why_no_block(pipeline) if pipeline.abreast else ""
+    if why:
+        return why
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, pipeline.program, rules.tuning)
@@ -144,6 +134,23 @@ def fit_windows(
     if many > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
+
+
+def _why_no_block(pipeline: Pipeline) -> str:
+    """Why the pipeline has no blocks that stream down planes; empty where it may."""
+    time = pipeline.group.time
+    for stage in pipeline.stages:
+        name = whole_name(stage.array)
+        for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
+            mode = stage.frame.modes[stage.frame.position(dim)]
+            if mode not in ("", "clamp"):
+                return f"`{name}` is read with `.{mode}`, in three dimensions"
+        if len(pipeline.region(stage.array)) > 1:
+            return f"other loops write other parts of `{name}`, in three dimensions"
+        is_again = time is not None and time.steps > 1
+        if is_again and stage.step is not None and any(stage.frame.modes):
+            return f"`{name}` is made and read beyond its edge, in three dimensions"
+    return ""
 
 
 def _fit_lines(

@@ -4,14 +4,11 @@ back from what is stored."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from loopfuse.plan.window_align import moves
-from loopfuse.plan.window_edges import inner_of
-from loopfuse.plan.window_records import Band, Frame, Stage, Step, Tap, earlier_name, later_name
-
-Taps = dict[str, list[tuple[int, list[Tap]]]]
-"""By stage: the steps that read it from before them (their numbers), and where."""
+from loopfuse.plan.window_records import Band, Frame, Stage, Step, earlier_name, later_name
+from loopfuse.plan.window_taps import Reader, find_readers
+from loopfuse.poly.model import PolyProgram
 
 
 def find_stages(
@@ -20,6 +17,7 @@ def find_stages(
     stream: str,
     across: str,
     ahead: int,
+    program: PolyProgram,
     abreast: str = "",
 ) -> tuple[Stage, ...] | str:
     """The stages, producers first; loads run `ahead` rows ahead of need. With rows `abreast`, the
@@ -27,16 +25,16 @@ def find_stages(
     made = {name: number for number, step in enumerate(steps) for name in step.writes.values()}
     order = [name for name in frames if name not in made]
     order += [name for step in steps for name in step.writes.values()]
-    taps = find_taps(steps, frames, stream, across, abreast)
-    if isinstance(taps, str):
-        return taps
+    readers = find_readers(steps, frames, stream, across, program, abreast)
+    if isinstance(readers, str):
+        return readers
     lag_of = {name: 0 for name in order if name not in made}
     lags: list[int] = []
     # Planes before the first are copies of it: what lies beside them is not there before it is.
     floor_of = {
         name: 0
         if abreast and name in made and frame.modes[frame.position(stream)]
-        else min((tap.row for _, found in taps[name] for tap in found), default=0)
+        else min((tap.row for each in readers[name] for tap in each.taps), default=0)
         for name, frame in frames.items()
     }
     for number, step in enumerate(steps):
@@ -44,10 +42,10 @@ def find_stages(
         for name in dict.fromkeys(step.reads.values()):
             if name in frames:
                 below = max(
-                    max(tap.row, floor_of[name]) + bool(tap.beside)
-                    for n, found in taps[name]
-                    if n == number
-                    for tap in found
+                    max(each.whole.down, max(tap.row, floor_of[name]) + bool(tap.beside))
+                    for each in readers[name]
+                    if each.number == number
+                    for tap in each.taps
                 )
                 lag = max(lag, lag_of[name] + below + (ahead if name not in made else 0))
         for name in step.writes.values():  # not before the row that it leaves as it is
@@ -63,21 +61,24 @@ def find_stages(
         lag_of |= dict.fromkeys(step.writes.values(), lag)
     for name in order if abreast else ():
         if name not in made:  # nothing is loaded earlier than its first reader needs it
-            lag_of[name] = _latest(name, taps[name], lags, ahead, lag_of, frames, stream)
+            lag_of[name] = _latest(name, readers[name], lags, ahead, lag_of, frames, stream)
     stages: dict[str, Stage] = {}
     for name in order:
         rows, up, down, left, right = 1, 0, 0, 0, 0
         band = Band(dim=abreast)
         ages: dict[int, int] = {}  # by column: how old the oldest row is that is read there
-        for number, found in taps.get(name, []):
-            for tap in found:
-                age = lags[number] - lag_of[name] - tap.row
-                ages[tap.column] = max(ages.get(tap.column, 0), age)
-            reach = _reach(found)
-            rows = max(rows, lags[number] - lag_of[name] + reach.up + 1)
-            up, down = max(up, reach.up), max(down, reach.down)
-            left, right = max(left, reach.left), max(right, reach.right)
-            band = reach.widen(band)
+        first = last = 0
+        for each in readers.get(name, []):
+            behind = lags[each.number] - lag_of[name]
+            for tap in each.taps:
+                ages[tap.column] = max(ages.get(tap.column, 0), behind - tap.row)
+            if each.whole != each.reach:
+                ages[0] = max(ages.get(0, 0), behind + each.whole.up)
+            rows = max(rows, behind + each.whole.up + 1)
+            up, down = max(up, each.reach.up), max(down, each.reach.down)
+            left, right = max(left, each.reach.left), max(right, each.reach.right)
+            first, last = max(first, each.first), max(last, each.last)
+            band = each.reach.widen(band)
         step = steps[made[name]] if name in made else None
         delay = ahead if step is None else 0
         stages[name] = Stage(
@@ -94,6 +95,8 @@ def find_stages(
             band=band,
             kept=max(ages.values(), default=0),
             kept_beside=_kept_beside(ages, delay),
+            first=first,
+            last=last,
         )
     for name in order:  # where its loop does not run, a stage holds what was there before
         earlier = stages.get(earlier_name(name))
@@ -121,12 +124,12 @@ def find_stages(
             )
     for name in order if abreast else ():
         dims = (stream, abreast, across)
-        stages[name] = _with_ages(stages[name], taps.get(name, []), lags, stages, dims)
+        stages[name] = _with_ages(stages[name], readers.get(name, []), lags, stages, dims)
     for name in reversed(order):
         above = below = before = after = north = south = 0
-        for number, found in taps.get(name, []):
-            reach = _reach(found)
-            for maker in steps[number].writes.values():
+        for each in readers.get(name, []):
+            reach = each.whole
+            for maker in steps[each.number].writes.values():
                 reader = stages[maker]
                 above = max(above, reader.above + reach.up)
                 below = max(below, reader.below + reach.down)
@@ -152,7 +155,7 @@ def find_stages(
 
 def _latest(
     name: str,
-    taps: Sequence[tuple[int, list[Tap]]],
+    readers: Sequence[Reader],
     lags: Sequence[int],
     ahead: int,
     lag_of: Mapping[str, int],
@@ -160,7 +163,11 @@ def _latest(
     stream: str,
 ) -> int:
     """How far the loads of a stage may be behind, so that all is there in time."""
-    ends = [lags[n] - tap.row - bool(tap.beside) - ahead for n, found in taps for tap in found]
+    ends = [
+        lags[each.number] - tap.row - bool(tap.beside) - ahead
+        for each in readers
+        for tap in each.taps
+    ]
     for later, frame in frames.items():
         if earlier_name(later) == name:  # keeps what was there before; the rows may lie apart
             position = frame.position(stream)
@@ -171,7 +178,7 @@ def _latest(
 
 def _with_ages(
     stage: Stage,
-    taps: Sequence[tuple[int, list[Tap]]],
+    readers: Sequence[Reader],
     lags: Sequence[int],
     stages: Mapping[str, Stage],
     dims: tuple[str, str, str],
@@ -180,9 +187,9 @@ def _with_ages(
     columns: list[int] = []
     rows: list[int] = []
     mirrors = stage.step is not None and stage.frame.modes[stage.frame.position(dims[0])] != ""
-    for number, found in taps:
-        for tap in found:
-            age = lags[number] - stage.lag - (max(tap.row, 0) if mirrors else tap.row)
+    for each in readers:
+        for tap in each.taps:
+            age = lags[each.number] - stage.lag - (max(tap.row, 0) if mirrors else tap.row)
             columns += [age] if tap.column else []
             rows += [age] if tap.beside else []
     for later in stages.values():
@@ -198,6 +205,8 @@ def _with_ages(
         rows_kept=max(rows, default=-1) - min(rows, default=0) + 1,
     )
     return replace(stage, band=ages)
+
+
 def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
     """Cells of the neighbours' columns, times rows: those that come `delay` rows after the row."""
     total = 0
@@ -207,76 +216,3 @@ def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
             oldest = max(age for at, age in ages.items() if side * at >= column)
             total += max(oldest - delay, 0)
     return total
-
-
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """How far from a point the taps lie, on each side (negative: all lie on the other)."""
-
-    up: int
-    down: int
-    left: int
-    right: int
-    north: int
-    south: int
-    corner: tuple[int, int]
-    """`left` and `right` of those taps that lie in other rows of a plane."""
-
-    def widen(self, band: Band) -> Band:
-        """The band with room for what is read so."""
-        return replace(
-            band,
-            north=max(band.north, self.north),
-            south=max(band.south, self.south),
-            left=max(band.left, self.corner[0]),
-            right=max(band.right, self.corner[1]),
-        )
-
-
-def _reach(taps: Sequence[Tap]) -> _Reach:
-    rows, columns = [tap.row for tap in taps], [tap.column for tap in taps]
-    beside = [tap.beside for tap in taps]
-    corners = [tap.column for tap in taps if tap.beside] or [0]
-    return _Reach(
-        -min(rows),
-        max(rows),
-        -min(columns),
-        max(columns),
-        -min(beside),
-        max(beside),
-        (-min(corners), max(corners)),
-    )
-
-
-def find_taps(
-    steps: Sequence[Step],
-    frames: Mapping[str, Frame],
-    stream: str,
-    across: str,
-    abreast: str = "",
-) -> Taps | str:
-    """Where each step reads the stages that were made before it."""
-    out: Taps = {name: [] for name in frames}
-    for number, step in enumerate(steps):
-        by_iterator = {c.iterator: c for c in step.placed.coordinates}
-        found: dict[str, list[Tap]] = {}
-        for s in step.placed.unit.statements:
-            for access in s.reads:
-                name = step.reads.get(step.array_of(access.load), "")
-                frame = frames.get(name)
-                if frame is None or not access.load.index:
-                    continue
-                offset: dict[str, int] = {}
-                for position, subscript in enumerate(access.load.index):
-                    move = moves(inner_of(subscript))
-                    assert move is not None
-                    c = by_iterator[move[0]]
-                    offset[c.dim] = c.constant + move[1] - frame.shifts[position]
-                if any(n for dim, n in offset.items() if dim not in (stream, across, abreast)):
-                    count = "three" if abreast else "two"
-                    return f"`{frame.array}` is read along more than {count} dimensions"
-                beside = offset.get(abreast, 0)
-                found.setdefault(name, []).append(Tap(offset[stream], offset[across], beside))
-        for name, taps in found.items():
-            out[name].append((number, taps))
-    return out

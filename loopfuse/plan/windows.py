@@ -37,6 +37,7 @@ from loopfuse.plan.window_frames import find_frames
 from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
+from loopfuse.plan.window_wrap import wrap_frames
 from loopfuse.poly.model import PolyProgram, Statement
 
 __all__ = ["Frame", "Pipeline", "Stage", "Step", "find_pipeline"]
@@ -94,7 +95,11 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     frames = find_frames(pipeline.steps, pipeline.program, dims, len(inner))
     if isinstance(frames, str):
         return frames
-    stages = find_stages(pipeline.steps, frames, stream, across, ahead, abreast)
+    frames = wrap_frames(pipeline.steps, frames, pipeline.program, dims)
+    if isinstance(frames, str):
+        return frames
+    program = pipeline.program
+    stages = find_stages(pipeline.steps, frames, stream, across, ahead, program, abreast)
     if isinstance(stages, str):
         return stages
     found = replace(pipeline, stages=stages)

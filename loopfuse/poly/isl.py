@@ -48,7 +48,7 @@ OUT: Any = islpy.dim_type.out
 
 T = TypeVar("T")
 
-DIVISION_PIECES = 4
+DIVISION_PIECES = 16
 """How many periods on each side of zero `% size` is unrolled into before giving up."""
 
 

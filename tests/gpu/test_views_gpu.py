@@ -191,3 +191,34 @@ def test_jax_arrays_may_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
         kernel(make(1), make(2))
     with pytest.raises(UserError, match="cannot-allocate"):
         kernel(make(1))
+
+
+EDGES = """
+kernel edges(x: f32[H, W], out y: f32[H, W]):
+    temp t: f32[H, W]
+    for i in 0..H, j in 0..W:
+        t[i, j] = x.MODE[i-1, j] + 2.0 * x[i, j] - x.MODE[i, j+2]
+    for i in 0..H, j in 0..W:
+        y[i, j] = t.MODE[i+1, j] - t.MODE[i, j-1] * t[i, j]
+"""
+
+
+@pytest.mark.parametrize("mode", ["clamp", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (70, 130), (257, 517)])
+def test_windows_with_edges_on_views(library: Any, mode: str, shape: tuple[int, int]) -> None:
+    """Rows with gaps, every second column, transposed; and packed: all as on the CPU."""
+    kernel = loopfuse.loads(EDGES.replace("MODE", mode))
+    height, width = shape
+    room = np.random.default_rng(3).standard_normal((2 * height + 3, 2 * width + 3))
+    room = room.astype(np.float32)
+    on_device = library.put(room)
+    turned = np.ascontiguousarray(room.T)
+    views = [
+        (room[:height, :width].copy(), library.put(room[:height, :width].copy())),
+        (room[1 : height + 1, 2 : width + 2], on_device[1 : height + 1, 2 : width + 2]),
+        (room[: 2 * height : 2, : 2 * width : 2], on_device[: 2 * height : 2, : 2 * width : 2]),
+        (room[:height, :width], library.put(turned).T[:height, :width]),
+    ]
+    for host, device in views:
+        expected = kernel(host.copy())
+        np.testing.assert_array_equal(library.get(kernel(device)), expected)

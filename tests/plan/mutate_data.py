@@ -67,7 +67,7 @@ kernel mirrored(a: f64[N], out b: f64[N]):
     for i in 0..N:
         t[i] = a[i] * 2.0
     for i in 0..N:
-        b[i] = t.reflect[N - i + 4] - a[i]
+        b[i] = t.reflect[N - i + 40] - a[i]
 """
 """How often the edge turns the subscript around depends on N: isl has no such map."""
 
@@ -207,11 +207,11 @@ ROWS = [
         arms(2, "t", "b"), "nothing takes it"),
     Row("choice by another condition", "chosen cpu", "j != M - 3, else b[j]", arms(3, "t", "b")),
     # ------------------------------------------------ mirrored: a place that isl cannot express
-    Row("mirrored from another place", "mirrored cpu", "N - i + 3 where N - i + 4 is meant",
-        rewrite("S2[", "N - i_1 + 4", "N - i_1 + 3")),
+    Row("mirrored from another place", "mirrored cpu", "N - i + 39 where N - i + 40 is meant",
+        rewrite("S2[", "N - i_1 + 40", "N - i_1 + 39")),
     Row("mirrored at another edge", "mirrored cpu", "the edge is repeated",
-        rewrite("S2[", "N * 2 - 2 - (N - i_1 + 4) % max(N * 2 - 2, 1)",
-                "N * 2 - 1 - (N - i_1 + 4) % max(N * 2 - 2, 1)")),
+        rewrite("S2[", "N * 2 - 2 - (N - i_1 + 40) % max(N * 2 - 2, 1)",
+                "N * 2 - 1 - (N - i_1 + 40) % max(N * 2 - 2, 1)")),
     Row("not mirrored", "mirrored cpu", "t[i] is read",
         put("S2[", lambda node: (_unmirrored(node),))),
     Row("mirrored before it is there", "mirrored cpu", "launches swapped",

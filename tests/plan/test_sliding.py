@@ -12,6 +12,7 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.interp import Offence, interpret
+from loopfuse.lang.nodes import Program
 from loopfuse.plan.looptree import HostLoop, Launch
 from loopfuse.plan.tree_interp import run_tree
 
@@ -112,9 +113,12 @@ SMALL = Tuning(columns=1, rows=6, warps=2)
 SIZES = [(0, 0), (1, 1), (2, 9), (5, 5), (7, 40), (31, 37), (24, 75)]
 
 
+def read(text: str) -> Program:
+    return pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+
+
 def planned(text: str, tuning: Tuning = SMALL) -> pipeline.Planned:
-    program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
-    return pipeline.plan_kernel(program, "f", Options(target=Target("sm_90"), tuning=tuning))
+    return pipeline.plan_kernel(read(text), "f", Options(target=Target("sm_90"), tuning=tuning))
 
 
 def run(found: pipeline.Planned, sizes: dict[str, int], scalars: dict[str, int]) -> None:

@@ -217,6 +217,31 @@ def test_report_says_how_it_is_cut() -> None:
     assert "2 warps of 4 rows" in kernel.detail
 
 
+def test_views_stream_too() -> None:
+    """No way of a tile has 16-byte accesses to memory."""
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(STAR)))
+    options = Options(target=Target("sm_90"), strided=("a", "b"))
+    found = pipeline.plan_kernel(program, "f", replace(options, tuning=SMALL))
+    assert found.verdict.answer == "proved"
+    assert [launch.strategy for launch in found.tree.launches] == ["sliding"]
+    for depth, height, width in SIZES:
+        run(found, {"D": depth, "H": height, "W": width}, {})
+    ptx = pipeline.compile_kernel(program, "f", options).ptx
+    assert not re.search(r"(ld|st)\.global(\.nc)?\.v[24]\.", ptx)
+
+
+def test_other_edges_get_no_planes() -> None:
+    found = planned(
+        """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = a.reflect[z-1, y, x] + a.reflect[z, y+1, x-1]
+        """,
+        SMALL,
+    )
+    assert all(launch.strategy != "sliding" for launch in found.tree.launches)
+
+
 SHAPES = {
     "star": STAR,
     "box": CHAINS["box"],

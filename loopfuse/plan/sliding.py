@@ -7,15 +7,15 @@ streams down the rows; every array between the loops is a window of rows in regi
 A lane holds `columns` neighbouring columns; what it needs of its neighbours' columns comes by
 shuffle. Strips overlap by the columns that the chain reads sideways, chunks of rows by those it
 reads up and down: what is computed there is not stored. A tile that lies inside every loop's
-bounds takes a way without guards, with 16-byte accesses where rows are aligned; the others test
-each element.
+bounds takes a way without guards, with 16-byte accesses: one where rows start at multiples of that,
+one where they start anywhere. The others test each element.
 """
 
 from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.expressions import ceil_div, compare
+from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
@@ -27,6 +27,7 @@ from loopfuse.plan.sliding_rows import (
     load_row,
     mirror_columns,
     mirror_rows,
+    settle_row,
     store_row,
 )
 from loopfuse.plan.sliding_tile import Tile
@@ -38,10 +39,18 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
     tile = Tile(pipeline, shape, site)
-    whole, inside, edge = (tile_steps(tile, way) for way in ("whole", "inside", "edge"))
+    is_single = shape.columns == 1  # vectors of one element
+    ways = ("whole", "single" if is_single else "straddled", "edge")
+    whole, unaligned, edge = (tile_steps(tile, way) for way in ways)
     started = compare("lt", tile.first_column, tile.end)
-    interior = Guard(tile.aligned(), whole, inside)
-    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(tile.inside(), (interior,), edge),)),)
+    inside, (before, behind) = tile.inside(), tile.roomy()
+    if shape.pad and not is_single:
+        inside = conjoin(inside, before, behind)
+    elif not is_single:  # the first strip has no room before it
+        single = tile_steps(tile, "single")
+        unaligned = (Guard(conjoin(before, behind), unaligned, single),)
+    interior = Guard(tile.aligned(), whole, unaligned)
+    nodes: tuple[TreeNode, ...] = (Guard(started, (Guard(inside, (interior,), edge),)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
     columns = tidy(combine("sub", tile.end, tile.left))
     blocks = ceil_div(columns, shape.stored * shape.warps)
@@ -60,9 +69,10 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
 
 
 def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
-    """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
-    `edge`."""
-    edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
+    """All steps of one tile: `whole` (no guards, rows of whole vectors), `straddled` (no guards,
+    rows that start anywhere), `single` (no guards, element by element) or `edge`."""
+    edge = way == "edge"
+    where = {"whole": Where.VECTOR, "straddled": Where.STRADDLED}.get(way, Where.UNROLLED)
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     done: list[Step] = []
@@ -85,7 +95,10 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
         if edge:
             body += mirror_columns(tile, stage, row)
         # A row that was just asked for is not looked at before it is used: it is on its way.
-        body += halo(tile, stage, tidy(combine("sub", row, integer(stage.delay))))
+        arrived = tidy(combine("sub", row, integer(stage.delay)))
+        if stage.step is None and where is Where.STRADDLED:
+            body.append(settle_row(tile, stage, arrived))
+        body += halo(tile, stage, arrived)
         if edge:
             body += mirror_rows(tile, stage, row)
         if stage in tile.outputs:

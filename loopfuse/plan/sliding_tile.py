@@ -11,7 +11,7 @@ from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, leas
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import TimeBlock
 from loopfuse.plan.linear import constant_value
-from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window
+from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Window, straddled_elements
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
 from loopfuse.plan.window_records import Pipeline, Stage
@@ -109,6 +109,23 @@ class Tile:
         for high in dict.fromkeys(highs["column"]):
             conditions.append(compare("le", last_column, high))
         return conjoin(*conditions)
+
+    def roomy(self) -> tuple[Expr, Expr]:
+        """Every row loaded has elements, as many as an aligned vector may reach over: before what
+        the tile loads, and behind that."""
+        before: list[Expr] = []
+        behind: list[Expr] = []
+        last_column = tidy(combine("add", self.start, integer(LANES * self.shape.columns)))
+        for s in self.pipeline.stages:
+            array = self.site.program.arrays[s.array]
+            room = straddled_elements(array.dtype, self.shape.columns)
+            if s.step is not None or room == 1:
+                continue
+            # A loaded column stands where memory has it.
+            before.append(compare("ge", self.start, integer(room - 1)))
+            end = tidy(combine("add", last_column, integer(room)))
+            behind.append(compare("le", end, array.extents[-1]))
+        return conjoin(*dict.fromkeys(before)), conjoin(*dict.fromkeys(behind))
 
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""

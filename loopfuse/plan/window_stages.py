@@ -37,7 +37,7 @@ def find_stages(
             if earlier in frames:
                 position = frames[name].position(stream)
                 down = frames[name].shifts[position] - frames[earlier].shifts[position]
-                lag = max(lag, lag_of[earlier] + down)
+                lag = max(lag, lag_of[earlier] + down + (ahead if earlier not in made else 0))
         lags.append(lag)
         lag_of |= dict.fromkeys(step.writes.values(), lag)
     stages: dict[str, Stage] = {}

@@ -235,6 +235,8 @@ class Machine:
         if name == "ld" and op[1] == "param":
             number = int(operands[1].strip("[]").rpartition("_")[2])
             self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
+        elif name == "prefetch":
+            pass  # it changes nothing, and faults nowhere
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
         elif name == "shfl":

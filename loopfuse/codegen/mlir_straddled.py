@@ -142,14 +142,13 @@ def _place(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _Pl
     if mentions(moving, emitter.lane):
         return None
 
-    def start() -> SSAValue:
-        address = builder.convert("index_cast", builder.address(storage.memref), I32)
-        step = builder.constant(layout.dtype.bytes.bit_length() - 1, I32)
-        return builder.binary("shrui", address, step)
-
-    first = emitter.remembered((storage.memref, "first element"), start)
-    total = builder.binary("addi", first, emitter.form(moving, I32, False))
-    shift = builder.binary("andi", total, builder.constant(layout.elements - 1, I32))
+    # In bytes, so that nothing of the address has to be kept in a register.
+    step = builder.constant(layout.dtype.bytes.bit_length() - 1, I32)
+    first = builder.convert("index_cast", builder.address(storage.memref), I32)
+    behind = builder.binary("shli", emitter.form(moving, I32, False), step)
+    total = builder.binary("addi", first, behind)
+    bytes_ = builder.binary("andi", total, builder.constant(layout.bytes - 1, I32))
+    shift = builder.binary("shrui", bytes_, step)
     return _Place(storage, form, shift)
 
 

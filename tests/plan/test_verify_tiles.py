@@ -19,7 +19,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
 from loopfuse.plan import verify_events
 from loopfuse.plan.expressions import compare
-from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, TreeNode
+from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, Prefetch, TreeNode
 from loopfuse.plan.tree_walk import is_tile, open_tiles, walk_nodes
 from loopfuse.plan.verify import verify
 from loopfuse.plan.verify_events import Events
@@ -138,6 +138,8 @@ def bodies_of(node: TreeNode) -> tuple[TreeNode, ...]:
 def changed(nodes: tuple[TreeNode, ...]) -> Iterator[tuple[TreeNode, ...]]:
     """`nodes` with one node inside them changed, in every way."""
     for k, node in enumerate(nodes):
+        if isinstance(node, Prefetch):
+            continue  # it changes nothing
         if any(isinstance(n, Copy) and n.target == n.value for n in bodies_of(node)):
             continue  # it does nothing here: `tree_check` looks after it
         is_way = isinstance(node, Guard) and is_tile(node)  # which way of the two is taken is free

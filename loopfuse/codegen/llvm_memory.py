@@ -22,6 +22,12 @@ def get_global(writer: Writer, operation: Operation) -> None:
     writer.names[operation.results[0]] = f"@{operation.properties['name'].string_value()}"  # pyright: ignore
 
 
+def address(writer: Writer, operation: Operation) -> None:
+    """Where a buffer starts, in bytes."""
+    source = operation.operands[0]
+    writer.define(operation, f"ptrtoint {writer.typed(source)} to i64")
+
+
 def address_of(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, str]:
     """A pointer to `source[index]`, and its type."""
     kind: MemRefType = source.type  # pyright: ignore

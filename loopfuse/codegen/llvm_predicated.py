@@ -26,7 +26,8 @@ _PURE = {
 """What may run whether or not the condition holds."""
 _ARITHMETIC = {
     "arith.addf", "arith.subf", "arith.mulf", "arith.negf", "arith.cmpf", "arith.maximumf",
-    "arith.minimumf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.absi",
+    "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.extf", "arith.truncf",
+    "arith.sitofp", "arith.uitofp", "math.absi",
 }  # fmt: skip
 MOST = 200
 """The most operations that run for nothing where a condition does not hold."""
@@ -62,15 +63,16 @@ def is_predicable(writer: Writer, block: Block) -> bool:
             case "scf.yield":
                 pass
             case name:
-                if name not in _PURE and name not in _ARITHMETIC and not _is_fma(operation):
+                if name not in _PURE and name not in _ARITHMETIC and not _is_free(operation):
                     return False
     return stores > 0
 
 
-def _is_fma(operation: Operation) -> bool:
+def _is_free(operation: Operation) -> bool:
+    """A call of an intrinsic that is one instruction."""
     if operation.name != "llvm.call_intrinsic":
         return False
-    return str(operation.properties["intrin"]).strip('"').startswith("llvm.fma")
+    return str(operation.properties["intrin"]).strip('"').startswith(("llvm.fma", "llvm.nvvm.add."))
 
 
 def _size_of(writer: Writer, value: SSAValue) -> int | None:

@@ -217,3 +217,9 @@ def from_elements(writer: Writer, operation: Operation) -> None:
     for lane, value in enumerate(operation.operands):
         whole = writer.put(f"insertelement {kind} {whole}, {writer.typed(value)}, i64 {lane}")
     writer.names[operation.results[0]] = whole
+
+
+def recast(writer: Writer, operation: Operation) -> None:
+    """The bits of a vector as other elements."""
+    kind = writer.kind(operation.results[0].type)
+    writer.define(operation, f"bitcast {writer.typed(operation.operands[0])} to {kind}")

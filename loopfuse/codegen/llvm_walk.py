@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation
 
 from loopfuse.codegen.debug_info import place_of
 from loopfuse.codegen.llvm_memory import (
+    address,
     allocate,
     atomic,
     barrier,
@@ -41,6 +42,7 @@ from loopfuse.codegen.llvm_values import (
     index_cast,
     negate,
     put_plain,
+    recast,
     select,
 )
 from loopfuse.codegen.llvm_writer import Writer
@@ -287,6 +289,8 @@ _SPECIAL: dict[str, Callable[[Writer, Operation], None]] = {
     "vector.broadcast": broadcast,
     "vector.extract": extract,
     "vector.from_elements": from_elements,
+    "vector.bitcast": recast,
+    "memref.extract_aligned_pointer_as_index": address,
     "gpu.shuffle": shuffle,
     "gpu.block_id": number_of_block_or_thread,
     "gpu.thread_id": number_of_block_or_thread,

@@ -236,6 +236,19 @@ def like(kind: Attribute, element: Attribute) -> Attribute:
     return vector_type(element, lanes) if lanes else element
 
 
+def _bits(kind: Attribute) -> int:
+    """Bits of a scalar type."""
+    match kind:
+        case IntegerType():
+            return kind.width.data
+        case Float16Type() | BFloat16Type():
+            return 16
+        case Float32Type():
+            return 32
+        case _:
+            return 64
+
+
 def float_bits(value: float, kind: Attribute) -> int:
     """The IEEE bits of `value` in a float type."""
     if isinstance(kind, Float16Type | BFloat16Type):
@@ -424,6 +437,21 @@ class Builder:
         """`vector.from_elements`."""
         kind = vector_type(values[0].type, len(values))
         return self.add(FromElementsOp.create(operands=values, result_types=(kind,)))
+
+    def recast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """`vector.bitcast`: the same bits as a vector of `element`."""
+        before = value.type
+        bits = lanes_of(before) * _bits(element_type(before))
+        kind = vector_type(element, bits // _bits(element))
+        return self.add(vector.BitcastOp.create(operands=(value,), result_types=(kind,)))
+
+    def address(self, memref_: SSAValue) -> SSAValue:
+        """`memref.extract_aligned_pointer_as_index`: where a buffer starts, in bytes."""
+        return self.add(
+            memref.ExtractAlignedPointerAsIndexOp.create(
+                operands=(memref_,), result_types=(INDEX,)
+            )
+        )
 
     # ---------------------------------------------------------------------------- control
 

@@ -77,6 +77,8 @@ class Emitter:
         self.counts: dict[str, int] = {}
         self.vector = ""
         self.lanes = 0
+        self.versions: dict[str, int] = {}  # how often strips were written
+        self.arrivals: dict[str, Any] = {}  # rows of windows that are whole vectors as yet
         self.threads = 1
         self.lane = ""  # the variable of the LANE loop
         self.thread: SSAValue | None = None

@@ -34,6 +34,7 @@ from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_index import Linear, constant_form, is_index, linear, mentions
 from loopfuse.codegen.mlir_integer import divide, shift
 from loopfuse.codegen.mlir_lanes import columns_of, load_lanes, own_place
+from loopfuse.codegen.mlir_saturate import saturate, saturation_of
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.walk import loads, walk_expr
@@ -88,6 +89,8 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
         case nodes.Select():
             return _select(emitter, expr)
         case nodes.Cast(operand=operand, dtype=dtype):
+            if emitter.gpu and (found := saturation_of(expr)) is not None:
+                return saturate(builder, found, emit_value(emitter, found.value))
             return _cast(emitter, emit_value(emitter, operand), operand.dtype, dtype)
         case nodes.Call(function=function, arguments=arguments, dtype=dtype):
             operands = [emit_value(emitter, each) for each in arguments]
@@ -462,6 +465,7 @@ def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
         if vector:
             raise broken("a strip written in SIMD lanes")
         storage, place = emitter.storage[target.array], constant_form(own_place(emitter, target))
+        emitter.versions[target.array] = emitter.versions.get(target.array, 0) + 1
     else:
         storage, place = emitter.place(target.array, target.index)
     emitter.forget_loads()

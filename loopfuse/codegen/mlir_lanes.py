@@ -13,10 +13,10 @@ from xdsl.ir import SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken
-from loopfuse.codegen.mlir_build import I32, INDEX
+from loopfuse.codegen.mlir_build import I32, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_index import Linear, constant_form, linear
-from loopfuse.codegen.mlir_shuffle import shuffled
+from loopfuse.codegen.mlir_shuffle import shuffle, shuffled
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import Lanes, Window
 
@@ -45,11 +45,24 @@ def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
     rest = form.without(emitter.lane)
     if form.coefficient(emitter.lane) == columns and not rest.terms:
         distance, column = divmod(rest.constant, columns)
-        value = own(column)
-        if distance:
-            form = linear(nodes.Iter(emitter.lane), emitter.facts).plus(constant_form(distance))
-            value = shuffled(emitter, "idx", value, emitter.form(form, I32, True), dtype)
-        return _value(emitter, value, dtype)
+        if not distance:
+            return _value(emitter, own(column), dtype)
+        form = linear(nodes.Iter(emitter.lane), emitter.facts).plus(constant_form(distance))
+        source = emitter.form(form, I32, True)
+        each = 4 // dtype.bytes  # elements that one shuffle can bring
+        if each < 2 or columns % each:
+            value = shuffled(emitter, "idx", own(column), source, dtype)
+            return _value(emitter, value, dtype)
+        first = column // each * each
+
+        def word() -> SSAValue:
+            elements = builder.from_elements([own(first + k) for k in range(each)])
+            return shuffle(emitter, "idx", builder.extract(builder.recast(elements, I32), 0), source)
+
+        version = emitter.versions.get(expr.array, 0)
+        found = emitter.remembered((expr.array, version, row, first, distance), word)
+        parts = builder.recast(builder.from_elements([found]), STORAGE[dtype])
+        return _value(emitter, builder.extract(parts, column - first), dtype)
     element = emitter.fit(emitter.form(form, *emitter.width(form)), I32)
     count = builder.constant(columns, I32)
     source = builder.binary("divui", element, count)

@@ -29,6 +29,7 @@ from loopfuse.codegen.mlir_index import (
     known_divisors,
     linear,
 )
+from loopfuse.codegen.mlir_straddled import emit_straddled
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.looptree import (
@@ -75,6 +76,9 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_unrolled(emitter, node)
         case Loop(mapping=Mapping.VECTOR):
             emit_vector(emitter, node)
+        case Loop(mapping=Mapping.STRADDLED):
+            if not emit_straddled(emitter, node):
+                emit_unrolled(emitter, node)
         case Loop(var=var, mapping=mapping):
             raise broken(f"the {mapping.value} loop {var} is not in the head chain")
         case Guard():

@@ -276,6 +276,11 @@ class _Printer:
         name = operation.properties["name"].string_value()  # pyright: ignore
         self.line(f"{self.define(operation.results[0])} = memref.get_global @{name} : {kind}")
 
+    def address(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        text = f"{operation.name} {self.name(source)} : {print_type(source.type)} -> index"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
     def atomic(self, operation: Operation) -> None:
         value, target, index = operation.operands
         kind = _ATOMICS[operation.properties["kind"].value.data]  # pyright: ignore
@@ -386,7 +391,7 @@ _CONVERSIONS = frozenset(
         *("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "extf", "truncf"),
         *("index_cast", "bitcast"),
     )
-)
+) | {"vector.bitcast"}
 
 _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "gpu.module": _Printer.gpu_module,
@@ -407,6 +412,7 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "memref.global": _Printer.global_,
     "memref.get_global": _Printer.get_global,
     "memref.atomic_rmw": _Printer.atomic,
+    "memref.extract_aligned_pointer_as_index": _Printer.address,
     "vector.broadcast": _Printer.broadcast,
     "vector.extract": _Printer.extract,
     "vector.from_elements": lambda printer, operation: printer.line(

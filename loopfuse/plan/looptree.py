@@ -20,6 +20,14 @@ dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLE
 ROTATED loop steps by 1 from 0 to a multiple of the rows of every Window that its body indexes with
 it.
 
+A STRADDLED loop runs over a lane's V elements of memory that lie between the V of the lane before
+and those of the lane after it, wherever they start. Its body is one Copy, or a Guard around it:
+from memory to a row of a Window, from such a row to itself, or to memory. The device moves whole
+aligned vectors: a warp takes part together; a load may touch up to a vector beyond the elements of
+the warp on both sides, which the array must have; a store touches nothing else. A row that a
+STRADDLED loop loads has its elements in their places only after the STRADDLED loop that copies it
+to itself: nothing else touches it before.
+
 Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
 read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
 """
@@ -51,13 +59,25 @@ class Mapping(enum.Enum):
     # rows of a LineBuffer need no such place
     UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
     VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
+    STRADDLED = "straddled"  # as VECTOR, over neighbours in memory that may straddle vectors
 
     @property
     def is_parallel(self) -> bool:
         """Iterations run in no given order, by different threads."""
         return self not in (
-            Mapping.SERIAL, Mapping.ROTATED, Mapping.UNROLLED, Mapping.VECTOR
+            Mapping.SERIAL, Mapping.ROTATED, *WRITTEN_OUT
         )  # fmt: skip
+
+
+WRITTEN_OUT = (Mapping.UNROLLED, Mapping.VECTOR, Mapping.STRADDLED)
+"""Loops with constant bounds whose iterations are all in the text: their variables are constants."""
+
+
+def straddled_elements(dtype: DType, columns: int) -> int:
+    """How many elements an aligned vector of a STRADDLED loop over `columns` of them has: 16 bytes,
+    or all of them. It loads from less than that before a lane's elements on, and up to that behind
+    them."""
+    return min(max(1, 16 // dtype.bytes), columns)
 
 
 # ------------------------------------------------------------------------------------ homes

@@ -7,15 +7,15 @@ streams down the rows; every array between the loops is a window of rows in regi
 A lane holds `columns` neighbouring columns; what it needs of its neighbours' columns comes by
 shuffle. Strips overlap by the columns that the chain reads sideways, chunks of rows by those it
 reads up and down: what is computed there is not stored. A tile that lies inside every loop's
-bounds takes a way without guards, with 16-byte accesses where rows are aligned; the others test
-each element.
+bounds takes a way without guards, with 16-byte accesses: one where rows start at multiples of that,
+one where they start anywhere. The others test each element.
 """
 
 from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.expressions import ceil_div, compare
+from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
@@ -27,6 +27,7 @@ from loopfuse.plan.sliding_rows import (
     load_row,
     mirror_columns,
     mirror_rows,
+    settle_row,
     store_row,
 )
 from loopfuse.plan.sliding_tile import Tile
@@ -39,11 +40,10 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     pipeline, shape = windowed.pipeline, windowed.shape
     assert isinstance(shape, Shape)
     tile = Tile(pipeline, shape, site)
-    whole = () if tile.has_views() else tile_steps(tile, "whole")
-    inside, edge = (tile_steps(tile, way) for way in ("inside", "edge"))
-    interior = (Guard(tile.aligned(), whole, inside),) if whole else inside
     started = compare("lt", tile.first_column, tile.end)
-    ways = Guard(tile.inside(), interior, edge)
+    inside, interior = _interior(tile)
+    edge = tile_steps(tile, "edge")
+    ways = Guard(inside, interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
     columns = tidy(combine("sub", tile.end, tile.left))
@@ -62,10 +62,30 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     return Launch(name, "sliding", labels, nodes)
 
 
+def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:
+    """When a tile has a way without guards, and that way: one for rows that start at multiples of
+    16 bytes and one for others, but for views (neighbours in a row may lie apart)."""
+    inside = tile.inside()
+    if tile.has_views():
+        return inside, tile_steps(tile, "single")
+    whole = tile_steps(tile, "whole")
+    if tile.shape.columns == 1:  # vectors of one element
+        return inside, (Guard(tile.aligned(), whole, tile_steps(tile, "single")),)
+    unaligned = tile_steps(tile, "straddled")
+    before, behind = tile.roomy()
+    if tile.shape.pad:
+        inside = conjoin(inside, before, behind)
+    else:  # the first strip has no room before it
+        single = tile_steps(tile, "single")
+        unaligned = (Guard(conjoin(before, behind), unaligned, single),)
+    return inside, (Guard(tile.aligned(), whole, unaligned),)
+
+
 def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
-    """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
-    `edge`."""
-    edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
+    """All steps of one tile: `whole` (no guards, rows of whole vectors), `straddled` (no guards,
+    rows that start anywhere), `single` (no guards, element by element) or `edge`."""
+    edge = way == "edge"
+    where = {"whole": Where.VECTOR, "straddled": Where.STRADDLED}.get(way, Where.UNROLLED)
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     done: list[Step] = []
@@ -88,7 +108,10 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
         if edge:
             body += mirror_columns(tile, stage, row)
         # A row that was just asked for is not looked at before it is used: it is on its way.
-        body += halo(tile, stage, tidy(combine("sub", row, integer(stage.delay))))
+        arrived = tidy(combine("sub", row, integer(stage.delay)))
+        if stage.step is None and where is Where.STRADDLED:
+            body.append(settle_row(tile, stage, arrived))
+        body += halo(tile, stage, arrived)
         if edge:
             body += mirror_rows(tile, stage, row)
         if stage in tile.outputs:

@@ -76,6 +76,14 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,)),))]
 
 
+def settle_row(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
+    """A row that came as vectors which start before it: its elements to their places. That waits
+    until the row has arrived, so not before it is needed."""
+    head = columns(tile, Where.STRADDLED)
+    cell = tile.cell(stage, row, Iter(head[0]))
+    return Loop(*head, (Copy(cell, cell),))
+
+
 def zero_of(tile: Tile, stage: Stage) -> Const:
     """What a cell holds that has no element: anything would do, but what it held before would have
     to be kept until then."""
@@ -280,6 +288,8 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     copy = tile.time is not None and not tile.time.back
     memory = tile.memory(stage.array, index, copy)
     node: TreeNode = Copy(memory, tile.cell(stage, row, Iter(head[0])))
+    if where is Where.STRADDLED:  # the whole warp moves columns to the next lane
+        return [Loop(*head, (Guard(conjoin(*tests), (node,)),))]
     if not inside:
         node = Guard(tile.written(stage, point, index), (node,))
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]

@@ -12,7 +12,15 @@ from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, leas
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import Region
 from loopfuse.plan.linear import constant_value, same_index
-from loopfuse.plan.looptree import ALIGNED, Buffer, Global, Lanes, Register, Window
+from loopfuse.plan.looptree import (
+    ALIGNED,
+    Buffer,
+    Global,
+    Lanes,
+    Register,
+    Window,
+    straddled_elements,
+)
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_kept import Kept
 from loopfuse.plan.storage import Store
@@ -185,6 +193,23 @@ class Tile:
         accesses."""
         strided = self.site.names.strided
         return any(whole_name(stage.array) in strided for stage in self.pipeline.stages)
+
+    def roomy(self) -> tuple[Expr, Expr]:
+        """Every row loaded has elements, as many as an aligned vector may reach over: before what
+        the tile loads, and behind that."""
+        before: list[Expr] = []
+        behind: list[Expr] = []
+        last_column = tidy(combine("add", self.start, integer(LANES * self.shape.columns)))
+        for s in self.pipeline.stages:
+            array = self.program.arrays[s.array]
+            room = straddled_elements(array.dtype, self.shape.columns)
+            if s.step is not None or room == 1:
+                continue
+            # A loaded column stands where memory has it.
+            before.append(compare("ge", self.start, integer(room - 1)))
+            end = tidy(combine("add", last_column, integer(room)))
+            behind.append(compare("le", end, array.extents[-1]))
+        return conjoin(*dict.fromkeys(before)), conjoin(*dict.fromkeys(behind))
 
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""

@@ -12,6 +12,7 @@ from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.linear import coefficients, constant_value
 from loopfuse.plan.looptree import (
     ALIGNED,
+    WRITTEN_OUT,
     Await,
     Barrier,
     Buffer,
@@ -41,6 +42,7 @@ from loopfuse.plan.looptree import (
     print_home,
 )
 from loopfuse.plan.tree_printer import print_expr, print_node
+from loopfuse.plan.tree_straddled import arrival_fault, form_fault
 from loopfuse.plan.tree_walk import split_chain, walk_nodes
 
 _RANK = {
@@ -176,10 +178,22 @@ def _check_loop(loop: Loop, place: _Place) -> None:
         raise place.fail(what, "it runs from 0 to a constant by ones")
     if loop.mapping is Mapping.LANE and upper != 32:
         raise place.fail(what, "a warp has 32 lanes")
-    if loop.mapping in (Mapping.UNROLLED, Mapping.VECTOR) and (lower is None or upper is None):
+    if loop.mapping in WRITTEN_OUT and (lower is None or upper is None):
         raise place.fail(what, "its bounds are constants")
     if loop.mapping is Mapping.ROTATED and (lower != 0 or upper is None or loop.step > 1):
         raise place.fail(what, "it runs from 0 to a constant by ones")
+
+
+def _check_straddled(loop: Loop, place: _Place) -> None:
+    buffers = {buffer.name: buffer for buffer in place.tree.buffers}
+    if loop.mapping is Mapping.STRADDLED:
+        if fault := form_fault(loop, buffers):
+            raise place.fail(loop, fault)
+        if Mapping.LANE not in place.vars.values():
+            raise place.fail(loop, "a warp runs it, but no lane loop is around it")
+        _check_converged("warp", loop, place)
+    if loop.mapping is Mapping.ROTATED and (fault := arrival_fault(loop, buffers)):
+        raise place.fail(loop, fault)
 
 
 def _check_nodes(nodes: tuple[TreeNode, ...], place: _Place) -> None:
@@ -194,6 +208,7 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             if node.mapping.is_parallel:
                 raise place.fail(what, "a parallel loop stands alone in the chain at the top")
             _check_loop(node, place)
+            _check_straddled(node, place)
             inside = _enter(place, what, node.var, node.mapping)
             trips = constant_value(node.upper)
             if node.mapping is Mapping.ROTATED and trips is not None:
@@ -353,7 +368,7 @@ def unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
             if not isinstance(node, Loop):
                 continue
             low, high = constant_value(node.lower), constant_value(node.upper)
-            is_unrolled = node.mapping in (Mapping.UNROLLED, Mapping.VECTOR)
+            is_unrolled = node.mapping in WRITTEN_OUT
             if is_unrolled and low is not None and high is not None:
                 old = out.get(node.var, (low, high - 1))
                 out[node.var] = (min(low, old[0]), max(high - 1, old[1]))
@@ -420,14 +435,13 @@ def _check_access(load: Load, what: What, place: _Place) -> None:
 def _is_constant(index: Expr, modulus: int, place: _Place) -> bool:
     """Is `index` (modulo `modulus`, if that is not 0) a constant once UNROLLED and VECTOR loops
     are written out, and ROTATED ones often enough?"""
-    unrolled = (Mapping.UNROLLED, Mapping.VECTOR)
     _, named, linear = coefficients(index)
     if linear:
         return all(
-            place.vars.get(name) in unrolled
+            place.vars.get(name) in WRITTEN_OUT
             or (modulus and coefficient % modulus == 0)
             or (modulus and place.trips.get(name, 1) % modulus == 0)
             for name, coefficient in named.items()
         )
     atoms = [node for node in walk_expr(index) if isinstance(node, Iter | Symbol | Load)]
-    return all(isinstance(a, Iter) and place.vars.get(a.name) in unrolled for a in atoms)
+    return all(isinstance(a, Iter) and place.vars.get(a.name) in WRITTEN_OUT for a in atoms)

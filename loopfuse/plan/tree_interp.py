@@ -375,7 +375,7 @@ class _LaunchWriter:
         match node:
             case Loop():
                 steps = self.range(node)
-                if node.mapping is Mapping.VECTOR:  # at once on a device: in any order here
+                if node.mapping in (Mapping.VECTOR, Mapping.STRADDLED):  # at once on a device: in any order here
                     steps = f"order(list({steps}))"
                 self.emit(depth, f"for {write.variable(node.var)} in {steps}:")
                 self.emit_nodes(node.body, depth + 1)

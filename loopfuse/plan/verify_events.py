@@ -46,6 +46,7 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.tree_check import owns_lane, unrolled_ranges
 from loopfuse.plan.tree_walk import is_tile, node_expressions, split_chain, walk_nodes
+from loopfuse.plan.verify_straddled import find_cramped
 from loopfuse.plan.verify_tiles import only_second
 from loopfuse.poly import isl
 from loopfuse.poly.model import PolyProgram
@@ -346,6 +347,8 @@ class Events:
     def _node(self, node: TreeNode, scope: _Scope) -> None:
         match node:
             case Loop():
+                if node.mapping is Mapping.STRADDLED and scope.rotated is None:
+                    raise Undecided("a loop over rows that start anywhere, outside a tile")
                 inside = self._enter(scope, node)
                 inside.time = (*scope.time, (node.var, 1))
                 if loads(node.lower) or loads(node.upper):
@@ -356,7 +359,7 @@ class Events:
                     self.headers.append(header)
                     inside.run_time = (*scope.run_time, header)
                     inside.time = (*scope.time, 1, (node.var, 1))
-                if node.mapping is Mapping.VECTOR:
+                if node.mapping in (Mapping.VECTOR, Mapping.STRADDLED):
                     inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
                 if node.mapping is Mapping.ROTATED:
                     inside.rotated = replace(node)  # its own, where one node stands in two places
@@ -375,6 +378,8 @@ class Events:
                         raise Undecided("a tile inside a loop")
                     if any(isinstance(each, Raise | Await) for each in walk_nodes((node,))):
                         raise Undecided("flags in a tile")  # the ways not taken raise none
+                    if cramped := find_cramped((node,), scope, self._enter, self.buffers):
+                        raise Undecided(f"a vector may lie outside {cramped}, in part")
                     every = only_second(node, scope, self._enter)
                     if every is not None:
                         self._nodes(every, replace(scope, time=(*scope.time, 1)))
@@ -397,6 +402,8 @@ class Events:
 
     def _leaf(self, node: TreeNode, scope: _Scope) -> None:
         match node:
+            case Copy(target=target, value=value) if target == value:
+                return  # it changes nothing
             case Compute(target=target) | Copy(target=target) | Fold(target=target):
                 self.written.add(target.array)
             case Combine(buffer=buffer):

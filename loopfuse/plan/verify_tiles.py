@@ -20,6 +20,7 @@ from typing import Any
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.looptree import (
+    WRITTEN_OUT,
     Barrier,
     Compute,
     Copy,
@@ -37,7 +38,6 @@ Enter = Callable[[Any, Loop], Any]
 Tests = frozenset[Expr]
 """Conditions that all hold."""
 
-_SERIAL = (Mapping.UNROLLED, Mapping.VECTOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,8 @@ def _walk(
                     yield from _walk(node.otherwise, scope, enter, loops, tests | fails, numbers)
                 else:
                     _skip(node.otherwise, numbers)
+            case Copy(target=target, value=value) if target == value:
+                pass  # it changes nothing
             case Compute() | Copy() | Barrier():
                 yield _Step(loops, tests, node, scope)
             case Prefetch():
@@ -199,7 +201,7 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
         if pairs.back.setdefault(partner, number) != number:
             return False
         if loop.mapping is not like.mapping:
-            if loop.mapping not in _SERIAL or like.mapping not in _SERIAL:
+            if loop.mapping not in WRITTEN_OUT or like.mapping not in WRITTEN_OUT:
                 return False
             pairs.vectors.add(partner)
         ends = substitute(loop.lower, names), substitute(loop.upper, names), loop.step

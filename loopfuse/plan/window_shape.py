@@ -47,6 +47,8 @@ OTHER = 24
 """Registers for each array but one that a block of time steps keeps."""
 REGISTERS = 248
 """The most registers that a thread may take, as `registers` estimates them; beyond lie spills."""
+FEW_REGISTERS = 168
+"""As many leave a multiprocessor enough warps even where a lane holds more columns than it has to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +181,24 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     if pipeline.abreast:
         cut = cut_block(pipeline, program, tuning)
         return cut if isinstance(cut, str) else _block_shape(pipeline, cut, tuning)
+    if tuning.columns:
+        return _shape(pipeline, tuning.columns, program, tuning)
     widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
-    columns = tuning.columns or (2 if narrowest == 8 else 4 if widest >= 4 else 8)
+    columns = 2 if narrowest == 8 else 4 if widest >= 4 else 8
+    loaded = [stage.array for stage in pipeline.stages if stage.step is None]
+    if columns == 4 and all(program.arrays[array].dtype.bytes <= 2 for array in loaded):
+        # What is computed is wider than what is loaded: more columns, for longer loads.
+        wide = _shape(pipeline, 2 * columns, program, tuning)
+        if not isinstance(wide, str) and registers(pipeline, wide, program) <= FEW_REGISTERS:
+            return wide
+    return _shape(pipeline, columns, program, tuning)
+
+
+def _shape(
+    pipeline: Pipeline, columns: int, program: PolyProgram, tuning: Tuning
+) -> Shape | str:
+    """The shape of a pipeline with that many columns a lane, or why it has none."""
     before = max(stage.before for stage in pipeline.stages)
     after = max(stage.after for stage in pipeline.stages)
     pad = ceil(before / columns) * columns

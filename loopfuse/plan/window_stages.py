@@ -56,6 +56,8 @@ def find_stages(
                 if abreast:
                     position = frames[name].position(abreast)
                     down += frames[name].shifts[position] != frames[earlier].shifts[position]
+                elif earlier not in made:
+                    down += ahead
                 lag = max(lag, lag_of[earlier] + down)
         lags.append(lag)
         lag_of |= dict.fromkeys(step.writes.values(), lag)

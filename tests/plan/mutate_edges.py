@@ -87,7 +87,7 @@ ROWS = [
     Row("columns mirrored from another strip", "reflected windows", "a column off in all strips",
         everywhere("xb * 27 + xw * 27 - 3", "xb * 27 + xw * 27 - 2")),
     Row("columns not mirrored", "reflected windows", "b before its first column is zero",
-        gone(r"copy b_window\[t_2 - 3, v_15 \+ 1\] = b_row")),
+        gone(r"copy b_window\[t_2 - 3, v_15 \+ 1\] = b_taken")),
     Row("mirrored columns not spread", "symmetric windows", "halos of the columns before",
         gone(r"unrolled for v_17")),
 ]  # fmt: skip

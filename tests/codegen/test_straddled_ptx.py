@@ -1,0 +1,193 @@
+"""Windows whose rows start anywhere: the PTX of the kernels, run on the machine of
+`tests/ptx_machine.py`, against the interpreter, bit for bit.
+
+The machine says where an access is not aligned, or reaches outside its array by a byte, or a
+shuffle runs without its whole warp.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ptx_machine import Machine, Memory, read_ptx
+
+from loopfuse import pipeline
+from loopfuse.base.artifact import Artifact
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.dtypes import DType
+from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import Kernel
+from loopfuse.plan.looptree import LoopTree
+from loopfuse.runtime.steps import run_steps
+
+BOX = """
+kernel f(a: {0}[H, W], out c: {0}[H, W]):
+    temp b: {0}[H, W]
+    for y in 0..H, x in 1..W-1:
+        b[y, x] = a[y, x-1] + a[y, x] + a[y, x+1]
+    for y in 1..H-1, x in 1..W-1:
+        c[y, x] = b[y-1, x] - b[y, x] + b[y+1, x]
+"""
+DOWN = """
+kernel f(a: {0}[H, W], out c: {0}[H, W]):
+    for y in 1..H-1, x in 0..W:
+        c[y, x] = a[y-1, x] + a[y, x] + a[y+1, x]
+"""
+MIXED = """
+kernel f(a: {0}[H, W], k: f32[H, W], out c: f32[H, W], out d: {0}[H, W]):
+    for y in 1..H-1, x in 1..W-1:
+        c[y, x] = k[y, x-1] * f32(a[y+1, x]) + k[y-1, x]
+    for y in 1..H-1, x in 1..W-1:
+        d[y, x] = a[y-1, x+1]
+"""
+PLANES = """
+kernel f(a: {0}[N, H, W], out c: {0}[N, H, W]):
+    for n in 0..N, y in 1..H-1, x in 2..W:
+        c[n, y, x] = a[n, y-1, x-2] + a[n, y+1, x]
+"""
+STEPS = """
+kernel f(inout a: {0}[H, W], n: i64):
+    temp b: {0}[H, W]
+    for t in 0..n:
+        for y in 1..H-1, x in 1..W-1:
+            b[y, x] = a[y, x-1] + a[y, x+1] + a[y+1, x] - a[y-1, x]
+        for y in 1..H-1, x in 1..W-1:
+            a[y, x] = b[y, x]
+"""
+DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
+
+
+@cache
+def compiled(text: str, tuning: Tuning, bits: int = 32) -> tuple[Kernel, LoopTree, Artifact]:
+    program = pipeline.read_program(Source("t.lf", text.lstrip()))
+    options = Options(target=Target("sm_90"), tuning=tuning, index_bits=bits)
+    planned = pipeline.plan_kernel(program, "f", options)
+    assert planned.verdict.answer == "proved"
+    assert all(launch.strategy == "sliding" for launch in planned.tree.launches[:2])
+    artifact = pipeline.compile_kernel(program, "f", options, emit=frozenset({"ptx"}))
+    return planned.kernel, planned.tree, artifact
+
+
+def run(
+    text: str, tuning: Tuning, sizes: dict[str, int], offset: int, bits: int = 32
+) -> dict[int, int]:
+    """Run and compare; how often how many bytes were stored at once. Arrays start `offset`
+    elements behind a multiple of 16 bytes, with nothing around them."""
+    kernel, _, artifact = compiled(text, tuning, bits)
+    random, memory = np.random.default_rng(3), Memory({})
+    arguments: dict[str, Any] = {}
+    pointers: dict[str, int] = {}
+    address = 1 << 20
+    values = dict(sizes)
+    for array in kernel.arrays:
+        kind = numpy_kind(array.dtype.numpy_name)
+        shape = [values[extent.name] for extent in array.extents]
+        data = random.integers(0, 100, shape).astype(kind)
+        arguments[array.name] = data
+        start = address + offset * kind.itemsize
+        memory.place(start, data)
+        pointers[array.name] = start
+        address += (data.nbytes + (1 << 12)) // 256 * 256
+    for buffer in artifact.manifest["buffers"]:
+        kind = numpy_kind(buffer["dtype"], short=True)
+        shape = [int(eval(str(each), {}, values)) for each in buffer["extents"]]
+        data = np.zeros(shape, kind)
+        memory.place(address, data)
+        pointers[buffer["name"]] = address
+        address += (data.nbytes + (1 << 12)) // 256 * 256
+    wanted = {name: data.copy() for name, data in arguments.items()}
+    scalars = {name: value for name, value in values.items() if name == "n"}
+    expected = interpret(kernel, {**wanted, **scalars}, sizes)
+    entries = read_ptx(artifact.ptx)
+    stored: dict[int, int] = {}
+
+    def launch(one: Any, grid: int, block: Any) -> None:
+        entry = entries[one["name"]]
+        machine = Machine(entry, list(block.words), grid, one["threads"], memory)
+        machine.run()
+        for size, count in machine.bytes_stored.items():
+            stored[size] = stored.get(size, 0) + count
+
+    run_steps(artifact.manifest, pointers, values, not offset, launch)
+    for name, data in arguments.items():
+        there = expected.get(name, wanted[name])
+        assert data.tobytes() == np.asarray(there).tobytes(), name
+    return stored
+
+
+def numpy_kind(name: str, short: bool = False) -> Any:
+    import ml_dtypes
+
+    if short:
+        name = DType(name).numpy_name
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+SMALL = Tuning(rows=6, warps=1)
+
+
+def size_of(dtype: str) -> int:
+    return DType(dtype).bytes
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_pitch_and_any_start(dtype: str) -> None:
+    """Also where rows are whole vectors, but arrays start between two."""
+    for width, offset in zip(range(530, 541), (0, 1, 0, 3, 5, 7, 2, 0, 1, 4, 6), strict=True):
+        stored = run(BOX.format(dtype), SMALL, {"H": 30, "W": width}, offset)
+        whole = min(16, size_of(dtype) * (4 if size_of(dtype) == 4 else 2 if size_of(dtype) == 8 else 8))
+        assert stored[whole] * whole > 0.2 * 30 * width * size_of(dtype), (width, offset)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "u8", "i64"])
+@pytest.mark.parametrize("text", [DOWN, MIXED], ids=["down", "mixed"])
+def test_other_chains(text: str, dtype: str) -> None:
+    """No halo, so that the first strip has no room before it; arrays of several widths."""
+    for width, offset in ((531, 0), (532, 1), (534, 2), (536, 0)):
+        stored = run(text.format(dtype), SMALL, {"H": 30, "W": width}, offset)
+        assert max(stored) * stored[max(stored)] > 30 * width * size_of(dtype) // 5
+
+
+@pytest.mark.parametrize("dtype", ["f32", "u8"])
+def test_several_planes(dtype: str) -> None:
+    run(PLANES.format(dtype), SMALL, {"N": 2, "H": 29, "W": 531}, 1)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_time_steps(dtype: str) -> None:
+    tuning = replace(SMALL, steps=2)
+    stored = run(STEPS.format(dtype), tuning, {"H": 45, "W": 391, "n": 9}, 1)
+    assert stored[16] > 45 * 391 // 4
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("f32", 2), ("f32", 8), ("f64", 4), ("u8", 4),
+                                                ("u8", 16), ("f16", 4), ("f16", 16), ("u8", 2)])  # fmt: skip
+def test_other_widths_of_strips(dtype: str, columns: int) -> None:
+    tuning = replace(SMALL, columns=columns)
+    for bits in (32, 64):
+        for width, offset in ((1111, 0), (1112, 3), (1114, 1)):
+            run(BOX.format(dtype), tuning, {"H": 30, "W": width}, offset, bits)
+
+
+IMAGES = Path(__file__).resolve().parents[2] / "benchmarks/kernels/images.lf"
+
+
+@pytest.mark.parametrize("columns", [0, 4])
+@pytest.mark.parametrize("name", ["blur_f16", "blur_u8", "unsharp_u8"])
+def test_images(name: str, columns: int) -> None:
+    """Edges that repeat, arithmetic in f32, neighbours' columns by the word."""
+    whole = IMAGES.read_text().split("kernel ")
+    text = next("kernel " + part for part in whole if part.startswith(name + "("))
+    text = text.replace(name, "f").replace(", amount: f32", "").replace("amount", "1.5")
+    for width, offset in ((531, 3), (544, 0)):
+        run(text, replace(SMALL, columns=columns), {"H": 40, "W": width}, offset)

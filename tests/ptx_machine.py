@@ -1,0 +1,541 @@
+"""A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels without
+shared memory use, bit for bit.
+
+All threads of a launch run at once, as arrays; of those that stand at different places, the ones
+that are least far in the text go on (which joins the branches of structured code again). A shuffle
+waits for its whole warp. Memory is a dictionary of arrays at addresses; an access that is not wholly
+inside one of them, or not aligned to its size, is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+WARP = 32
+Lanes = Any  # an array, one element a thread
+
+_WORDS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+_FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
+
+
+@dataclass(slots=True)
+class Memory:
+    """Arrays of bytes by their address."""
+
+    blocks: dict[int, np.ndarray[Any, Any]]
+
+    def place(self, address: int, data: np.ndarray[Any, Any]) -> None:
+        """Put the bytes of `data` (which stay its own) at `address`."""
+        self.blocks[address] = data.reshape(-1).view(np.uint8)
+
+    def _at(self, addresses: Lanes, size: int) -> list[tuple[np.ndarray[Any, Any], Lanes, Lanes]]:
+        assert not (addresses % np.uint64(size)).any(), "an access is not aligned to its size"
+        out: list[tuple[np.ndarray[Any, Any], Lanes, Lanes]] = []
+        left = np.ones(addresses.shape, bool)
+        for start, data in self.blocks.items():
+            here = (addresses >= start) & (addresses + np.uint64(size) <= start + data.size)
+            if here.any():
+                out.append((data, here, (addresses[here] - np.uint64(start)).astype(np.int64)))
+                left &= ~here
+        assert not left.any(), f"an access outside all arrays: {addresses[left][0]:#x}, {size} bytes"
+        return out
+
+    def load(self, addresses: Lanes, size: int) -> Lanes:
+        """The `size` bytes at each address, a row each."""
+        out = np.zeros((addresses.size, size), np.uint8)
+        for data, here, offsets in self._at(addresses, size):
+            out[here] = data[offsets[:, None] + np.arange(size)]
+        return out
+
+    def store(self, addresses: Lanes, values: Lanes) -> None:
+        """Rows of bytes to each address."""
+        size = values.shape[1]
+        for data, here, offsets in self._at(addresses, size):
+            data[offsets[:, None] + np.arange(size)] = values[here]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """`@guard op operands`."""
+
+    guard: str
+    op: tuple[str, ...]
+    operands: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kernel: its instructions, and where its labels stand."""
+
+    name: str
+    body: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+
+
+def read_ptx(text: str) -> dict[str, Entry]:
+    """The kernels of a module."""
+    out: dict[str, Entry] = {}
+    for part in text.split(".visible .entry ")[1:]:
+        name = part.split("(", 1)[0]
+        body: list[Instruction] = []
+        labels: dict[str, int] = {}
+        inside = part[part.index("{") + 1 :]
+        inside = re.sub(r"//[^\n]*", "", inside)
+        for line in inside.splitlines():
+            line = line.strip()
+            label = re.match(r"(\$\w+):", line)
+            if label:
+                labels[label[1]] = len(body)
+                continue
+            for one in line.split(";"):
+                one = one.strip().strip("{}").strip() if one.strip() in ("{", "}") else one.strip()
+                if one and not one.startswith("."):
+                    body.append(_instruction(one))
+            if line == "}":
+                break
+        out[name] = Entry(name, tuple(body), labels)
+    return out
+
+
+def _instruction(text: str) -> Instruction:
+    found = re.match(r"(?:@(!?%\w+)\s+)?(\S+)\s*(.*)$", text)
+    assert found, text
+    rest, operands, depth = found[3], [""], 0
+    for c in rest:
+        depth += (c in "{[") - (c in "}]")
+        if c == "," and not depth:
+            operands.append("")
+        else:
+            operands[-1] += c
+    given = tuple(each.strip() for each in operands if each.strip())
+    return Instruction(found[1] or "", tuple(found[2].split(".")), given, text)
+
+
+class Machine:
+    """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words."""
+
+    def __init__(
+        self, entry: Entry, arguments: list[int], grid: int, threads: int, memory: Memory
+    ) -> None:
+        self.entry, self.arguments, self.memory = entry, arguments, memory
+        self.count = grid * threads
+        number = np.arange(self.count, dtype=np.uint32)
+        self.special = {
+            "%ctaid.x": number // np.uint32(threads),
+            "%tid.x": number % np.uint32(threads),
+            "%ntid.x": np.full(self.count, threads, np.uint32),
+            "%nctaid.x": np.full(self.count, grid, np.uint32),
+        }
+        self.registers: dict[str, Lanes] = {}
+        self.lane = np.arange(self.count) % WARP
+        self.executed = 0
+        self.bytes_stored: dict[int, int] = {}
+        """How many threads stored that many bytes at once."""
+
+    # ------------------------------------------------------------------------- operands
+
+    def get(self, name: str, bits: int, mask: Lanes) -> Lanes:
+        """An operand as words of `bits`, of the threads in `mask`."""
+        if name.startswith("%"):
+            return self._whole(name)[mask].astype(_WORDS[bits], copy=False)
+        if name.startswith(("0f", "0d", "0x")):
+            value = int(name[2:].rstrip("U"), 16)
+        else:
+            value = int(name)
+        full = np.full(int(mask.sum()), value % (1 << bits), np.uint64)
+        return full.astype(_WORDS[bits])
+
+    def _whole(self, name: str) -> Lanes:
+        """A register of all threads; one that nothing wrote yet holds anything."""
+        if name in self.special:
+            return self.special[name]
+        if name not in self.registers:
+            self.put(name, np.full(self.count, 0xA5A5A5A5A5A5A5A5, np.uint64), self.lane >= 0)
+        return self.registers[name]
+
+    def test(self, name: str, mask: Lanes) -> Lanes:
+        """A predicate."""
+        if not name.startswith(("%", "!")):
+            return np.full(int(mask.sum()), bool(int(name)))
+        value = self._whole(name.lstrip("!"))[mask]
+        return ~value if name.startswith("!") else value
+
+    def put(self, name: str, value: Lanes, mask: Lanes) -> None:
+        """A register of the threads in `mask`."""
+        if name == "_":
+            return
+        if name.startswith("%p"):
+            kind: Any = np.bool_
+        elif name.startswith("%rs"):
+            kind = np.uint16
+        elif name.startswith("%rd"):
+            kind = np.uint64
+        else:
+            kind = np.uint32
+        held = self.registers.get(name)
+        if held is None:
+            held = self.registers[name] = np.zeros(self.count, kind)
+        held[mask] = value.astype(kind, copy=False)
+
+    # ------------------------------------------------------------------------------ run
+
+    def run(self, limit: int = 1_000_000) -> None:
+        """All threads, to their ends."""
+        body, labels = self.entry.body, self.entry.labels
+        at = np.zeros(self.count, np.int64)
+        end = len(body)
+        waiting = np.zeros(self.count, bool)
+        with np.errstate(all="ignore"):
+            while True:
+                here = int(np.where(waiting, end + 1, at).min())
+                assert here <= end, "a shuffle waits for threads of its warp that do not come"
+                if here == end and not waiting.any():
+                    return
+                if here == end:  # the others never come
+                    raise AssertionError("a thread ends before its warp's shuffle")
+                self.executed += 1
+                assert self.executed < limit, "it does not end"
+                mask = at == here
+                one = body[here]
+                if one.op[0] == "shfl":
+                    together = np.repeat(mask.reshape(-1, WARP).all(axis=1), WARP)
+                    waiting[mask & ~together] = True
+                    mask &= together
+                    waiting[mask] = False
+                    if not mask.any():
+                        continue
+                at[mask] += 1
+                if one.guard:
+                    holds = np.zeros(self.count, bool)
+                    holds[mask] = self.test(one.guard.lstrip("!"), mask)
+                    if one.guard.startswith("!"):
+                        holds[mask] = ~holds[mask]
+                    mask = holds
+                    if not mask.any():
+                        continue
+                match one.op[0]:
+                    case "bra":
+                        at[mask] = labels[one.operands[0]]
+                    case "ret":
+                        at[mask] = end
+                    case _:
+                        self.step(one, mask)
+
+    def step(self, one: Instruction, mask: Lanes) -> None:
+        """One instruction that is no branch."""
+        op, operands = one.op, one.operands
+        name = op[0]
+        if name == "ld" and op[1] == "param":
+            number = int(operands[1].strip("[]").rpartition("_")[2])
+            self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
+        elif name == "prefetch":
+            pass  # it changes nothing, and faults nowhere
+        elif name in ("ld", "st"):
+            self._memory(op, operands, mask)
+        elif name == "shfl":
+            self._shuffle(operands, mask)
+        elif name == "cvta":
+            self.put(operands[0], self.get(operands[1], 64, mask), mask)
+        elif name == "setp":
+            self._compare(op, operands, mask)
+        elif name == "cvt":
+            self._convert(op, operands, mask)
+        elif name == "mov" and operands[0].startswith("{"):
+            self._split(operands, mask)
+        elif name == "mov" and operands[1].startswith("{"):
+            self._join(operands, mask)
+        elif op[-1] == "pred":
+            values = [self.test(each, mask) for each in operands[1:]]
+            combine: dict[str, Callable[..., Lanes]] = {
+                "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor,
+                "not": np.logical_not, "mov": np.copy,
+            }  # fmt: skip
+            self.put(operands[0], combine[name](*values), mask)
+        elif name == "selp":
+            bits = int(op[-1][1:])
+            a, b = (self.get(each, bits, mask) for each in operands[1:3])
+            self.put(operands[0], np.where(self.test(operands[3], mask), a, b), mask)
+        else:
+            self._arithmetic(one, mask)
+
+    def _memory(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        count = next((int(each[1:]) for each in op if re.fullmatch(r"v\d", each)), 1)
+        bits = int(op[-1][1:])
+        place = operands[1] if op[0] == "ld" else operands[0]
+        found = re.fullmatch(r"\[(%\w+)(?:\+(-?\d+))?\]", place)
+        assert found, place
+        addresses = self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
+        others = operands[0] if op[0] == "ld" else operands[1]
+        names = [each.strip() for each in others.strip("{}").split(",")]
+        assert len(names) == count
+        if op[0] == "ld":
+            data = self.memory.load(addresses, count * bits // 8)
+            words = np.ascontiguousarray(data).view(_WORDS[bits])
+            for k, register in enumerate(names):
+                self.put(register, words[:, k], mask)
+            return
+        size = count * bits // 8
+        self.bytes_stored[size] = self.bytes_stored.get(size, 0) + addresses.size
+        rows = np.stack([self.get(each, bits, mask) for each in names], axis=1)
+        self.memory.store(addresses, np.ascontiguousarray(rows).view(np.uint8))
+
+    def _shuffle(self, operands: tuple[str, ...], mask: Lanes) -> None:
+        target, value, source, clamp, members = operands
+        assert (clamp, members) == ("31", "-1")
+        data = self.get(value, 32, mask).reshape(-1, WARP)
+        index = (self.get(source, 32, mask) & np.uint32(31)).reshape(-1, WARP).astype(np.int64)
+        self.put(target, np.take_along_axis(data, index, axis=1).reshape(-1), mask)
+
+    def _split(self, operands: tuple[str, ...], mask: Lanes) -> None:
+        names = [each.strip() for each in operands[0].strip("{}").split(",")]
+        whole = self._whole(operands[1])[mask]
+        width = whole.dtype.itemsize * 8 // len(names)
+        parts = np.ascontiguousarray(whole).view(_WORDS[width]).reshape(-1, len(names))
+        for k, name in enumerate(names):
+            self.put(name, parts[:, k], mask)
+
+    def _join(self, operands: tuple[str, ...], mask: Lanes) -> None:
+        names = [each.strip() for each in operands[1].strip("{}").split(",")]
+        width = (64 if operands[0].startswith("%rd") else 32) // len(names)
+        parts = np.stack([self.get(each, width, mask) for each in names], axis=1)
+        whole = np.ascontiguousarray(parts).view(_WORDS[width * len(names)])
+        self.put(operands[0], whole[:, 0], mask)
+
+    # ----------------------------------------------------------------------- arithmetic
+
+    def _typed(self, name: str, kind: str, mask: Lanes) -> Lanes:
+        """An operand as PTX type `kind`."""
+        bits = int(kind[1:])
+        words = self.get(name, bits, mask)
+        match kind[0]:
+            case "s":
+                return words.view(_SIGNED[bits])
+            case "f":
+                return words.view(_FLOATS[bits])
+            case _:
+                return words
+
+    def _compare(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        kind = op[-1]
+        a, b = (self._typed(each, kind, mask) for each in operands[1:3])
+        word = op[1]
+        nan = (np.isnan(a) | np.isnan(b)) if kind[0] == "f" else np.zeros(a.shape, bool)
+        tests: dict[str, Callable[[], Lanes]] = {
+            "eq": lambda: a == b, "ne": lambda: (a != b) & ~nan, "lt": lambda: a < b,
+            "le": lambda: a <= b, "gt": lambda: a > b, "ge": lambda: a >= b,
+            "equ": lambda: (a == b) | nan, "neu": lambda: a != b, "ltu": lambda: ~(a >= b),
+            "leu": lambda: ~(a > b), "gtu": lambda: ~(a <= b), "geu": lambda: ~(a < b),
+            "num": lambda: ~nan, "nan": lambda: nan,
+        }  # fmt: skip
+        assert len(op) == 3, op
+        self.put(operands[0], tests[word](), mask)
+
+    def _convert(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        *how, to, source = op[1:]
+        if to in ("f16x2", "bf16x2"):
+            high, low = (
+                _narrowed(self._typed(each, source, mask), to[:-2]).astype(np.uint32)
+                for each in operands[1:3]
+            )
+            self.put(operands[0], (high << np.uint32(16)) | low, mask)
+            return
+        if "bf16" in (to, source):
+            if source == "bf16":
+                bits = self.get(operands[1], 16, mask).astype(np.uint32) << np.uint32(16)
+            else:
+                bits = _narrowed(self._typed(operands[1], source, mask), "bf16")
+            self.put(operands[0], bits, mask)
+            return
+        value = self._typed(operands[1], source, mask)
+        bits = int(to[1:])
+        if to[0] == "f":
+            if source[0] == "f" and how and how[0] == "rni":
+                value = np.rint(value)
+            elif source[0] == "f" and how and how[0] in ("rzi", "rmi", "rpi"):
+                value = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[how[0]](value)
+            if source in ("s64", "u64") and bits == 32:
+                value = value.astype(np.float64)  # exact for what tests use
+            out = value.astype(_FLOATS[bits]).view(_WORDS[bits])
+        elif source[0] == "f":
+            rounding = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[how[0]]
+            kind = np.iinfo(_SIGNED[bits] if to[0] == "s" else _WORDS[bits])
+            whole = rounding(value.astype(np.float64))
+            clipped = np.clip(np.where(np.isnan(whole), 0.0, whole), float(kind.min), float(kind.max))
+            out = np.array([int(each) % (1 << bits) for each in clipped], np.uint64)
+        else:
+            # Narrow results of integers are extended to the register.
+            wide = value.astype(np.int64 if source[0] == "s" else np.uint64).view(np.uint64)
+            out = wide.astype(_WORDS[bits])
+            if to[0] == "s":
+                out = out.view(_SIGNED[bits]).astype(np.int64).view(np.uint64)
+        self.put(operands[0], out, mask)
+
+    def _arithmetic(self, one: Instruction, mask: Lanes) -> None:
+        op, operands = one.op, one.operands
+        name, kind = op[0], op[-1]
+        if op == ("prmt", "b32", "f4e"):  # four bytes from one of the first four on
+            a, b, start = (self.get(each, 32, mask).astype(np.uint64) for each in operands[1:])
+            moved = ((b << np.uint64(32)) | a) >> (np.uint64(8) * (start & np.uint64(3)))
+            self.put(operands[0], moved.astype(np.uint32), mask)
+            return
+        bits = int(kind[1:])
+        if name in ("fma", "mad") and kind[0] == "f":
+            a, b, c = (self._typed(each, kind, mask) for each in operands[1:4])
+            self.put(operands[0], fused(a, b, c).view(_WORDS[bits]), mask)
+            return
+        if name == "mad":
+            a, b = (self._typed(each, kind, mask) for each in operands[1:3])
+            wide = bits * 2 if op[1] == "wide" else bits
+            product = _wide(a) * _wide(b)
+            total = product.view(np.uint64) + self.get(operands[3], wide, mask).astype(np.uint64)
+            self.put(operands[0], total.astype(_WORDS[wide]), mask)
+            return
+        if name == "mul" and op[1] in ("lo", "wide", "hi"):
+            a, b = (_wide(self._typed(each, kind, mask)) for each in operands[1:3])
+            product = a * b
+            if op[1] == "hi":
+                if bits == 64:
+                    pairs = zip(a.tolist(), b.tolist(), strict=True)
+                    high = [(x * y >> 64) % (1 << 64) for x, y in pairs]
+                    product = np.array(high, np.uint64)
+                else:
+                    product = product >> bits
+            out = product.view(np.uint64)
+            width = bits * 2 if op[1] == "wide" else bits
+            self.put(operands[0], out.astype(_WORDS[width]), mask)
+            return
+        if name in ("shl", "shr"):
+            value = self._typed(operands[1], kind, mask)
+            amount = np.minimum(self.get(operands[2], 32, mask), bits - 1).astype(value.dtype)
+            over = self.get(operands[2], 32, mask) >= bits
+            out = value << amount if name == "shl" else value >> amount
+            if name == "shl" or kind[0] != "s":
+                out = np.where(over, value.dtype.type(0), out)
+            self.put(operands[0], out.view(_WORDS[bits]), mask)
+            return
+        if name == "shf":
+            low, high, amount = (self.get(each, 32, mask).astype(np.uint64) for each in operands[1:])
+            assert op[2] == "wrap"
+            both, n = (high << np.uint64(32)) | low, amount & np.uint64(31)
+            out = both >> n if op[1] == "r" else (both << n) >> np.uint64(32)
+            self.put(operands[0], out.astype(np.uint32), mask)
+            return
+        if name == "prmt":
+            self.put(operands[0], self._permuted(operands, mask), mask)
+            return
+        if name == "bfi":
+            new, old, start, length = (self.get(each, 32, mask) for each in operands[1:5])
+            field = ((np.uint64(1) << length.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+            field = field << start
+            self.put(operands[0], (old & ~field) | ((new << start) & field), mask)
+            return
+        if name == "bfe":
+            assert kind == "u32"
+            value, start, length = (self.get(each, 32, mask) for each in operands[1:4])
+            field = ((np.uint64(1) << length.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+            self.put(operands[0], (value >> start) & field, mask)
+            return
+        if name == "mov":
+            self.put(operands[0], self.get(operands[1], bits, mask), mask)
+            return
+        values = [self._typed(each, kind, mask) for each in operands[1:]]
+        if kind[0] == "f" and name in ("min", "max"):
+            out = _extreme(name, values[0], values[1], "NaN" in op)
+        else:
+            out = _PLAIN[name](op, *values)
+        assert out.dtype.itemsize * 8 == bits, one.text
+        self.put(operands[0], out.view(_WORDS[bits]), mask)
+
+    def _permuted(self, operands: tuple[str, ...], mask: Lanes) -> Lanes:
+        a, b, how = (self.get(each, 32, mask) for each in operands[1:4])
+        both = np.ascontiguousarray(np.stack([a, b], axis=1)).view(np.uint8)
+        out = np.zeros((both.shape[0], 4), np.uint8)
+        for k in range(4):
+            nibble = (how >> np.uint32(4 * k)) & np.uint32(15)
+            chosen = np.take_along_axis(both, (nibble & np.uint32(7)).astype(np.int64)[:, None], 1)
+            sign = np.where(chosen[:, 0] >> 7, np.uint8(255), np.uint8(0))
+            out[:, k] = np.where(nibble & np.uint32(8), sign, chosen[:, 0])
+        return out.view(np.uint32)[:, 0]
+
+
+def _narrowed(value: Lanes, kind: str) -> Lanes:
+    """The bits of f32 values as f16 or bf16, rounded to the nearest even."""
+    if kind == "f16":
+        return value.astype(np.float16).view(np.uint16)
+    bits = value.view(np.uint32).astype(np.uint64)
+    rounded = (bits + np.uint64(0x7FFF) + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)
+    return np.where(np.isnan(value), np.uint64(0x7FFF), rounded).astype(np.uint16)
+
+
+def _wide(value: Lanes) -> Lanes:
+    is_signed = np.issubdtype(value.dtype, np.signedinteger)
+    return value.astype(np.int64 if is_signed else np.uint64)
+
+
+def _add(op: tuple[str, ...], a: Lanes, b: Lanes) -> Lanes:
+    """The sum; of f32, also rounded to zero or up, where neither is more than 2^30 times the other
+    (the sum is exact in f64 then)."""
+    if "rz" not in op and "rp" not in op:
+        return a + b
+    exact = a.astype(np.float64) + b.astype(np.float64)
+    out = exact.astype(np.float32)
+    # Far smaller ones vanished in the f64 sum: which way they pulled is put back.
+    lost = np.where(exact == b, np.sign(a), np.where(exact == a, np.sign(b), 0)).astype(np.float64)
+    pulled = np.where(out == exact, lost, 0)
+    if "rp" in op:
+        short = (out.astype(np.float64) < exact) | (pulled > 0)
+        return np.where(short, np.nextafter(out, np.float32(np.inf)), out)
+    over = (np.abs(out.astype(np.float64)) > np.abs(exact)) | (pulled * np.sign(exact) < 0)
+    return np.where(over, np.nextafter(out, np.float32(0)), out)
+
+
+_PLAIN: dict[str, Callable[..., Lanes]] = {
+    "add": _add,
+    "sub": lambda op, a, b: a - b,
+    "mul": lambda op, a, b: a * b,
+    "div": lambda op, a, b: a / b if op[-1][0] == "f" else a // b,
+    "rem": lambda op, a, b: a % b,
+    "and": lambda op, a, b: a & b,
+    "or": lambda op, a, b: a | b,
+    "xor": lambda op, a, b: a ^ b,
+    "not": lambda op, a: ~a,
+    "neg": lambda op, a: -a,
+    "abs": lambda op, a: np.abs(a),
+    "min": lambda op, a, b: np.minimum(a, b),
+    "max": lambda op, a, b: np.maximum(a, b),
+}
+
+
+def _extreme(name: str, a: Lanes, b: Lanes, spreads: bool) -> Lanes:
+    """min and max of floats: -0.0 is less than 0.0; a NaN wins where it `spreads`, else loses."""
+    a_first = np.where(a == b, np.signbit(a), a < b)
+    out = np.where(a_first == (name == "min"), a, b)
+    if spreads:
+        return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), out)
+    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, out))
+
+
+def fused(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """a * b + c, rounded once: f32 by way of f64 rounded to odd."""
+    if a.dtype == np.float64:
+        from ctypes import CDLL, c_double
+
+        library = CDLL("libm.so.6")
+        library.fma.restype, library.fma.argtypes = c_double, [c_double] * 3
+        return np.array([library.fma(*each) for each in zip(a, b, c, strict=True)], np.float64)
+    product, other = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
+    total = product + other
+    back = total - product
+    error = (product - (total - back)) + (other - back)
+    bits = total.view(np.int64)
+    inexact = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
+    away = (error > 0) == (total > 0)
+    bits = np.where(inexact, np.where(away, bits + 1, bits - 1), bits)
+    return bits.view(np.float64).astype(np.float32)

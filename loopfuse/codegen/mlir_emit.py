@@ -77,6 +77,7 @@ class Emitter:
         self.vector = ""
         self.lanes = 0
         self.threads = 1
+        self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop
         self.thread: SSAValue | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()

@@ -19,7 +19,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
 from loopfuse.plan import verify_events
 from loopfuse.plan.expressions import compare
-from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, TreeNode
+from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, Prefetch, TreeNode
 from loopfuse.plan.tree_walk import is_tile, open_tiles, walk_nodes
 from loopfuse.plan.verify import verify
 from loopfuse.plan.verify_events import Events
@@ -119,7 +119,7 @@ def changes(node: TreeNode) -> Iterator[tuple[TreeNode, ...]]:
             yield (replace(node, upper=plus_one(node.upper)),)
             yield (replace(node, step=2),)
             yield (replace(node, mapping=Mapping.SERIAL),)
-            if len(node.body) > 1:
+            if len(node.body) > 1 and not isinstance(node.body[0], Prefetch):
                 yield (replace(node, body=(*node.body[1:], node.body[0])),)
         case Guard(condition=condition):
             if isinstance(condition, Binary) and condition.op == "and":
@@ -133,6 +133,8 @@ def changes(node: TreeNode) -> Iterator[tuple[TreeNode, ...]]:
 def changed(nodes: tuple[TreeNode, ...]) -> Iterator[tuple[TreeNode, ...]]:
     """`nodes` with one node inside them changed, in every way."""
     for k, node in enumerate(nodes):
+        if isinstance(node, Prefetch):  # it changes nothing
+            continue
         is_way = isinstance(node, Guard) and is_tile(node)  # which way of the two is taken is free
         for other in () if is_way else changes(node):
             yield (*nodes[:k], *other, *nodes[k + 1 :])

@@ -37,6 +37,7 @@ DIFFERENT = {
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,
     "data_ragged_step": BOUNDS,
+    "time_constant_steps": "swaps in a loop of constant length are conditions",
     "bool_to_number": "a conversion to bool is `!= 0`",
     "mixed_integers": SIGN,
     "dropout": SIGN,

@@ -34,6 +34,7 @@ DIFFERENT = {
     "const_table_unrolled": "a sum over a table is a loop",
     "data_gather_modes": "`.zero` is a condition",
     "fuzz_mirrored_under_conditions": "a greatest f16 is held as one, not as an f32",
+    "windows_depthwise": "`.zero` is a condition",
     "fuzz_output_far_behind": "`.zero` is a condition",
     "fuzz_outputs_behind_their_window": "`.zero` is a condition",
     "fuzz_recomputed_edge_under_data": "`.zero` is a condition",

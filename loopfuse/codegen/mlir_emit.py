@@ -80,6 +80,7 @@ class Emitter:
         self.versions: dict[str, int] = {}  # how often strips were written
         self.arrivals: dict[str, Any] = {}  # rows of windows that are whole vectors as yet
         self.threads = 1
+        self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop
         self.thread: SSAValue | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()

@@ -56,7 +56,7 @@ from loopfuse.codegen.mlir_build import (
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_value
 from loopfuse.codegen.mlir_index import UNBOUNDED, linear
-from loopfuse.codegen.mlir_nodes import emit_body, note_variable
+from loopfuse.codegen.mlir_nodes import divides, emit_body, note_variable
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
 from loopfuse.plan.looptree import Mapping as Where
@@ -286,6 +286,7 @@ class _Entry:
         emitter.block_variables = tuple(
             (loop.var, constant_extent(loop)) for loop in chain.block
         )
+        emitter.divides = divides(chain.body)
         emitter.lane = next((lp.var for lp in chain.block if lp.mapping is Where.LANE), "")
         thread = builder.add(gpu.ThreadIdOp.create(result_types=(INDEX,), properties=properties))
         emitter.thread = number = builder.convert("index_cast", thread, I32)

@@ -31,7 +31,7 @@ from loopfuse.codegen.mlir_index import (
 )
 from loopfuse.codegen.mlir_straddled import emit_straddled
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators, loads
+from loopfuse.lang.walk import iterators, loads, walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
     Await,
@@ -236,7 +236,7 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
     for guard in loop.body:
         if emitter.lane and len(loop.body) == 1 and isinstance(guard, Guard):
             tests = conjuncts(guard.condition)
-            reads = _loads_memory(emitter, (guard,))
+            reads = _loads_memory(emitter, guard.otherwise if emitter.divides else (guard,))
             shared = tuple(test for test in tests if _is_uniform(test, {loop.var, emitter.lane}))
             if shared and len(shared) < len(tests) and reads:
                 _emit_unswitched(emitter, loop, guard, shared)
@@ -247,6 +247,17 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
 
 def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:
     return not iterators(test) & varying and not any(True for _ in loads(test)) and test != ALIGNED
+
+
+def divides(body: tuple[TreeNode, ...]) -> bool:
+    """Does the body divide, or call a function? Their rare cases are calls, around which ptxas saves
+    the more registers the more branches there are."""
+    return any(
+        isinstance(part, nodes.Call) or (isinstance(part, nodes.Binary) and part.op == "div")
+        for node in walk_nodes(body)
+        if isinstance(node, Compute)
+        for part in walk_expr(node.value)
+    )
 
 
 def _loads_memory(emitter: Emitter, body: tuple[TreeNode, ...]) -> bool:

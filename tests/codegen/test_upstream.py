@@ -213,7 +213,7 @@ def test_random_programs_have_our_bits(count: int, monkeypatch: pytest.MonkeyPat
         program = generate(RandomChoices(f"upstream {number}"))
         source = Source("random.lf", program.text)
         try:
-            (kernel,) = engines.read(source, program.fp).kernels
+            kernel = engines.read(source, program.fp).kernels[0]
             options = Options(target=CPU, reassociate=False)
             made = pipeline.compile_kernel(
                 engines.read(source, program.fp), kernel.name, options, emit={"mlir"}

@@ -186,7 +186,7 @@ class Planner:
         """The time loop in blocks of several iterations a launch, where its body is a pipeline of
         stencils: most of it in pairs of launches, to copies of the arrays and back; what is left in
         shorter blocks; the rest one by one. The body's decisions are those since `mark`."""
-        out, rest = [], host.loop
+        out, rest, longer = [], host.loop, 0
         groups = [item for item in host.body if isinstance(item, Group)]
         fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
         if self.windows is None or self.fuel == 0 or fenced or len(groups) != len(host.body):
@@ -200,12 +200,12 @@ class Planner:
         ):
             if self.fuel is not None and self.fuel <= 0:
                 break
-            main, left, count = split_loop(rest, 2 * steps)
+            main, left, count = split_loop(host.loop, 2 * steps, longer)
             block = TimeBlock(main.iterator, steps, main.lower, host.loop.lower)
             pair = fit_pair(units, inner, self.program, self.windows, block, live)
             if isinstance(pair, str):
                 continue  # a shorter block than the longest, whose roles of arrays do not close
-            rest = left
+            rest, longer = left, 2 * steps
             made.append(pair[0])
             out.append(HostGroup(main, tuple(each.group for each in pair), blocks=count))
             if self.fuel is not None:

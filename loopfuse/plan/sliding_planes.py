@@ -190,7 +190,7 @@ def unwritten(
     array = tile.program.arrays[stage.array]
     target = tile.cell_at(stage, plane, row, column)
     nothing = Copy(target, zero_of(tile, stage))
-    if not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+    if not tile.is_read_unwritten(stage):
         return nothing
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago

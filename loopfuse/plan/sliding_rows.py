@@ -117,7 +117,7 @@ def unwritten(
     array = tile.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
     again = len(tile.pipeline.region(stage.array)) > 1  # others write it too
-    if not again and not any(stage.name in step.reads.values() for step in tile.pipeline.steps):
+    if not again and not tile.is_read_unwritten(stage):
         return [Copy(target, zero_of(tile, stage))]
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago

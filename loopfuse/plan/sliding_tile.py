@@ -129,6 +129,8 @@ class Tile:
             back, ahead = stage.up, stage.down
         elif dim == self.pipeline.across:
             back, ahead = stage.left, stage.right
+        elif dim == self.pipeline.abreast:
+            back, ahead = stage.band.north, stage.band.south
         ends = [
             self.computed(s, dim)
             for s in self.pipeline.stages
@@ -145,6 +147,16 @@ class Tile:
         theirs = (tidy(combine("add", end, moved)) for end in self.read_range(later, dim))
         lows, highs = zip((tidy(low), tidy(high)), theirs, strict=True)
         return least(_outer([*lows], -1)), greatest(_outer([*highs], 1))
+
+    def is_read_unwritten(self, stage: Stage) -> bool:
+        """May some loop read an element of a computed stage that its own loop does not write?"""
+        for dim in self.group.dims:
+            wanted, made = self.read_range(stage, dim), self.bounds(stage, dim)
+            before = constant_value(combine("sub", wanted[0], made[0]))
+            behind = constant_value(combine("sub", made[1], wanted[1]))
+            if before is None or before < 0 or behind is None or behind < 0:
+                return True
+        return False
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""

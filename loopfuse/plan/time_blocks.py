@@ -26,6 +26,9 @@ from loopfuse.poly.model import Loop, PolyProgram
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
+REST = (2, 1)
+"""Iterations in one pass of those that the longest blocks leave."""
+
 BORDERED = 8
 """Stages of one array that a block may have where loops over its borders write it too: the proof
 has to tell apart which of them wrote each element."""
@@ -51,6 +54,7 @@ def best_blocks(
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
+    fitting: list[int] = []
     period = common_period(units, loop.iterator)
     count = constant_value(combine("sub", loop.upper, loop.lower))
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
@@ -65,6 +69,7 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
+        fitting.append(steps)
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
         seconds = cost.time_block(there.group, again, steps, reload)
@@ -72,7 +77,10 @@ def best_blocks(
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):
         return ()
-    return (best[1], 2) if best[1] > 4 else (best[1],)
+    # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
+    lengths = [best[1]]
+    lengths += [s for s in REST if s in fitting and best[1] % s == 0 and 2 * s <= best[1]]
+    return tuple(lengths)
 
 
 def why_no_blocks(groups: Sequence[Group], loop: Loop) -> str:
@@ -141,10 +149,21 @@ def _with_time(windowed: Windowed, time: TimeBlock) -> Windowed:
     return replace(windowed, pipeline=replace(pipeline, group=group))
 
 
-def split_loop(loop: Loop, length: int) -> tuple[Loop, Loop, Expr]:
+def split_loop(loop: Loop, length: int, longer: int = 0) -> tuple[Loop, Loop, Expr]:
     """(the loop over whole blocks of `length` iterations, the loop over what is left, how many
-    blocks there are)."""
+    blocks there are); `longer`: a multiple of `length`, of which blocks went before (0: none)."""
     count = combine("max", tidy(combine("sub", loop.upper, loop.lower)), integer(0))
+
+    def behind(length: int) -> Expr:
+        blocks = combine("floordiv", count, integer(length))
+        return tidy(combine("add", loop.lower, combine("mul", blocks, integer(length))))
+
+    middle = behind(length)
     blocks = combine("floordiv", count, integer(length))
-    middle = tidy(combine("add", loop.lower, combine("mul", blocks, integer(length))))
-    return replace(loop, upper=middle, step=length), replace(loop, lower=middle), blocks
+    if not longer:
+        return replace(loop, upper=middle, step=length), replace(loop, lower=middle), blocks
+    first = behind(longer)
+    before = combine("floordiv", count, integer(longer))
+    blocks = combine("sub", blocks, combine("mul", before, integer(longer // length)))
+    main = replace(loop, lower=first, upper=middle, step=length)
+    return main, replace(loop, lower=middle), tidy(blocks)

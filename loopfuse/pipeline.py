@@ -49,6 +49,7 @@ from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx
 from loopfuse.codegen.mathfns import ULP_BOUNDS
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check_with_warnings
+from loopfuse.lang.collection import rare_collection
 from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.format import format_module
 from loopfuse.lang.nodes import Kernel, Program
@@ -226,7 +227,7 @@ def plan_kernel(
     """Kernel `name` from the core to a proved LoopTree. Where the checker cannot prove the fused
     tree, the unfused one is used, and a warning says so."""
     run = run or Run()
-    with _reported(program, name, options, run):
+    with rare_collection(), _reported(program, name, options, run):
         return _plan_kernel(program, name, options, run)
 
 
@@ -449,7 +450,7 @@ def compile_kernel(
     what `plan_kernel` made of it under these options, but for `index_bits`; nobody else may use
     it meanwhile."""
     run = run or Run()
-    with deep_recursion(), _reported(program, name, options, run):
+    with rare_collection(), deep_recursion(), _reported(program, name, options, run):
         if planned is None:
             planned = plan_kernel(program, name, options, run)
         return _compile_kernel(program, name, replace(planned, options=options), emit, run)

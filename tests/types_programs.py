@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +16,27 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 
 
+Expected = dict[str, tuple[str, DType, list[Any]]]
+"""Each output's row, type and exact values."""
+
+
 @dataclass(frozen=True)
 class Check:
-    """A kernel, its input arrays, and each output's exact values with the row they belong to."""
+    """A kernel, its input arrays, and each output's exact values with the row they belong to.
+
+    The values are calculated in fractions when they are first asked for, not when the tests are
+    collected: that took every process that collects them 20 s.
+    """
 
     name: str
     text: str
     inputs: dict[str, np.ndarray]
-    expected: dict[str, tuple[str, DType, list[Any]]]
+    calculate: Callable[[], Expected]
+
+    @functools.cached_property
+    def expected(self) -> Expected:
+        """What the outputs must hold."""
+        return self.calculate()
 
     @property
     def source(self) -> Source:
@@ -79,19 +94,18 @@ def _pairs(values: list[Any]) -> list[tuple[Any, Any]]:
     return [*itertools.product(some, repeat=2), *turned, *((a, a) for a in values)]
 
 
-def operation_checks() -> list[Check]:
+@functools.cache
+def operation_checks() -> tuple[Check, ...]:
     """One kernel for each dtype, with every row of the table of operations that names it."""
     checks: list[Check] = []
     for dtype in DType:
         rows = [row for row in table.operations() if row.dtype is dtype]
         pairs = _pairs(table.values(dtype))
-        lines, outputs, expected = [], [], {}
+        lines, outputs = [], []
         for number, row in enumerate(rows):
             name = f"o{number}"
             lines.append(f"{name}[i] = " + re.sub(r"\b([ab])\b", r"\1[i]", row.operation))
             outputs.append((name, row.gives))
-            shown = f"{row.operation}, {dtype.value}"
-            expected[name] = (shown, row.gives, [table.apply(row, a, b) for a, b in pairs])
         text = _kernel(
             f"ops_{dtype.value}", f"a: {dtype.value}[N], b: {dtype.value}[N]", outputs, lines
         )
@@ -99,11 +113,26 @@ def operation_checks() -> list[Check]:
             "a": table.array([a for a, _ in pairs], dtype),
             "b": table.array([b for _, b in pairs], dtype),
         }
-        checks.append(Check(f"ops_{dtype.value}", text, inputs, expected))
-    return checks
+        checks.append(
+            Check(f"ops_{dtype.value}", text, inputs, functools.partial(_applied, rows, pairs))
+        )
+    return tuple(checks)
 
 
-def promotion_checks() -> list[Check]:
+def _applied(rows: list[table.Row], pairs: list[tuple[Any, Any]]) -> Expected:
+    """What every row gives for every pair."""
+    return {
+        f"o{number}": (
+            f"{row.operation}, {row.dtype.value}",
+            row.gives,
+            [table.apply(row, a, b) for a, b in pairs],
+        )
+        for number, row in enumerate(rows)
+    }
+
+
+@functools.cache
+def promotion_checks() -> tuple[Check, ...]:
     """One kernel for each dtype: its sum with every other, in the type that the matrix gives."""
     checks: list[Check] = []
     matrix = table.promotions()
@@ -114,7 +143,8 @@ def promotion_checks() -> list[Check]:
         size = 97
         first = (table.values(left) * size)[:size]
         inputs = {"a": table.array(first, left)}
-        lines, outputs, expected = [], [], {}
+        lines, outputs = [], []
+        pairs: dict[str, tuple[str, DType, list[tuple[Any, Any]]]] = {}
         for right in others:
             answer = matrix[left, right]
             assert answer is not None
@@ -123,24 +153,32 @@ def promotion_checks() -> list[Check]:
             name = f"o_{right.value}"
             outputs.append((name, answer))
             lines.append(f"{name}[i] = a[i] + b_{right.value}[i]")
-            row = table.Row("a + b", answer, answer)
-            expected[name] = (
-                f"{left.value} + {right.value}",
-                answer,
-                [
-                    table.apply(row, table.converted(a, answer), table.converted(b, answer))
-                    for a, b in zip(first, second, strict=True)
-                ],
-            )
+            shown = f"{left.value} + {right.value}"
+            pairs[name] = (shown, answer, [*zip(first, second, strict=True)])
         heads = ", ".join(
             [f"a: {left.value}[N]", *(f"b_{right.value}: {right.value}[N]" for right in others)]
         )
         name = f"mixed_{left.value}"
-        checks.append(Check(name, _kernel(name, heads, outputs, lines), inputs, expected))
-    return checks
+        text = _kernel(name, heads, outputs, lines)
+        checks.append(Check(name, text, inputs, functools.partial(_promoted, pairs)))
+    return tuple(checks)
 
 
-def reduction_checks() -> list[Check]:
+def _promoted(pairs: dict[str, tuple[str, DType, list[tuple[Any, Any]]]]) -> Expected:
+    """The sums of the pairs, each converted to the answer's type first."""
+    out: Expected = {}
+    for name, (shown, answer, numbers) in pairs.items():
+        row = table.Row("a + b", answer, answer)
+        sums = [
+            table.apply(row, table.converted(a, answer), table.converted(b, answer))
+            for a, b in numbers
+        ]
+        out[name] = (shown, answer, sums)
+    return out
+
+
+@functools.cache
+def reduction_checks() -> tuple[Check, ...]:
     """One kernel for each dtype and list of numbers, with every reduction that names it."""
     checks: list[Check] = []
     for dtype in DType:
@@ -153,10 +191,15 @@ def reduction_checks() -> list[Check]:
             outputs = [f"out o{k}: {row.gives.value}[1]" for k, row in enumerate(rows)]
             lines = [f"    o{k}[0] = {row.operation}" for k, row in enumerate(rows)]
             text = f"kernel {name}(a: {dtype.value}[N], {', '.join(outputs)}):\n"
-            expected = {
-                f"o{k}": (f"{row.operation}, {dtype.value}", row.gives, [table.reduce(row, chosen)])
-                for k, row in enumerate(rows)
-            }
             inputs = {"a": table.array(chosen, dtype)}
-            checks.append(Check(name, text + "\n".join(lines) + "\n", inputs, expected))
-    return checks
+            whole = text + "\n".join(lines) + "\n"
+            checks.append(Check(name, whole, inputs, functools.partial(_reduced, rows, chosen)))
+    return tuple(checks)
+
+
+def _reduced(rows: list[table.Row], numbers: list[Any]) -> Expected:
+    """What every reduction gives for the numbers."""
+    return {
+        f"o{k}": (f"{row.operation}, {row.dtype.value}", row.gives, [table.reduce(row, numbers)])
+        for k, row in enumerate(rows)
+    }

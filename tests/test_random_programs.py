@@ -10,20 +10,25 @@ ready to be saved as a case; since each try takes a compile, Hypothesis makes it
 from __future__ import annotations
 
 import os
+import select
+import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from fuzz import engines
+from case_files import CASES
+from fuzz import campaign, engines
 from fuzz.arguments import VIEWS, arguments_of, as_view, copied
 from fuzz.choices import DrawnChoices, RandomChoices, Replay
-from fuzz.compare import Outcome, compare
+from fuzz.compare import Outcome, compare, wrong_somewhere
 from fuzz.features import ALWAYS, FEATURES, NEEDS
 from fuzz.generate import generate
 from fuzz.program import Program, case_text, found_programs, read_program_file
 from fuzz.shrink import shrink
+from fuzz.worker import program_number
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -231,3 +236,72 @@ def test_a_batch_runs_what_was_compiled_before(
     array.reshape(-1).view(np.uint8)[0] ^= 1
     results[name] = batch._packed(array)
     assert [kind for kind, _ in batch.run_line(line)] == ["differ: gpu fused"]
+
+
+# ----------------------------------------------------------------------------------- campaigns
+
+
+def test_a_campaign_counts_what_ran(tmp_path: Path) -> None:
+    """Programs 0 to 5, by two processes; the last line says so."""
+    totals = campaign.run_campaign(
+        campaign.Settings(seed=1, count=6, jobs=2, failures=tmp_path / "failures")
+    )
+    assert totals.programs == 6 and not totals.interrupted
+    assert totals.summary(0.0).startswith("total: 6 programs (")
+
+
+def test_an_interrupted_campaign_sums_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What had been found until then is told."""
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign.select, "select", interrupted)
+    totals = campaign.run_campaign(campaign.Settings(count=2, failures=tmp_path / "failures"))
+    assert totals.interrupted and totals.summary(0.0).startswith("total: 0 programs (")
+
+
+def test_shrinking_waits_for_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding is written as it is, so that the campaign goes on; an interrupt while it is made
+    smaller leaves it so."""
+    calls: list[int] = []
+
+    def interrupted(_: Any, number: int, __: str) -> None:
+        calls.append(number)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign, "shrink_apart", interrupted)
+    settings, totals = campaign.Settings(seed=3, failures=tmp_path), campaign.Totals()
+    for number in (17, 18):
+        campaign.keep(settings, totals, number, "differ: something", "how")
+    assert not calls and totals.failures == 2
+    program, _ = program_number(3, 17)
+    assert program.text in (tmp_path / "differ_something_3_17.lf").read_text()
+    assert campaign.shrink_findings(settings, totals) == 0 and calls == [17]
+
+
+def test_a_worker_that_was_not_listened_to_does_not_hang() -> None:
+    """What it told is read first, however long ago it began."""
+    child = subprocess.Popen(["sh", "-c", "echo '{}'; sleep 60"], stdout=subprocess.PIPE, text=True)
+    try:
+        process = campaign.Process(child, 0, 0, since=-1e6, since_own=-1e6)
+        assert child.stdout is not None
+        select.select([child.stdout], [], [], 10.0)
+        assert not process.hangs(1.0)
+        assert process.lines() == [{}]
+        assert process.hangs(1.0)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_mistake_in_later_time_steps_is_no_false_alarm() -> None:
+    """The checker's example says how many steps it takes, which the call need not make."""
+    program = read_program_file(CASES / "fuzz_copied_beside.lf")
+    still = replace(program, scalars={"steps": 0})
+    with engines.session(still) as it:
+        tree = replace(engines.plan(it, "cpu", None).tree, body=())
+        expected = engines.interpret(it)
+        for finding, shows in (("b at M=9, N=9", False), ("b at M=9, N=9, steps=3", True)):
+            verdict = engines.Verdict("wrong", (finding,), tree, None, "cpu")
+            assert bool(wrong_somewhere(it, expected, verdict)) == shows

@@ -293,6 +293,8 @@ def why_not_recomputable(
             return "it is read at a place that depends on data"
         if not all(names_one_place(r) for r in reads):
             return "it is read at a place that is not affine"
+        if _keeps(program.statement(flow.sink), flow.array):
+            return "what it writes is overwritten under a condition on data"
         if flow.array not in covered and any(_reads_more(r, flow, program) for r in reads):
             return f"elements of `{flow.array}` that it does not write are read too"
     if _leaves_out_tests(producer, (dependence, *flows), units, scope, program):
@@ -366,6 +368,12 @@ def _leaves_out_tests(
     for flow in flows:
         rest = rest.subtract(flow.relation.domain())
     return not rest.is_empty()
+
+
+def _keeps(sink: Statement, array: str) -> bool:
+    """Does the statement overwrite the array where a condition on data holds? Elsewhere it leaves
+    in storage what was there, which a value computed anew would never reach."""
+    return sink.predicate is not None and any(name == array for name, _ in sink.write.parts)
 
 
 def _reads_what_was_left(producer: Unit) -> bool:

@@ -392,10 +392,10 @@ class _Checker:
         if not wanted:
             return
         for read in wanted:
-            found = self.values.of(read)
             needed = None
             if self.needs.may_be_junk(read.leaf):
                 needed = self.needs.of(read.leaf).set_tuple_name(read.name)
+            found = self.values.of_needed(read, needed)
             for value in read.wanted:
                 self.questions += 1
                 if needed is not None:

@@ -10,10 +10,16 @@ from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Global, Register, modulus_of
 from loopfuse.plan.tree_walk import has_windows
 from loopfuse.plan.verify_accesses import Accesses, Read, Write
-from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time, Undecided
-from loopfuse.plan.verify_memory import Memory
+from loopfuse.plan.verify_events import READ, WRITE, Leaf, Time
+from loopfuse.plan.verify_memory import Circle, Memory
 from loopfuse.plan.verify_windows import sources_in_window
 from loopfuse.poly import isl
+
+Sources = tuple[list[tuple[Write, Any | None]], list[Any]]
+"""(write, { read -> write it finds }), None for the same instance; and maps { read -> value }."""
+
+LAPS = 4
+"""How often a trace may come by one read before it is taken to go in a circle."""
 
 
 class Values:
@@ -31,6 +37,7 @@ class Values:
         self.straight: dict[str, dict[str, Write] | None] = {}
         self.memory = Memory(self)
         self.windows: dict[str, list[tuple[Write, Any]] | None] = {}
+        self.sources: dict[str, Sources] = {}
         self.has_windows = has_windows(self.events.tree)
 
     def at(self, buffer: str) -> dict[str, list[Any]]:
@@ -38,15 +45,52 @@ class Values:
         return {read.name: self.of(read) for read in self.accesses.reads.get(buffer, [])}
 
     def of(self, read: Read) -> list[Any]:
-        """Maps { read -> value it finds }, one a kind of value."""
+        """Maps { read -> value it finds }, one a kind of value. Raises Circle where some instance
+        of a copy may find what another one of it wrote."""
         if read.name in self.found:
             found = self.found[read.name]
             if found is None:
-                raise Undecided(f"values are copied in a circle through {read.buffer}")
+                raise Circle(f"values are copied in a circle through {read.buffer}")
             return found
         self.found[read.name] = None
-        found = self.found[read.name] = self._of(read)
+        try:
+            found = self.found[read.name] = self._of(read)
+        finally:
+            if self.found[read.name] is None:
+                del self.found[read.name]  # another way may tell
         return found
+
+    def of_needed(self, read: Read, needed: Any | None) -> list[Any]:
+        """Maps { read -> value it finds } for the instances { read } that are needed (None: all).
+        Copies that go in a circle as nodes of the tree need not do so as instances."""
+        try:
+            return self.of(read)
+        except Circle:
+            where = read.cell.domain()
+            return self._trace(read, where if needed is None else where.intersect(needed), ())
+
+    def _trace(self, read: Read, where: Any, way: tuple[str, ...]) -> list[Any]:
+        """Maps { read -> value it finds } for some instances, followed from copy to copy: each
+        looks only at those instances of the one before that it copies. `way`: the reads so far."""
+        if where.is_empty():
+            return []
+        if way.count(read.name) >= LAPS:
+            raise Circle(f"values are copied in a circle through {read.buffer}")
+        sources, known = self._sources(read)
+        values = [value.intersect_domain(where) for value in known]
+        for write, pairs in sources:
+            if pairs is None:
+                pairs = where.identity().set_tuple_name(isl.OUT, write.leaf.name)
+            here = pairs.intersect_domain(where)
+            copied = self.accesses.copied.get(write.leaf.name)
+            if write.value is not None:
+                values.append(here.apply_range(write.value))
+            elif copied is not None:
+                there = here.range().set_tuple_name(copied.name)
+                for value in self._trace(copied, there, (*way, read.name)):
+                    value = value.set_tuple_name(isl.IN, write.leaf.name)
+                    values.append(here.apply_range(value))
+        return [value for value in values if not value.is_empty()]
 
     def in_window(self, read: Read) -> list[tuple[Write, Any]] | None:
         """(write, { read -> write it finds }) for a read of a window or a strip; None where
@@ -56,40 +100,51 @@ class Values:
         return self.windows[read.name]
 
     def _of(self, read: Read) -> list[Any]:
+        sources, values = self._sources(read)
+        return values + [
+            value.set_tuple_name(isl.IN, read.name) if pairs is None else pairs.apply_range(value)
+            for write, pairs in sources
+            for value in self.written(write)
+        ]
+
+    def _sources(self, read: Read) -> Sources:
+        """The writes that the read finds, and the values that it finds besides."""
+        if read.name not in self.sources:
+            self.sources[read.name] = self._last_writes(read)
+        return self.sources[read.name]
+
+    def _last_writes(self, read: Read) -> Sources:
         buffer, name = read.buffer, read.name
         window = self.in_window(read)
         if window is not None:
-            return [
-                pairs.apply_range(value) for write, pairs in window for value in self.written(write)
-            ]
+            return [(write, pairs) for write, pairs in window], []
         if self.has_windows and isinstance(self.events.buffers[buffer].home, Global):
             found = self.memory.of_read(read)
             if found is not None:
-                return found
+                return [], found
         just = self.in_line(read)
         if just is not None:
-            return [value.set_tuple_name(isl.IN, name) for value in self.written(just)]
+            return [(just, None)], []
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         here = self._constants(read.load)
         meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
         just = _just_written(read, meeting)
         if just is not None:
-            return [value.set_tuple_name(isl.IN, name) for value in self.written(just)]
-        values: list[Any] = []
+            return [(just, None)], []
+        last: list[tuple[Write, Any]] = []
         unwritten = read.cell
         sources = [(write.leaf, write.cell, WRITE) for write in meeting]
         when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
         for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
-            back = pairs.reverse()
-            values += [back.apply_range(value) for value in self.written(writes[leaf.name])]
+            last.append((writes[leaf.name], pairs.reverse()))
             unwritten = unwritten.subtract_domain(pairs.range())
         about = self.events.buffers[buffer]
         if about.argument:
-            values.append(unwritten.set_tuple_name(isl.OUT, f"@{about.array}"))
-        elif about.zeroed:
+            return last, [unwritten.set_tuple_name(isl.OUT, f"@{about.array}")]
+        if about.zeroed:
             zero = read.leaf.relation([], "@0").set_tuple_name(isl.IN, name)
-            values.append(zero.intersect_domain(unwritten.domain()))
-        return values
+            return last, [zero.intersect_domain(unwritten.domain())]
+        return last, []
 
     def _constants(self, load: Load) -> tuple[int | None, ...]:
         """The subscripts that are constant; None for others, and for those taken modulo."""
@@ -130,14 +185,16 @@ class Values:
             found[read.name] = last
         return found
 
-    def written(self, write: Write) -> list[Any]:
-        """Maps { writing leaf -> value it writes }; none for what is no value of one instance."""
+    def written(self, write: Write, to_memory: bool = False) -> list[Any]:
+        """Maps { writing leaf -> value it writes }; none for what is no value of one instance.
+        `to_memory`: what instances write there, if the rest cannot be told."""
         if write.value is not None:
             return [write.value]
         copied = self.accesses.copied.get(write.leaf.name)
         if copied is None:
             return []
-        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in self.of(copied)]
+        found = self.of_needed(copied, None) if to_memory else self.of(copied)
+        return [value.set_tuple_name(isl.IN, write.leaf.name) for value in found]
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:

@@ -26,12 +26,18 @@ Sum = tuple[Leaf, Any, list[Any]]
 """A launch: its event `launch[host, element]`, those that it writes, and { event -> value } maps."""
 
 
+class Circle(Undecided):
+    """A value was asked for while it was being found: it is a copy of itself, as far as nodes of the
+    tree go."""
+
+
 class Memory:
     """The states of memory between launches, each found when first asked for."""
 
     def __init__(self, values: Values) -> None:
         self.values, self.events = values, values.events
         self.sums: dict[str, list[Sum] | None] = {}
+        self.under_way: set[str] = set()  # buffers whose sums are being made
         self.states: dict[tuple[int, str], list[Any]] = {}
 
     def of_read(self, read: Read) -> list[Any] | None:
@@ -104,8 +110,14 @@ class Memory:
     # ----------------------------------------------------------------------------- sums
 
     def _sums(self, buffer: str) -> list[Sum] | None:
+        if buffer in self.under_way:
+            raise Circle(f"values are copied in a circle through {buffer}")
         if buffer not in self.sums:
-            self.sums[buffer] = self._sum_up(buffer)
+            self.under_way.add(buffer)
+            try:
+                self.sums[buffer] = self._sum_up(buffer)
+            finally:
+                self.under_way.remove(buffer)
         return self.sums[buffer]
 
     def _sum_up(self, buffer: str) -> list[Sum] | None:
@@ -126,7 +138,7 @@ class Memory:
                 here = touched.range()
                 written = here if written is None else written.union(here)
                 rest = touched
-                for value in self.values.written(write):
+                for value in self.values.written(write, True):
                     rest = rest.subtract_domain(value.domain())
                     one = touched.reverse().apply_range(value)
                     name = isl.range_name(one)

@@ -34,6 +34,7 @@ from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_borders import is_border, with_borders, without_edges
 from loopfuse.plan.window_frames import find_frames
+from loopfuse.plan.window_left import reads_what_was_left
 from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
@@ -65,6 +66,8 @@ def find_pipeline(
     unrolled = _unroll(units, scope, planes, time)
     if isinstance(unrolled, str):
         return unrolled
+    if time is not None and (why := reads_what_was_left(unrolled, scope, program)):
+        return why
     steps = align_steps(unrolled)
     if isinstance(steps, str):
         return steps

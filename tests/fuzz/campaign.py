@@ -1,7 +1,8 @@
-"""A campaign: worker processes, watched; what they find, shrunk and written down.
+"""A campaign: worker processes, watched; what they find, written down, and in the end shrunk.
 
 Each finding becomes `FAILURES/NAME.lf`, a case file whose first comments say what was wrong. Of each
-kind of failure the first few are kept and shrunk, the rest counted.
+kind of failure the first few are kept and shrunk, the rest counted. Shrinking waits until all is
+counted: meanwhile nobody would listen to the workers, and take for a hang what is none.
 """
 
 from __future__ import annotations
@@ -43,9 +44,19 @@ class Settings:
     profile: str = ""
 
 
+@dataclass(frozen=True)
+class Finding:
+    """A failure that is kept: the program's number, its file, and the comments in it."""
+
+    number: int
+    kind: str
+    path: Path
+    notes: str
+
+
 @dataclass
 class Totals:
-    """What has happened so far."""
+    """What has happened so far. `interrupted`: someone stopped it."""
 
     programs: int = 0
     fused: int = 0
@@ -55,6 +66,8 @@ class Totals:
     verdicts: Counter[str] = field(default_factory=Counter[str])
     ran: Counter[str] = field(default_factory=Counter[str])
     kinds: Counter[str] = field(default_factory=Counter[str])
+    found: list[Finding] = field(default_factory=list[Finding])
+    interrupted: bool = False
 
     @property
     def failures(self) -> int:
@@ -140,9 +153,9 @@ class Process:
         self.since, self.since_own = time.monotonic(), self.own_seconds()
 
     def hangs(self, seconds: float) -> bool:
-        """Has the program taken more than so many seconds?"""
+        """Has the program taken more than so many seconds, with nothing told that waits to be read?"""
         passed = time.monotonic() - self.since
-        if passed <= seconds:
+        if passed <= seconds or select.select([self.child.stdout], [], [], 0.0)[0]:
             return False
         return passed > PATIENCE * seconds or self.own_seconds() - self.since_own > seconds
 
@@ -179,8 +192,8 @@ def start_worker(settings: Settings, slot: int, first: int) -> Process:
 
 
 def run_campaign(settings: Settings) -> Totals:
-    """Run until time is up, or programs 0 to `count` - 1 are done; what was found lies in
-    `settings.failures`."""
+    """Run until time is up, programs 0 to `count` - 1 are done, or someone interrupts; what was
+    found lies in `settings.failures`."""
     started = time.monotonic()
     totals = Totals()
     jobs = min(settings.jobs, settings.count) if settings.count else settings.jobs
@@ -194,7 +207,7 @@ def run_campaign(settings: Settings) -> Totals:
             for process in list(running):
                 if process.child.stdout in ready:
                     again = _listen(process, settings, totals)
-                elif process.hangs(settings.timeout):  # shrinking does not count
+                elif process.hangs(settings.timeout):
                     process.child.kill()
                     process.child.wait()
                     totals.programs += 1
@@ -212,6 +225,8 @@ def run_campaign(settings: Settings) -> Totals:
             if now - shown > 5:
                 shown = now
                 print("\r" + totals.line(started), end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        totals.interrupted = True
     finally:
         for process in running:
             process.child.kill()
@@ -244,7 +259,6 @@ def _listen(process: Process, settings: Settings, totals: Totals) -> int | None:
             if told["failure"]:
                 found = told["failure"]
                 keep(settings, totals, told["done"], found["kind"], found["detail"])
-                process.restart_clock()
     return None
 
 
@@ -252,7 +266,7 @@ def _listen(process: Process, settings: Settings, totals: Totals) -> int | None:
 
 
 def keep(settings: Settings, totals: Totals, number: int, kind: str, detail: str) -> None:
-    """Count a finding; the first few of its kind are shrunk and written."""
+    """Count a finding; the first few of its kind are written."""
     totals.kinds[kind] += 1
     if totals.kinds[kind] > KEPT_OF_A_KIND:
         return
@@ -264,10 +278,20 @@ def keep(settings: Settings, totals: Totals, number: int, kind: str, detail: str
     path = settings.failures / f"{name}_{settings.seed}_{number}.lf"
     notes = f"loopfuse-fuzz, program {settings.seed}:{number}: {kind}\n{detail}"
     path.write_text(case_text(program, notes))
+    totals.found.append(Finding(number, kind, path, notes))
     print(f"\n{kind}: {path}", file=sys.stderr)
-    smaller = shrink_apart(settings, number, kind)
-    if smaller is not None:
-        path.write_text(case_text(smaller, notes))
+
+
+def shrink_findings(settings: Settings, totals: Totals) -> int:
+    """Make what was kept smaller, in order, until someone interrupts; how many are done."""
+    for done, finding in enumerate(totals.found if settings.shrink_seconds > 0 else ()):
+        try:
+            smaller = shrink_apart(settings, finding.number, finding.kind)
+        except KeyboardInterrupt:
+            return done
+        if smaller is not None:
+            finding.path.write_text(case_text(smaller, finding.notes))
+    return len(totals.found)
 
 
 def shrink_apart(settings: Settings, number: int, kind: str) -> Program | None:

@@ -28,6 +28,9 @@ from loopfuse.lang import nodes
 from loopfuse.lang.walk import walk_stmts
 from loopfuse.plan.tree_walk import mentions_aligned
 
+STEPS = 50
+"""Time steps of the checker's examples that are tried: two blocks of 24 and what is left."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -287,7 +290,7 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
         what = (
             f"fuel={verdict.fuel} {verdict.target}: {verdict.answer}: {'; '.join(verdict.findings)}"
         )
-        difference = _wrong_somewhere(it, expected, verdict)
+        difference = wrong_somewhere(it, expected, verdict)
         if not difference and all(
             "too complex" in f or "isl gave up" in f for f in verdict.findings
         ):
@@ -298,29 +301,39 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
     return None
 
 
-def _wrong_somewhere(it: Session, expected: Ran, verdict: Verdict) -> str:
+def wrong_somewhere(it: Session, expected: Ran, verdict: Verdict) -> str:
     """How the tree of a verdict differs from the program: at the sizes of the call, or at those of
     the checker's own example and a little more; "" where it does not."""
-    examples = [dict(it.program.sizes)]
+    steps = {p.name: int(it.arguments[p.name]) for p in it.kernel.scalars if _counts(p)}
+    own = (dict(it.program.sizes), steps)
+    examples = [own]
     for finding in verdict.findings:
         found = {name: int(value) for name, value in re.findall(r"\b(\w+)=(\d+)\b", finding)}
         for more in (0, 2, 4):
             sizes = {n: found.get(n, v) + more for n, v in it.program.sizes.items()}
-            if found and max(sizes.values()) <= 20:
-                examples.append(sizes)
-    for sizes in examples:
-        other = replace(it, program=replace(it.program, sizes=sizes, views=(), together=()))
+            counts = {n: found.get(n, v) for n, v in steps.items()}
+            if found and max(sizes.values()) <= 20 and max(counts.values(), default=0) <= STEPS:
+                examples.append((sizes, counts))
+    for sizes, counts in examples:
+        scalars = {**it.program.scalars, **counts}
+        program = replace(it.program, sizes=sizes, scalars=scalars, views=(), together=())
+        other, right = replace(it, program=program), expected
         try:
-            if sizes != it.program.sizes:
+            if (sizes, counts) != own:
                 other.arguments = arguments_of(other.program, it.kernel)
-                expected = engines.interpret(other)
+                right = engines.interpret(other)
             for order in ("forward", "reverse"):
                 ran = engines.run_planned(other, verdict.tree, order)
-                if difference := differs(other, expected, ran):
-                    return f"{difference} at {sizes}"
+                if difference := differs(other, right, ran):
+                    return f"{difference} at {({**sizes, **counts})}"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
     return ""
+
+
+def _counts(param: nodes.ScalarParam) -> bool:
+    """Is it an integer that may differ from call to call (how many time steps)?"""
+    return param.dtype.is_integer and not param.is_const
 
 
 def _anonymous(finding: str) -> str:

@@ -2,7 +2,7 @@
 neighbouring columns.
 
     before:  for t: { for i: b[i] = f(a[i-1..i+1]);  for i: a[i] = b[i] }
-    after:   for each strip of 512: load a;  8 times: b, then a, in registers;  store 496 of them
+    after:   for each strip of 256: load a;  8 times: b, then a, in registers;  store 240 of them
 
 Nothing streams: all stages are computed for the whole strip, one after the other, so that registers
 hold what is live between two of them and not a window for each. That leaves room for many columns,
@@ -22,7 +22,7 @@ from loopfuse.plan.window_records import Pipeline, Stage, later_name
 from loopfuse.poly.model import PolyProgram
 
 LANES = 32
-WIDER = (1, 2, 4)
+WIDER = (1, 2)
 """How many accesses of 16 bytes a lane's columns may make."""
 NARROW = 0.04
 """What each doubling of that costs of the bandwidth: neighbouring lanes no longer fill a sector

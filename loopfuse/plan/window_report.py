@@ -28,7 +28,7 @@ OBVIOUS = ("not all loops are parallel", "it has no stencil")
 
 def window_detail(windowed: Windowed) -> str:
     """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`; along a line `sliding,
-    strips of 496 columns of i`."""
+    strips of 496 points of i`."""
     shape, group = windowed.shape, windowed.group
     if isinstance(shape, Shape) and shape.block is not None:
         return _block_detail(windowed)
@@ -40,7 +40,7 @@ def window_detail(windowed: Windowed) -> str:
         )
     else:
         across = _iterator(pipeline, pipeline.across)
-        text = f"sliding, strips of {shape.stored} columns of {across}"
+        text = f"sliding, strips of {shape.stored} points of {across}"
     if group.time is None:
         return text
     return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"

@@ -9,6 +9,9 @@ shuffle. Strips overlap by the columns that the chain reads sideways, chunks of 
 reads up and down: what is computed there is not stored. A tile that lies inside every loop's
 bounds takes a way without guards, with 16-byte accesses: one where rows start at multiples of that,
 one where they start anywhere. The others test each element.
+
+Along a line nothing streams: a tile is one strip, its windows one row each. What a stage reads of
+another is in registers, of its own lane or by shuffle.
 """
 
 from __future__ import annotations
@@ -51,8 +54,9 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
     ]
+    if pipeline.stream:
+        chain.append((tile.chunk, chunks, Where.GRID))
     chain += [
-        (tile.chunk, chunks, Where.GRID),
         (tile.block, blocks, Where.GRID),
         (tile.warp, integer(shape.warps), Where.WARP),
         (tile.lane, integer(LANES), Where.LANE),

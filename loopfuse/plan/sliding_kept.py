@@ -78,8 +78,9 @@ class Kept:
             extent = tile.extents[dim]
             if tile.bounds(stage, dim) != (extent.lower, extent.upper):
                 tests += in_range(value_at(extent, Iter(var)), *tile.bounds(stage, dim))
+        rows = {pipeline.stream: (tile.rows.lower, tile.rows.upper)} if pipeline.stream else {}
         known: Mapping[str, tuple[Expr, Expr]] = {
-            pipeline.stream: (tile.rows.lower, tile.rows.upper),
+            **rows,
             pipeline.across: (tile.left, tile.end),
             **tile.abreast_range(),
         }

@@ -274,7 +274,8 @@ def copy_row(tile: Tile, stage: Stage, source: Expr, target: Expr) -> TreeNode:
 def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
     """The part of the row that is the tile's own, to memory."""
     shape = tile.shape
-    tests: list[Expr] = [compare("ge", row, integer(shape.warm))]
+    streams = bool(tile.pipeline.stream)
+    tests: list[Expr] = [compare("ge", row, integer(shape.warm))] if streams else []
     if stage.lag < shape.steps - shape.warm - shape.rows:
         tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
     first = shape.pad // shape.columns
@@ -305,6 +306,7 @@ class WindowBody(BodyBuilder):
         )
         self.tile = tile
         self.made: set[str] = set()
+        self.point: Mapping[str, Expr] = {}
         self.arms = 0  # arms of a Select around: what they read may not be there
 
     def step(
@@ -312,7 +314,7 @@ class WindowBody(BodyBuilder):
     ) -> list[TreeNode]:
         """The step's unit at a point of the group, which may lie beyond the first or last along
         the `wrapped` dimensions."""
-        self.current = step
+        self.current, self.point = step, point
         scope, time = self.tile.group.scope, self.tile.time
         placed = step.placed
         iteration = scope.values() if scope is not None else {}
@@ -400,6 +402,9 @@ class WindowBody(BodyBuilder):
             return tile.kept.register(found, self.current)
         place: list[Expr] = []
         for dim, base in ((tile.pipeline.stream, tile.base), (tile.pipeline.across, tile.own)):
+            if not dim:  # nothing streams: the row that stands there
+                place.append(self.point[dim])
+                continue
             position = stage.frame.position(dim)
             start = combine("add", base, integer(stage.frame.shifts[position]))
             place.append(tidy(combine("sub", load.index[position], start)))

@@ -32,7 +32,8 @@ from loopfuse.poly.model import PolyProgram
 
 
 class Tile:
-    """A strip of columns times a chunk of rows, for one iteration of the outer dimensions.
+    """A strip of columns times a chunk of rows, for one iteration of the outer dimensions. Where
+    nothing streams (a line), the chunk is one row, and `base` 0.
 
     Rows and columns of the group: step t of stage s is row `base + t - s.lag`; the lane's first
     column is `own`. `first_row` and `first_column` are the first that the tile stores.
@@ -46,11 +47,15 @@ class Tile:
         self.outputs = stored_stages(pipeline, site.stores)
         names = site.names
         hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
-        y, x = hint[pipeline.stream], hint[pipeline.across]
+        x = hint[pipeline.across]
+        y = hint[pipeline.stream] if pipeline.stream else x
         self.chunk, self.block = names.fresh(f"{y}c"), names.fresh(f"{x}b")
         self.warp, self.lane = names.fresh(f"{x}w"), names.fresh("lane")
         self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
-        rows = [self.hull(s, pipeline.stream) for s in self.outputs]
+        nothing = integer(0), integer(1)  # where nothing streams: one row, which has no number
+        rows = [
+            self.hull(s, pipeline.stream) if pipeline.stream else nothing for s in self.outputs
+        ]
         lower = least([low for low, _ in rows])
         self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
         self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
@@ -58,7 +63,7 @@ class Tile:
             "add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp)
         )
         chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
-        self.first_row = tidy(combine("add", lower, chunk))
+        self.first_row = tidy(combine("add", lower, chunk)) if pipeline.stream else lower
         self.left = self._first_of_all()
         strips = combine("mul", strip, integer(shape.stored))
         self.first_column = tidy(combine("add", self.left, strips))
@@ -164,10 +169,10 @@ class Tile:
         conditions: list[Expr] = []
         lows: dict[str, list[Expr]] = {"row": [], "column": []}
         highs: dict[str, list[Expr]] = {"row": [], "column": []}
+        streams = [("row", self.pipeline.stream)] if self.pipeline.stream else []
         for s in self.pipeline.stages:
-            for what, dim, lag in (
-                ("row", self.pipeline.stream, s.lag), ("column", self.pipeline.across, 0),
-            ):  # fmt: skip
+            for what, dim in (*streams, ("column", self.pipeline.across)):
+                lag = s.lag if what == "row" else 0
                 low, high = (tidy(combine("add", end, integer(lag))) for end in self.bounds(s, dim))
                 if not s.is_border:
                     lows[what].append(low)
@@ -226,10 +231,11 @@ class Tile:
     def aligned(self) -> Expr:
         """Rows start at multiples of 16 bytes."""
         conditions: list[Expr] = [ALIGNED]
+        arrays = self.site.program.arrays
         lengths = [
             self.program.arrays[s.array].extents[-1]
             for s in (*self.outputs, *self.pipeline.stages)
-            if s.step is None or s in self.outputs
+            if (s.step is None or s in self.outputs) and len(arrays[whole_name(s.array)].extents) > 1
         ]
         for length in dict.fromkeys(lengths):
             rest = combine("mod", length, integer(self.shape.columns))
@@ -262,7 +268,8 @@ class Tile:
     # ------------------------------------------------------------------------------ places
 
     def point(self, row: Expr, column: Expr) -> dict[str, Expr]:
-        """The group's point at a row of the window and a column of the lane."""
+        """The group's point at a row of the window and a column of the lane; where nothing streams,
+        the row is that of a dimension without a name."""
         point = {dim: value_at(self.extents[dim], Iter(var)) for dim, var in self.outer.items()}
         point[self.pipeline.stream] = tidy(combine("add", self.base, row))
         point[self.pipeline.across] = tidy(combine("add", self.own, column))
@@ -306,12 +313,11 @@ class Tile:
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
         what stands nearby."""
-        mode = stage.frame.modes[stage.frame.position(dim)]
-        return stage.step is not None and mode not in ("", "wrap")
+        return stage.step is not None and stage.frame.mode(dim) not in ("", "wrap")
 
     def wraps(self, stage: Stage, dim: str) -> bool:
         """The stage is computed beyond its edge along `dim`, as on the other side."""
-        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] == "wrap"
+        return stage.step is not None and stage.frame.mode(dim) == "wrap"
 
     # ----------------------------------------------------------------------------- buffers
 

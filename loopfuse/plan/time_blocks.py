@@ -33,6 +33,10 @@ BORDERED = 8
 """Stages of one array that a block may have where loops over its borders write it too: the proof
 has to tell apart which of them wrote each element."""
 
+FOLDED = 8
+"""Stages that a block along a line may make and read beyond its ends, for the same reason. (Where
+rows stream, registers end blocks before that.)"""
+
 LINES = 8
 """The most stages of a block on the CPU: more save little, as arithmetic is soon what takes the
 time, and take long to prove."""
@@ -69,6 +73,8 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
+        if _folds(found[0]) > FOLDED and steps > 2 and not rules.tuning.steps:
+            break
         fitting.append(steps)
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
@@ -81,6 +87,15 @@ def best_blocks(
     lengths = [best[1]]
     lengths += [s for s in REST if s in fitting and best[1] % s == 0 and 2 * s <= best[1]]
     return tuple(lengths)
+
+
+def _folds(windowed: Windowed) -> int:
+    """How many stages of a line are computed and read beyond its ends."""
+    pipeline = windowed.pipeline
+    if pipeline.stream:
+        return 0
+    made = [stage for stage in pipeline.stages if stage.step is not None]
+    return sum(any(stage.frame.modes) for stage in made)
 
 
 def why_no_blocks(groups: Sequence[Group], loop: Loop) -> str:

@@ -52,10 +52,10 @@ class Beyond:
 
 def beyond(step: Step, frame: Frame, dim: str, program: PolyProgram) -> Beyond | str:
     """How the step's loop along `dim` lies on the stage; or why that is not known."""
-    position = frame.position(dim)
-    mode = frame.modes[position]
+    mode = frame.mode(dim)
     if mode in ("", "wrap"):
         return Beyond(0, 0, mode)
+    position = frame.position(dim)
     c = step.placed.coordinate(dim)
     loop = next(lp for lp in step.placed.unit.common if lp.iterator == c.iterator)
     ahead = combine("sub", integer(frame.shifts[position]), c.offset)

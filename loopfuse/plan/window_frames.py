@@ -52,7 +52,8 @@ def find_frames(
         if name not in made:  # a loaded column stands where memory has it
             frames[name] = replace(frame, shifts=(0,) * len(frame.dims))
     if missing := sorted(made - frames.keys()):
-        return f"`{array_name(missing[0])}` does not move along {count} dimensions"
+        along = "the dimension of the loops" if count == 1 else f"{count} dimensions"
+        return f"`{array_name(missing[0])}` does not move along {along}"
     if overwritten := {array_name(name) for name in made} & {array_name(name) for name in plain}:
         return f"`{min(overwritten)}` is read along other dimensions than it is written"
     return frames

@@ -114,7 +114,7 @@ def find_planes(
                     if not 0 <= place < size:
                         return f"`{name}` has planes, and is read outside of them"
             found.append(position)
-        if not found or len(array.extents) - len(found) < 2:
+        if not found or len(array.extents) - len(found) < min(depth, 2):
             continue
         if len(array.extents) - 1 in found:
             return f"neighbouring columns of `{name}` are not neighbours in memory"

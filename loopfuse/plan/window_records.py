@@ -71,6 +71,14 @@ class Frame:
         """The array's dimension along the group's."""
         return self.dims.index(dim)
 
+    def shift(self, dim: str) -> int:
+        """How far its subscript is ahead along the group's dimension; 0 where there is none."""
+        return self.shifts[self.dims.index(dim)] if dim in self.dims else 0
+
+    def mode(self, dim: str) -> str:
+        """The edge mode along the group's dimension; "" where there is none."""
+        return self.modes[self.dims.index(dim)] if dim in self.dims else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -141,9 +149,7 @@ class Stage:
 
     def ahead_of(self, other: Stage, dim: str) -> int:
         """How far the same element stands further along the dimension in the other's window."""
-        return self.frame.shifts[self.frame.position(dim)] - other.frame.shifts[
-            other.frame.position(dim)
-        ]
+        return self.frame.shift(dim) - other.frame.shift(dim)
 
     @property
     def box(self) -> Box:
@@ -184,7 +190,8 @@ class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
     dimensions have no stencil. `abreast`: where there are stencils along three dimensions, the
     middle one, whose rows the warps of a block hold beside each other ("" where there are two).
-    `lines`: rows lie in line buffers of CPU workers, not in registers."""
+    `lines`: rows lie in line buffers of CPU workers, not in registers. `stream` is "" where there
+    are stencils along one dimension alone: every window then is one row, and nothing streams."""
 
     group: Group
     steps: tuple[Step, ...]

@@ -27,14 +27,20 @@ OBVIOUS = ("not all loops are parallel", "it has no stencil")
 
 
 def window_detail(windowed: Windowed) -> str:
-    """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`."""
+    """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`; along a line `sliding,
+    strips of 496 points of i`."""
     shape, group = windowed.shape, windowed.group
     if isinstance(shape, Shape) and shape.block is not None:
         return _block_detail(windowed)
-    text = (
-        f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
-        f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
-    )
+    pipeline = windowed.pipeline
+    if pipeline.stream:
+        text = (
+            f"sliding, streams down {_iterator(pipeline, pipeline.stream)}, "
+            f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
+        )
+    else:
+        across = _iterator(pipeline, pipeline.across)
+        text = f"sliding, strips of {shape.stored} points of {across}"
     if group.time is None:
         return text
     return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
@@ -91,7 +97,8 @@ def describe_windows(pipeline: Pipeline, first: Unit, second: Unit) -> Decision:
         if dim == pipeline.stream:
             behind += _lag(pipeline, other) - _lag(pipeline, one)
         shift.append(behind)
-    rows = shift[pipeline.group.dims.index(pipeline.stream)]
+    dims = pipeline.group.dims
+    rows = shift[dims.index(pipeline.stream)] if pipeline.stream else 0
     needs = _needs(pipeline, one, other)
     if rows:
         noun = "row" if abs(rows) == 1 else "rows"
@@ -270,6 +277,8 @@ def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
             name = _name(stage.array)
             rows[name] = max(stage.rows, rows.get(name, 0))
     where = "in a line buffer" if pipeline.lines else "in registers"
+    if not pipeline.stream:
+        return [f"{array} stays {where}" for array in rows]
     return [
         f"{array} keeps {count} {'row' if count == 1 else 'rows'} {where}"
         for array, count in rows.items()

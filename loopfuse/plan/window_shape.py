@@ -18,6 +18,7 @@ from loopfuse.plan.window_blocks import (
     steps_of,
 )
 from loopfuse.plan.window_kept import kept_words
+from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import later_name
 from loopfuse.plan.windows import Pipeline, find_pipeline
@@ -132,7 +133,8 @@ def fit_windows(
     shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
-    many = 0 if pipeline.abreast else registers(pipeline, shape, pipeline.program)
+    done = pipeline.abreast or not pipeline.stream
+    many = 0 if done else registers(pipeline, shape, pipeline.program)
     if many > REGISTERS:
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
@@ -181,6 +183,11 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     if pipeline.abreast:
         cut = cut_block(pipeline, program, tuning)
         return cut if isinstance(cut, str) else _block_shape(pipeline, cut, tuning)
+    if not pipeline.stream:
+        line = cut_line(pipeline, program, tuning)
+        if isinstance(line, str):
+            return line
+        return Shape(line.columns, line.warps, line.pad, line.stored, 1, 0, 1, 1)
     if tuning.columns:
         return _shape(pipeline, tuning.columns, program, tuning)
     widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)

@@ -33,7 +33,7 @@ def find_stages(
     # Planes before the first are copies of it: what lies beside them is not there before it is.
     floor_of = {
         name: 0
-        if abreast and name in made and frame.modes[frame.position(stream)]
+        if abreast and name in made and frame.mode(stream)
         else min((tap.row for each in readers[name] for tap in each.taps), default=0)
         for name, frame in frames.items()
     }
@@ -51,8 +51,7 @@ def find_stages(
         for name in step.writes.values():  # not before the row that it leaves as it is
             earlier = earlier_name(name)
             if earlier in frames:
-                position = frames[name].position(stream)
-                down = frames[name].shifts[position] - frames[earlier].shifts[position]
+                down = frames[name].shift(stream) - frames[earlier].shift(stream)
                 if abreast:
                     position = frames[name].position(abreast)
                     down += frames[name].shifts[position] != frames[earlier].shifts[position]

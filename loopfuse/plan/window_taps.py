@@ -78,10 +78,13 @@ def find_taps(
                     c = by_iterator[move[0]]
                     offset[c.dim] = c.constant + move[1] - frame.shifts[position]
                 if any(n for dim, n in offset.items() if dim not in (stream, across, abreast)):
+                    name = whole_name(frame.array)
+                    if not stream:
+                        return f"`{name}` is read along more than one dimension"
                     count = "three" if abreast else "two"
-                    return f"`{whole_name(frame.array)}` is read along more than {count} dimensions"
+                    return f"`{name}` is read along more than {count} dimensions"
                 beside = offset.get(abreast, 0)
-                found.setdefault(name, []).append(Tap(offset[stream], offset[across], beside))
+                found.setdefault(name, []).append(Tap(offset.get(stream, 0), offset[across], beside))
         for name, taps in found.items():
             out[name].append((number, taps))
     return out

@@ -15,6 +15,8 @@ then has a stage for each time it is written, and one more for what it holds bef
 
     before:  for t: { for x: b[x] = f(a[x-1..x+1]);  for x: a[x] = g(b[x-1..x+1]) }
     stages:  a.0 (loaded)   b.1   a.1   b.2   a.2   ...
+
+A chain along one dimension has no rows to stream: every stage is one row, none is behind another.
 """
 
 from __future__ import annotations
@@ -53,11 +55,11 @@ def find_pipeline(
     planes_ahead: int | None = 1,
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
-    rows (or `planes_ahead` planes, None: only along two dimensions) ahead of need. `time`: several
-    iterations of the time loop around them."""
+    rows (or `planes_ahead` planes, None: along two dimensions, no fewer and no more) ahead of need.
+    `time`: several iterations of the time loop around them."""
     if time is not None:
         units = with_borders(units, scope)
-    why = _why_not_streamed(units, scope, program, time is not None)
+    why = _why_not_streamed(units, scope, program, time is not None, planes_ahead is not None)
     if why:
         return why
     planes = find_planes(units, program, time)
@@ -78,6 +80,8 @@ def find_pipeline(
     )
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     ordered = order_dims(whole)
+    if len(ordered) == 1:
+        return _with_stages(Pipeline(whole, steps, (), "", ordered[0], (), planes), 0)
     *outer, stream, across = ordered
     flat = Pipeline(whole, steps, tuple(outer), stream, across, (), planes)
     found = _with_stages(flat, ahead)
@@ -93,7 +97,7 @@ def find_pipeline(
 def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     """The pipeline with its stages, along the dimensions that it names, or why it has none."""
     stream, across, abreast = pipeline.stream, pipeline.across, pipeline.abreast
-    inner = (stream, abreast, across) if abreast else (stream, across)
+    inner = tuple(dim for dim in (stream, abreast, across) if dim)
     dims = (*pipeline.outer, *inner)
     frames = find_frames(pipeline.steps, pipeline.program, dims, len(inner))
     if isinstance(frames, str):
@@ -122,13 +126,13 @@ def _is_deep(pipeline: Pipeline) -> bool:
 
 
 def _why_not_streamed(
-    units: Sequence[Unit], scope: Scope, program: PolyProgram, again: bool
+    units: Sequence[Unit], scope: Scope, program: PolyProgram, again: bool, alone: bool
 ) -> str:
-    """`again`: an array may be written by several loops."""
+    """`again`: an array may be written by several loops. `alone`: one dimension is enough."""
     if not all(unit.common and unit.parallel for unit in units):
         return "not all loops are parallel"
     depth = len(units[0].common)
-    if depth < 2:
+    if depth < 2 and not alone:
         return f"{units[0].label} has one dimension"
     writers: dict[str, str] = {}
     for unit in units:

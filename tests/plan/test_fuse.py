@@ -9,10 +9,12 @@ import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
-from loopfuse.base.options import CPU, Options, Target
+from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.nodes import Program
 
 GPU = Target("sm_90")
+NO_WINDOWS = Tuning(windows=False)
+"""Recomputation instead: windows would be taken first."""
 
 
 def plan(text: str, target: Target = GPU, **options: object) -> pipeline.Planned:
@@ -102,7 +104,7 @@ def test_recomputation_of_a_stencil_producer() -> None:
                 t[i] = x[i] * x[i]
             for i in 0..N:
                 y[i] = t.clamp[i-1] + t.clamp[i+1]
-    """)
+    """, tuning=NO_WINDOWS)
     assert len(planned.tree.launches) == 1
     assert homes(planned) == {"t": "register"}
     assert planned.plan.decisions[0].fused
@@ -237,7 +239,7 @@ def test_time_loop_is_run_by_the_host() -> None:
                     b[i] = a[i-1] + a[i+1]
                 for i in 1..N-1:
                     a[i] = b[i-1] + b[i+1]
-    """)
+    """, tuning=NO_WINDOWS)
     assert planned.report.launches_after == "2*steps"
     decision = planned.plan.decisions[0]
     assert decision.between == ("L1.1", "L1.2")
@@ -283,7 +285,7 @@ def test_a_temporary_used_twice_is_renamed() -> None:
                 t[i] = x[i] + 3.0
             for i in 0..N:
                 z[i] = t.clamp[i-1] * t.clamp[i+1]
-    """)
+    """, tuning=NO_WINDOWS)
     assert len(planned.tree.launches) == 1
     assert homes(planned) == {"t": "register"}
 

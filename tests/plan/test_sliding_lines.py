@@ -1,0 +1,183 @@
+"""Windows along one dimension: chains of stencils and time steps on a line, in strips of one row, on
+the LoopTree interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopfuse.base.options import Tuning
+from loopfuse.plan.looptree import HostLoop, Launch
+from tests.plan.test_sliding import planned, run
+
+CHAINS = {
+    "blur": """
+        kernel f(a: f32[N], out c: f32[N]):
+            temp b: f32[N]
+            for i in 1..N-1:
+                b[i] = a[i-1] + a[i] + a[i+1]
+            for i in 2..N-2:
+                c[i] = b[i-1] + b[i] + b[i+1]
+        """,
+    "clamped": """
+        kernel f(a: f64[N], out c: f64[N]):
+            temp b: f64[N]
+            for i in 0..N:
+                b[i] = 2.0 * a.clamp[i-2] + a.clamp[i+3] - a[i]
+            for i in 0..N:
+                c[i] = b.clamp[i-1] + 3.0 * b.clamp[i+2]
+        """,
+    "zero": """
+        kernel f(a: f32[N], out c: f32[N], out d: f32[N]):
+            for i in 0..N:
+                c[i] = a.zero[i-1] - 2.0 * a.zero[i+1]
+            for i in 0..N:
+                d[i] = c.zero[i+2] - c.zero[i-1]
+        """,
+    "reflected": """
+        kernel f(a: i32[N], out c: i32[N]):
+            temp b: i32[N]
+            for i in 0..N:
+                b[i] = a.reflect[i-2] + a.reflect[i+3]
+            for i in 0..N:
+                c[i] = b.reflect[i-1] - b.reflect[i+2]
+        """,
+    "symmetric": """
+        kernel f(a: i32[N], out c: i32[N]):
+            temp b: i32[N]
+            for i in 0..N:
+                b[i] = a.symmetric[i-2] + a.symmetric[i+3]
+            for i in 0..N:
+                c[i] = b.symmetric[i-1] - b.symmetric[i+2]
+        """,
+    "wrapped": """
+        kernel f(a: i32[N], out c: i32[N]):
+            temp b: i32[N]
+            for i in 0..N:
+                b[i] = a.wrap[i-2] + a.wrap[i+3]
+            for i in 0..N:
+                c[i] = b.wrap[i-1] - b.wrap[i+2]
+        """,
+    "one-sided, mixed types": """
+        kernel f(a: u8[N], k: f32[N], w: f32[2], out c: f32[N], inout s: f32[N]):
+            for i in 0..N-3:
+                s[i] = f32(a[i+3]) * w[0] + k[i]
+            for i in 3..N-3:
+                c[i] = s[i-3] * w[1] - k[i-2]
+        """,
+    "no loop in between": """
+        kernel f(a: i64[N], out c: i64[N]):
+            temp b: i64[N]
+            temp d: i64[N]
+            for i in 0..N-1:
+                b[i] = a[i+1] - a[i]
+            for i in 0..N-1:
+                d[i] = max(b[i], 0)
+            for i in 1..N-1:
+                c[i] = d[i-1] + d[i]
+        """,
+}
+
+TIMES = {
+    "two arrays": """
+        kernel f(inout a: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in 1..N-1:
+                    b[i] = 0.3 * (a[i] + a[i-1] + a[i+1])
+                for i in 1..N-1:
+                    a[i] = 0.3 * (b[i] + b[i-1] + b[i+1])
+        """,
+    "temporary": """
+        kernel f(inout a: f64[N], n: i64):
+            temp b: f64[N]
+            for t in 0..n:
+                for i in 1..N-1:
+                    b[i] = 0.25 * a[i-1] + 0.5 * a[i] + 0.25 * a[i+1]
+                for i in 1..N-1:
+                    a[i] = b[i]
+        """,
+    "one-sided": """
+        kernel f(inout a: f32[N], n: i64):
+            temp b: f32[N]
+            for t in 0..n:
+                for i in 2..N:
+                    b[i] = a[i-1] + 0.5 * a[i-2]
+                for i in 2..N:
+                    a[i] = b[i]
+        """,
+    "swap": """
+        kernel f(inout a: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in 1..N-1:
+                    b[i] = 0.25 * a[i-1] + 0.5 * a[i] + 0.25 * a[i+1]
+                swap a, b
+        """,
+    "planes": """
+        kernel f(inout u: f32[2, N], n: i64):
+            for t in 0..n:
+                for i in 1..N-1:
+                    u[(t+1) % 2, i] = 0.25 * u[t % 2, i-1] + 0.5 * u[t % 2, i] + 0.25 * u[t % 2, i+1]
+        """,
+    "coefficients": """
+        kernel f(inout a: f32[N], k: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in 2..N-2:
+                    b[i] = a[i] + k[i] * a[i-2]
+                for i in 2..N-2:
+                    a[i] = b[i] - k[i] * b[i+2]
+        """,
+    "clamped": """
+        kernel f(inout a: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in 0..N:
+                    b[i] = a.clamp[i-1] + 0.5 * a.clamp[i+2]
+                swap a, b
+        """,
+    "ring": """
+        kernel f(inout a: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in 0..N:
+                    b[i] = a.wrap[i-1] + 0.5 * a.wrap[i+1]
+                swap a, b
+        """,
+    "two fields": """
+        kernel f(inout e: f32[N], inout h: f32[N], n: i64):
+            for t in 0..n:
+                for i in 1..N:
+                    e[i] = e[i] - 0.5 * (h[i] - h[i-1])
+                for i in 0..N-1:
+                    h[i] = h[i] - 0.7 * (e[i+1] - e[i])
+        """,
+}
+
+SIZES = (0, 1, 2, 5, 31, 40, 61, 64, 97, 300)
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("name", CHAINS)
+def test_chain_is_one_launch_of_strips(name: str, columns: int) -> None:
+    found = planned(CHAINS[name], Tuning(columns=columns, warps=2))
+    assert found.verdict.answer == "proved"
+    assert [launch.strategy for launch in found.tree.launches] == ["sliding"]
+    for size in SIZES:
+        run(found, {"N": size}, {})
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_time_steps_in_blocks(name: str) -> None:
+    found = planned(TIMES[name], Tuning(columns=1, warps=2, steps=2))
+    assert found.verdict.answer == "proved"
+    pairs = [node for node in found.tree.body if isinstance(node, HostLoop)]
+    assert [launch.strategy for launch in pairs[0].body if isinstance(launch, Launch)] == [
+        "sliding", "sliding",
+    ]  # fmt: skip
+    for size, steps in zip((0, 1, 3, 9, 45, 63, 130), (3, 2, 4, 5, 9, 0, 8), strict=True):
+        run(found, {"N": size}, {"n": steps})
+
+
+@pytest.mark.parametrize("name", ["temporary", "swap", "planes"])
+def test_blocks_are_long_of_their_own_accord(name: str) -> None:
+    found = planned(TIMES[name], Tuning())
+    assert found.verdict.answer == "proved"
+    made = [one.group.time for one in found.scheduled.windows.values()]
+    assert made[0] is not None and made[0].steps == 16
+    run(found, {"N": 700}, {"n": 37})

@@ -48,7 +48,9 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     widest = max(_words(stage, program) for stage in stages)
     rest = REST + (COLUMN + WORD * widest) * columns + kept_words(pipeline, program)
     mirrored = sum(_mirrored(pipeline, stage, program) for stage in stages) * columns
-    divided = DIVIDED if any(_divides(s.value) for u in pipeline.group.units for s in u.statements) else 0
+    divided = (
+        DIVIDED if any(_divides(s.value) for u in pipeline.group.units for s in u.statements) else 0
+    )
     total = rest + int(OVERLAP * own) + beside + _arrays(pipeline, program)
     return total + min(mirrored, MOST_MIRRORED) + divided
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.options import Target
+from loopfuse.base.register_steps import MOST, step_for
 
 
 @cache
@@ -32,13 +33,24 @@ def find_ptxas() -> str | None:
 
 
 def assemble(ptx: str, target: Target) -> tuple[bytes, dict[str, int], dict[str, int]] | None:
-    """The cubin, registers and spilled bytes per entry point; None without a ptxas.
+    """The cubin, registers and spilled bytes per entry point; None without a ptxas. An entry point
+    that spills under the limit of registers that the planner gave it gets the next higher one.
 
     InternalError[bad-ptx] with ptxas's own words where it refuses: a bug of ours.
     """
     ptxas = find_ptxas()
     if ptxas is None:
         return None
+    while True:
+        cubin, registers, spills = _run(ptxas, ptx, target)
+        roomier = with_room(ptx, frozenset(name for name, size in spills.items() if size))
+        if roomier == ptx:
+            return cubin, registers, spills
+        ptx = roomier
+
+
+def _run(ptxas: str, ptx: str, target: Target) -> tuple[bytes, dict[str, int], dict[str, int]]:
+    """The cubin, registers and spilled bytes per entry point."""
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(ptx)
@@ -47,8 +59,25 @@ def assemble(ptx: str, target: Target) -> tuple[bytes, dict[str, int], dict[str,
         if done.returncode:
             words = (done.stderr or done.stdout).replace(folder, "").strip()
             raise InternalError(Diagnostic("bad-ptx", f"ptxas refused our PTX: {words}"))
-        registers, spills = read_report(done.stderr + done.stdout)
-        return cubin.read_bytes(), registers, spills
+        return cubin.read_bytes(), *read_report(done.stderr + done.stdout)
+
+
+_LIMIT = re.compile(r"^\.visible \.entry (\w+)\((?:[^{]*?)^\.maxnreg (\d+)", re.MULTILINE)
+
+
+def with_room(ptx: str, names: frozenset[str]) -> str:
+    """The text with the next higher limit of registers for those entry points that have one.
+
+    before: .visible .entry k(...) .maxnreg 128        after: .visible .entry k(...) .maxnreg 168
+    """
+
+    def one(found: re.Match[str]) -> str:
+        name, most = found[1], int(found[2])
+        if name not in names or most >= MOST:
+            return found[0]
+        return f"{found[0].removesuffix(found[2])}{step_for(most + 1)}"
+
+    return _LIMIT.sub(one, ptx)
 
 
 def read_report(text: str) -> tuple[dict[str, int], dict[str, int]]:

@@ -113,6 +113,9 @@ def _function(writer: Writer, operation: Operation) -> None:
         size = operation.attributes["known_block_size"].get_values()[0]  # pyright: ignore
         head = f"define ptx_kernel void @{name}"
         tail = f' nounwind "nvvm.reqntid"="{size},1,1"'
+        most = operation.attributes.get("nvvm.maxnreg")
+        if most is not None:
+            tail += f' "nvvm.maxnreg"="{most.value.data}"'  # pyright: ignore
     else:
         name = operation.properties["sym_name"].data  # pyright: ignore
         private = "sym_visibility" in operation.properties

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     LocationAttr,
     ModuleOp,
     StringAttr,
@@ -24,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
+from loopfuse.base.register_steps import step_for
 from loopfuse.codegen.abi import (
     STATIC_SHARED_BYTES,
     Chain,
@@ -191,11 +193,16 @@ class _Entry:
             return [func.FuncOp.create(properties=properties, regions=[region])]
         properties["kernel"] = UnitAttr()
         size = DenseArrayBase.from_list(I32, [block_threads(self.chain), 1, 1])
-        function = gpu.FuncOp.create(
-            properties=properties,
-            attributes={"sym_name": StringAttr(self.name), "known_block_size": size},
-            regions=[region],
-        )
+        words_of: dict[str, Attribute] = {
+            "sym_name": StringAttr(self.name),
+            "known_block_size": size,
+        }
+        if self.launch.registers:
+            most = self.launch.registers
+            if self.index_bits == 64:  # addresses take two each
+                most = step_for(most + 1)
+            words_of["nvvm.maxnreg"] = IntegerAttr(most, I32)
+        function = gpu.FuncOp.create(properties=properties, attributes=words_of, regions=[region])
         return [*self.globals.values(), function]
 
     def request_function(self, function: str, dtype: DType, lanes: int) -> str:

@@ -163,7 +163,9 @@ class _Printer:
             words = ""
             if size is not None:
                 numbers = ", ".join(str(each) for each in size.get_values())  # pyright: ignore
-                words = f" attributes {{known_block_size = array<i32: {numbers}>}}"
+                most = operation.attributes.get("nvvm.maxnreg")
+                limit = "" if most is None else f", nvvm.maxnreg = {most.value.data} : i32"  # pyright: ignore
+                words = f" attributes {{known_block_size = array<i32: {numbers}>{limit}}}"
             self.line(f"gpu.func @{name}({head}) kernel{words} {{")
         else:
             private = "private " if "sym_visibility" in properties else ""

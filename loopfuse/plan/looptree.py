@@ -306,13 +306,15 @@ TreeNode = (
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel. `loops` are the source loops (labels) it runs; `strategy` names who planned it.
-    `specialised` lists size-dependent choices, in words."""
+    `specialised` lists size-dependent choices, in words. `registers`: the most registers of 32 bits
+    that a thread may take, where the planner decides on it (GPU; 0: the assembler does)."""
 
     name: str
     strategy: str
     loops: tuple[str, ...]
     body: tuple[TreeNode, ...]
     specialised: tuple[str, ...] = ()
+    registers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from loopfuse.plan.sliding_rows import (
 )
 from loopfuse.plan.sliding_tile import Tile
 from loopfuse.plan.window_records import Step
+from loopfuse.plan.window_registers import most_registers
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
 
@@ -63,7 +64,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     ]
     for var, count, where in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, where, nodes),)
-    return Launch(name, "sliding", labels, nodes)
+    most = most_registers(pipeline, shape.columns, pipeline.program)
+    return Launch(name, "sliding", labels, nodes, registers=most)
 
 
 def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:

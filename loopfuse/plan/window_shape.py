@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from loopfuse.base.options import Tuning
+from loopfuse.base.register_steps import warps_with
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.line_shape import LineShape, lines_for
@@ -17,10 +18,9 @@ from loopfuse.plan.window_blocks import (
     cut_block,
     steps_of,
 )
-from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
-from loopfuse.plan.window_records import later_name
+from loopfuse.plan.window_registers import most_registers, registers
 from loopfuse.plan.windows import Pipeline, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -28,26 +28,24 @@ LANES = 32
 WARPS = (4, 1)
 """Warps of a block, which share nothing: for threads with few registers, and for others. A block of
 one fits where four no longer do."""
-MANY = 128
+MANY = 116
 """Registers from which on a thread has many."""
-FILE = 65536 // LANES
-"""Registers that a multiprocessor has for one lane of all its warps."""
 WARPS_HELD = 32
 """Warps that a multiprocessor holds, where a block has one."""
-UNDER_WAY = 36 * 1024
-"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy (measured)."""
+UNDER_WAY = 56 * 1024
+"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy: so many that blocks
+of time steps ask as many rows ahead as was best when measured."""
 ASKED = 6
 """The most rows that are asked for before their load."""
 AHEAD = 2
 """Rows that loads run ahead of their first use."""
 ROWS = (32, 256)
 """The fewest and the most steps of a chunk."""
-REST = 80
-"""Registers for everything but windows."""
-OTHER = 24
-"""Registers for each array but one that a block of time steps keeps."""
-REGISTERS = 248
+REGISTERS = 240
 """The most registers that a thread may take, as `registers` estimates them; beyond lie spills."""
+TIME_REGISTERS = 184
+"""The same where more time steps in a block only save traffic: a multiprocessor that holds eight
+warps in place of twelve loses more than that."""
 FEW_REGISTERS = 168
 """As many leave a multiprocessor enough warps even where a lane holds more columns than it has to."""
 
@@ -134,8 +132,8 @@ def fit_windows(
     if isinstance(shape, str):
         return shape
     done = pipeline.abreast or not pipeline.stream
-    many = 0 if done else registers(pipeline, shape, pipeline.program)
-    if many > REGISTERS:
+    many = 0 if done else registers(pipeline, shape.columns, pipeline.program)
+    if many > (REGISTERS if time is None or time.steps == 1 else TIME_REGISTERS):
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
 
@@ -197,7 +195,7 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     if columns == 4 and all(program.arrays[array].dtype.bytes <= 2 for array in loaded):
         # What is computed is wider than what is loaded: more columns, for longer loads.
         wide = _shape(pipeline, 2 * columns, program, tuning)
-        if not isinstance(wide, str) and registers(pipeline, wide, program) <= FEW_REGISTERS:
+        if not isinstance(wide, str) and registers(pipeline, wide.columns, program) <= FEW_REGISTERS:
             return wide
     return _shape(pipeline, columns, program, tuning)
 
@@ -222,7 +220,7 @@ def _shape(
     shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
     few, many = WARPS
     # Images in a batch may be narrower than the strips of a block: its other warps would idle.
-    is_slim = registers(pipeline, shape, program) < MANY and not pipeline.outer
+    is_slim = registers(pipeline, columns, program) < MANY and not pipeline.outer
     warps = tuning.warps or (few if is_slim else many)
     ahead = max(stage.delay for stage in pipeline.stages)
     return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
@@ -246,29 +244,12 @@ def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
     )
 
 
-def registers(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
-    """Registers of 32 bits that a thread takes, at most: what windows keep, a quarter of that for
-    ways with guards, what does not move along rows and columns, and the rest."""
-    kept = 0
-    for stage in pipeline.stages:
-        words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        later = pipeline.stage(later_name(stage.name))
-        if later is not None and later.is_border and stage.rows == 1 and not stage.is_stencil:
-            continue  # but for the border they are the same values
-        kept += words * (stage.kept * shape.columns + stage.kept_beside)
-    others = 0
-    if pipeline.group.time is not None:  # what it does not write of others comes from memory
-        arrays = {s.array for s in pipeline.stages if program.arrays[s.array].is_argument}
-        others = max(len(arrays) - 1, 0)
-    return REST + kept + kept // 4 + OTHER * others + kept_words(pipeline, program)
-
-
 def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int) -> int:
     """How many rows before its load a row is asked for, so that a multiprocessor has enough bytes
     under way. Loads alone do not achieve it where few warps fit: ptxas moves them down to about
     300 instructions before their use, however many rows ahead the program has them."""
     loaded = [stage for stage in pipeline.stages if stage.step is None]
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
-    warps = min(WARPS_HELD, FILE // registers(pipeline, shape, program))
+    warps = min(WARPS_HELD, warps_with(most_registers(pipeline, shape.columns, program)))
     rows = UNDER_WAY // max(1, warps * LANES * shape.columns * width) - ahead
     return min(rows, ASKED) if rows > 1 else 0

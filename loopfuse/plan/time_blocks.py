@@ -26,6 +26,10 @@ from loopfuse.poly.model import Loop, PolyProgram
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
+WORTH = 0.98
+"""A longer block must take less than this share of a shorter one's time: it takes longer to prove and
+to compile, and leaves more iterations over."""
+
 REST = (2, 1)
 """Iterations in one pass of those that the longest blocks leave."""
 
@@ -79,7 +83,7 @@ def best_blocks(
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
         seconds = cost.time_block(there.group, again, steps, reload)
-        if seconds < best[0]:
+        if seconds < WORTH * best[0]:
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):
         return ()

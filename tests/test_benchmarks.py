@@ -77,10 +77,7 @@ SLOW_TO_PLAN = ("jacobi-pair", "jacobi-swap", "jacobi-f64", "star", "fdtd")
 """Blocks of time steps that take about ten seconds to prove; `jacobi` is their like."""
 
 NOT_YET = {
-    "box": "isl gives up on the proof",
     "fdtd": "planned wrongly: a window is used before it is set to neutral",
-    "jacobi": "16 bytes are spilled in one of its kernels",
-    "jacobi-f64": "16 bytes are spilled in one of its kernels",
 }
 """What the planner still warns of or fails at. A case that has become right is to be taken out."""
 

@@ -23,6 +23,9 @@ COLUMN, WORD = 4, 5
 of the sum, a row that is on its way."""
 OVERLAP = 0.85
 """How much of what windows keep is there at the same time: rows go as others come."""
+REACH = 7
+"""Registers for each column beside a lane's own but one on each side, where most are read. Elements
+of less than 32 bits come several at once."""
 INPUT, OUTPUT = 20, 9
 """Registers for each array that is loaded, or stored, but one."""
 OTHER = 28
@@ -30,13 +33,13 @@ OTHER = 28
 MIRRORED = {"clamp": 8, "symmetric": 8, "reflect": 16}
 """Registers for each column of a computed row that is read beyond its ends, by edge mode: copies are
 selected from all that a lane may hold. Half as many more where elements share registers."""
-MOST_MIRRORED = 100
+MOST_MIRRORED = 84
 """The most registers for that."""
 DIVIDED = 14
 """Registers for the rare ways of divisions."""
-TOLERANCE = 8
-"""How far above a step of the register file an estimate still gets that step: it is on the safe
-side, and `codegen.assemble` takes the next where it was not."""
+TOLERANCE = 16
+"""How far above a step of the register file an estimate still gets that step: so much it is too high
+on average. `codegen.assemble` takes the next step where it was not."""
 
 
 def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
@@ -51,7 +54,8 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     divided = (
         DIVIDED if any(_divides(s.value) for u in pipeline.group.units for s in u.statements) else 0
     )
-    total = rest + int(OVERLAP * own) + beside + _arrays(pipeline, program)
+    reach = max(_reach(stage, program) for stage in stages)
+    total = rest + reach + int(OVERLAP * own) + beside + _arrays(pipeline, program)
     return total + min(mirrored, MOST_MIRRORED) + divided
 
 
@@ -84,6 +88,11 @@ def _mirrored(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> int:
         return 0
     narrow = program.arrays[stage.array].dtype.bytes < 4
     return MIRRORED[mode] * 3 // 2 if narrow else MIRRORED[mode]
+
+
+def _reach(stage: Stage, program: PolyProgram) -> int:
+    """Registers for columns beside a lane's own."""
+    return REACH * max(0, stage.left + stage.right - 2) * min(4, program.arrays[stage.array].dtype.bytes) // 4
 
 
 def _divides(value: Expr) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from loopfuse.base.options import Tuning
-from loopfuse.base.register_steps import warps_with
+from loopfuse.base.register_steps import MOST, warps_with
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.line_shape import LineShape, lines_for
@@ -41,7 +41,7 @@ AHEAD = 2
 """Rows that loads run ahead of their first use."""
 ROWS = (32, 256)
 """The fewest and the most steps of a chunk."""
-REGISTERS = 240
+REGISTERS = MOST
 """The most registers that a thread may take, as `registers` estimates them; beyond lie spills."""
 TIME_REGISTERS = 184
 """The same where more time steps in a block only save traffic: a multiprocessor that holds eight

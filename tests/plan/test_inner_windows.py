@@ -149,9 +149,10 @@ def test_machine_code(name: str) -> None:
     assert "bar.sync" not in ptx
     loops = _loops(ptx)
     wide = [body for body in loops if re.search(r"ld\.global\.nc\.v[24]", body)]
-    assert wide
-    for body in wide:  # aligned rows: nothing narrower
-        assert not re.search(r"ld\.global(\.nc)?\.b", body)
+    aligned = [body for body in wide if not re.search(r"ld\.global(\.nc)?\.b", body)]
+    assert aligned
+    for body in wide:  # of the vector behind a row that starts anywhere, half may be all it needs
+        assert body in aligned or "selp." in body
 
 
 def _loops(ptx: str) -> list[str]:

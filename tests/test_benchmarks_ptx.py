@@ -1,0 +1,82 @@
+"""What the benchmarks' PTX must be like: windows in registers, nothing spilled, accesses as wide as
+types allow, no barrier where stencils have two dimensions."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
+
+from cases import BY_KEY  # noqa: E402
+from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of  # noqa: E402
+
+from loopfuse.base.register_steps import STEPS  # noqa: E402
+from loopfuse.plan.window_shape import Shape, Windowed  # noqa: E402
+
+WITHOUT_WINDOWS = {
+    "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
+    "softmax", "l2norm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", BY_KEY)
+def test_ptx_of_case(key: str) -> None:
+    """One test, so that one process compiles the case, and once."""
+    case = BY_KEY[key]
+    found = compiled(case.source.text, case.kernel)
+    assert bool(found.windows) == (key not in WITHOUT_WINDOWS)
+    spill_nothing(found)
+    move_vectors(found)
+    wait_for_no_other_warp(found)
+
+
+def spill_nothing(found: Compiled) -> None:
+    """Windows are registers, and ptxas keeps them there."""
+    assert ".local" not in found.ptx
+    registers, spills = assembled(found.ptx)
+    assert set(spills.values()) == {0}, (registers, spills)
+
+
+def move_vectors(found: Compiled) -> None:
+    """16 bytes a lane, or what the columns of a lane have of the type."""
+    for name, windowed in found.windows.items():
+        entry, (loaded, stored) = found.entries[name], sizes_of(windowed)
+        assert isinstance(windowed.shape, Shape)
+        columns = windowed.shape.columns
+        for instruction, sizes in (("ld", loaded), ("st", stored)):
+            moved = bytes_moved(entry, instruction)
+            for size in sizes:
+                wide = min(16, columns * size)
+                assert moved.count(wide) >= windowed.shape.unroll, (name, instruction, wide, moved)
+    for name, strategy in found.strategies.items():
+        if strategy == "pointwise":
+            assert 16 in bytes_moved(found.entries[name], "ld"), name
+            assert 16 in bytes_moved(found.entries[name], "st"), name
+
+
+def sizes_of(windowed: Windowed) -> tuple[set[int], set[int]]:
+    """Bytes of the elements that are loaded, and stored."""
+    arrays = windowed.pipeline.program.arrays
+    stages = windowed.pipeline.stages
+    loaded = {arrays[s.array].dtype.bytes for s in stages if s.step is None}
+    stored = {
+        arrays[s.array].dtype.bytes
+        for s in stages
+        if s.step is not None and arrays[s.array].is_argument
+    }
+    return loaded, stored
+
+
+def wait_for_no_other_warp(found: Compiled) -> None:
+    """In two dimensions warps share nothing; in three those of a block wait for each other."""
+    for name, windowed in found.windows.items():
+        barriers = re.findall(r"\b(?:bar|barrier)\.(?!warp)\w+", found.entries[name])
+        assert bool(barriers) == bool(windowed.pipeline.abreast), name
+        assert (".shared" in found.entries[name]) == bool(windowed.pipeline.abreast), name
+        if not windowed.pipeline.abreast:
+            assert limit_of(found.entries[name]) in STEPS

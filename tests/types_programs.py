@@ -15,7 +15,6 @@ import types_table as table
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 
-
 Expected = dict[str, tuple[str, DType, list[Any]]]
 """Each output's row, type and exact values."""
 

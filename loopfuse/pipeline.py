@@ -98,6 +98,10 @@ STAGES = (
 )
 
 
+_CODE = frozenset({"ptx", "object", "cubin"})
+"""What of `compile_kernel`'s `emit` takes LLVM to make."""
+
+
 class Stopped(Exception):
     """Raised after the stage that `--stop-after` names."""
 
@@ -446,7 +450,8 @@ def compile_kernel(
     run: Run | None = None,
     planned: Planned | None = None,
 ) -> Artifact:
-    """Kernel `name` compiled. `emit`: any of ptx object mlir affine fused llvm cubin. `planned`:
+    """Kernel `name` compiled. `emit`: any of ptx object mlir affine report llvm cubin; the target's
+    code is made unless only others are asked for. `planned`:
     what `plan_kernel` made of it under these options, but for `index_bits`; nobody else may use
     it meanwhile."""
     run = run or Run()
@@ -490,6 +495,8 @@ def _compile_kernel(
         artifact = replace(
             artifact, affine_mlir=emit_affine(kernel), fused_mlir=emit_fused(tree, kernel)
         )
+    if emit and not set(emit) & _CODE:
+        return artifact
     if target.is_gpu:
         ptx = run.stage("emit", lambda: emit_ptx(llvm, target))
         artifact = replace(artifact, ptx=ptx)

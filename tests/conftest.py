@@ -1,21 +1,54 @@
-"""Which tests of the default run are slow for some cases only."""
+"""Which tests of the default run are slow for some cases only, and in which order files run.
+
+The default run takes each kind of thing in the smallest program that shows it; what multiplies
+kinds (every edge mode in every chain, every width of every type) runs with `-m slow`.
+"""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 _SLOW = (
-    ("test_mutation_table.py", "computes_something_wrong"),
+    ("test_mutation_table.py", r"computes_something_wrong"),
     # Time loops in blocks of 8 steps take seconds to prove and to compile, changed ones too.
-    ("test_metamorphic.py", "time_"),
-    ("test_cases.py", "test_reordered_reductions_agree_on_whole_numbers[time_"),
+    ("test_metamorphic.py", r"time_"),
+    ("test_cases.py", r"test_reordered_reductions_agree_on_whole_numbers\[time_"),
+    # Every mode is tried with one time loop, every time loop with one mode; chains likewise.
+    ("test_window_edges.py", r"with_edges\[(levels|one sided|read later|bordered)-(refl|symm)"),
+    ("test_window_edges.py", r"are_exact\[(three|shifted)-(reflect|symmetric|wrap)"),
+    ("test_window_edges.py", r"spill_nothing\[((loaded|columns)-[rsw]|computed-[cs])"),
+    # Every chain of planes in one shape, some in another.
+    ("test_sliding_planes.py", r"planes\[other-(mirrored|batches|in place|asymm|zero|weights|two)"),
+    # One type of each width and kind, a narrow, a usual and a wide strip.
+    ("test_straddled_ptx.py", r"any_start\[(i8|u16|i32|i64)\]"),
+    ("test_straddled_ptx.py", r"widths_of_strips\[(f32-8|u8-4|f16-4|f16-16|u8-2)\]"),
+    ("test_straddled_ptx.py", r"other_chains\[mixed-(i64|f16)\]|test_time_steps\[f64\]"),
+    ("test_types_ptx.py", r"test_ptx_assembles\[sm_80"),
+    # 80 random programs of 320, and 10 of 30.
+    ("test_deps_random.py", r"what_happens\[(\d\d|[4-9])\]|guards_are_covered\[[12]\d\]"),
+    # jacobi and jacobi-swap, fdtd and heat stay: one of each kind.
+    ("test_benchmarks.py", r"its_formula\[(jacobi-pair|jacobi-f64|star|box)\]"),
 )
-"""(file, part of a test's name): tests that only run with `-m slow`."""
+"""(file, what a test's name holds): tests that only run with `-m slow`."""
+
+_FIRST = (
+    "test_cases.py", "test_mutation_table.py", "test_upstream.py", "test_types_table.py",
+    "test_random_python.py", "test_metamorphic.py", "test_benchmarks.py", "test_window_edges.py",
+    "test_straddled_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
+    "test_verify_mutants.py", "test_random_programs.py", "test_verify_unknown.py", "test_tuning.py",
+    "test_sliding_planes.py", "test_time_blocks.py", "test_sliding.py", "test_line_buffers.py",
+)  # fmt: skip
+"""The files that take longest: a worker takes a file whole (`--dist loadfile`: plans and outcomes
+that tests of one file share are made once), and none may begin with the longest at the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks them before tests are chosen."""
+    """Marks them before tests are chosen, and puts the longest files first."""
     for item in items:
-        if any(item.path.name == file and part in item.name for file, part in _SLOW):
+        if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
+    place = {name: number for number, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(_FIRST)))

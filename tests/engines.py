@@ -22,7 +22,9 @@ from loopfuse.plan.looptree import Loop
 from loopfuse.plan.tree_interp import run_tree
 
 GPU = Target("sm_80")
-SMALL = Tuning(rows=8, warps=1)
+SMALL = Tuning(rows=8, warps=1, steps=2)
+"""Short chunks, and blocks of two time steps: eight take four times as long to prove and show
+nothing that two do not (tests/plan/test_time_blocks.py has more)."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -54,8 +56,8 @@ def interpret(kernel: nodes.Kernel, arguments: Mapping[str, Any], sizes: dict[st
 
 @functools.lru_cache(maxsize=64)
 def plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
-    """The planned kernel: `.tree` and `.report`. Windows get short chunks, so that small arrays
-    have seams too and the LoopTree interpreter few threads."""
+    """The planned kernel: `.tree` and `.report`. Windows get short chunks (SMALL), so that small
+    arrays have seams too and the LoopTree interpreter few threads."""
     options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=SMALL)
     return pipeline.plan_kernel(read(source), name, options)
 

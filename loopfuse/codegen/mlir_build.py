@@ -270,6 +270,7 @@ class Builder:
         self.entry = block
         self.block = block
         self.constants: dict[tuple[Attribute, str], Operation] = {}
+        self.known: dict[tuple[int, str], tuple[Attribute, SSAValue]] = {}
         self.allocas: list[Operation] = []
         self.location: LocationAttr = UnknownLoc()
 
@@ -298,7 +299,11 @@ class Builder:
 
     def constant(self, value: int | float, kind: Attribute) -> SSAValue:
         """A constant of a scalar or vector type (a vector's lanes are all `value`)."""
-        key = (kind, repr(value))
+        quick = (id(kind), repr(value))  # to hash a type takes longer than all else here
+        seen = self.known.get(quick)
+        if seen is not None:
+            return seen[1]
+        key = (kind, quick[1])
         found = self.constants.get(key)
         if found is None:
             element = element_type(kind)
@@ -314,6 +319,7 @@ class Builder:
             )
             found = arith.ConstantOp.create(result_types=(kind,), properties={"value": attribute})
             self.constants[key] = found
+        self.known[quick] = kind, found.results[0]
         return found.results[0]
 
     def iota(self, kind: VectorType) -> SSAValue:

@@ -59,11 +59,11 @@ def emit_unrolled(
             emit_body(loop.body)
         emitter.facts.constants.pop(loop.var, None)
 
-    widths = {bits_of(each.dtype) for each in divisions(loop.body)}
-    if not emitter.multiplies or emitter.rare is not None or not widths or emitter.vector:
+    if not emitter.multiplies or emitter.rare is not None or emitter.vector:
         copies()
         return
-    if not is_repeatable(emitter, loop.body):
+    widths = _widths(emitter, loop.body)
+    if not widths or not is_repeatable(emitter, loop.body):
         copies()
         return
     builder = emitter.builder
@@ -87,6 +87,16 @@ def emit_unrolled(
         emitter.forget_loads()
         builder.branch(found, again)
         emitter.forget_loads()
+
+
+def _widths(emitter: Emitter, body: tuple[TreeNode, ...]) -> frozenset[int]:
+    """The types' bits of the divisions in `body`, which is asked for every copy of the loop."""
+    found = emitter.division_widths.get(id(body))
+    if found is None:
+        widths = frozenset(bits_of(each.dtype) for each in divisions(body))
+        # Held with the body: what took its place in memory would have its number.
+        found = emitter.division_widths[id(body)] = body, widths
+    return found[1]
 
 
 def multiplied(emitter: Emitter, x: SSAValue, expr: nodes.Binary) -> SSAValue | None:

@@ -71,8 +71,10 @@ class Emitter:
         self.variables: dict[str, SSAValue] = {}
         self.symbols: dict[str, SSAValue] = {}
         self.storage: dict[str, Storage] = {}
-        self.memo: list[dict[Any, SSAValue]] = [{}]
-        self.loaded: list[dict[Any, SSAValue]] = [{}]
+        self.memo: list[dict[int, SSAValue]] = [{}]
+        self.loaded: list[dict[int, SSAValue]] = [{}]
+        self.numbers: dict[Any, int] = {}
+        self.division_widths: dict[int, tuple[Any, frozenset[int]]] = {}
         self.aligned = False
         self.counts: dict[str, int] = {}
         self.vector = ""
@@ -124,11 +126,16 @@ class Emitter:
 
     def remembered(self, key: Any, make: Callable[[], SSAValue]) -> SSAValue:
         """The value that `key` had in an enclosing region, else a new one."""
+        number = self.number(key)
         for scope in reversed(self.memo):
-            if key in scope:
-                return scope[key]
-        value = self.memo[-1][key] = make()
+            if number in scope:
+                return scope[number]
+        value = self.memo[-1][number] = make()
         return value
+
+    def number(self, key: Any) -> int:
+        """A number of its own for each key: a form is hashed once, not once a region around."""
+        return self.numbers.setdefault(key, len(self.numbers))
 
     # ------------------------------------------------------------------------ index values
 

@@ -341,7 +341,8 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
     storage, place = emitter.place(load.array, load.index)
     if storage.is_static and not place.without(emitter.vector).terms:
         return True
-    return any((load.array, place) in scope for scope in emitter.loaded)
+    number = emitter.number((load.array, place))
+    return any(number in scope for scope in emitter.loaded)
 
 
 # -------------------------------------------------------------------------------------- memory
@@ -353,12 +354,12 @@ def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
     if columns_of(emitter.storage[expr.array]):
         return _load_strip(emitter, expr)
     storage, place = emitter.place(expr.array, expr.index)
-    key = (expr.array, place)
+    number = emitter.number((expr.array, place))
     if all(is_index(each) for each in expr.index):
         for scope in reversed(emitter.loaded):
-            if key in scope:
-                return scope[key]
-    value = emitter.loaded[-1][key] = _load_place(emitter, expr, storage, place)
+            if number in scope:
+                return scope[number]
+    value = emitter.loaded[-1][number] = _load_place(emitter, expr, storage, place)
     return value
 
 

@@ -93,7 +93,9 @@ def walk_expr(expr: Expr) -> Iterator[Expr]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(children(top)))
+        below = children(top)
+        if below:
+            stack.extend(reversed(below))
 
 
 def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:

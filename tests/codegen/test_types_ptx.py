@@ -36,15 +36,13 @@ CHECKS = (
 
 @pytest.mark.skipif(not PTXAS, reason="no ptxas")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_ptx_assembles(check: Check, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sm_80", "sm_90"])
+def test_ptx_assembles(name: str, check: Check, tmp_path: Path) -> None:
     program = pipeline.read_program(check.source)
-    for name in ("sm_80", "sm_90"):
-        options = Options(target=Target(name))
-        artifact = pipeline.compile_kernel(program, check.name, options, emit=frozenset({"ptx"}))
-        (tmp_path / "k.ptx").write_text(artifact.ptx)
-        subprocess.run(
-            [PTXAS, f"-arch={name}", "-o", "k.cubin", "k.ptx"], cwd=tmp_path, check=True
-        )
+    options = Options(target=Target(name))
+    artifact = pipeline.compile_kernel(program, check.name, options, emit=frozenset({"ptx"}))
+    (tmp_path / "k.ptx").write_text(artifact.ptx)
+    subprocess.run([PTXAS, f"-arch={name}", "-o", "k.cubin", "k.ptx"], cwd=tmp_path, check=True)
 
 
 @pytest.mark.skipif(not MLIR_OPT, reason="no mlir-opt")

@@ -25,7 +25,7 @@ def try_text(text: str, generator: random.Random) -> str:
             program = read_program(Source("mutant.lf", text))
             for kernel in program.kernels:
                 target = generator.choice((CPU, Target("sm_90")))
-                compile_kernel(program, kernel.name, Options(target), emit={"report"})
+                compile_kernel(program, kernel.name, Options(target), emit={"report", "object"})
     except InternalError:
         raise
     except LoopfuseError as error:

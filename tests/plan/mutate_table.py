@@ -73,12 +73,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a row: the checker's verdict, and where running the mutant shows it wrong
-    ("" if nowhere)."""
+    """What became of a row: the checker's verdict."""
 
     row: Row
     verdict: Verdict
-    shown: str
 
     @property
     def check(self) -> str:
@@ -134,22 +132,23 @@ def written(name: str) -> Base:
 
 
 def judge(row: Row, base: Base) -> Outcome:
-    """Ask the checker, and run the mutant beside the right tree."""
+    """Ask the checker."""
     made = base.make()
     mutant = row.edit(made.tree)
     assert mutant != made.tree, f"{row.name} changes nothing"
-    verdict = verify(made.program, made.dependences, mutant, row.reassociate)
-    return Outcome(row, verdict, shown_wrong(made, mutant, base.sizes))
+    return Outcome(row, verify(made.program, made.dependences, mutant, row.reassociate))
 
 
-def shown_wrong(made: Made, mutant: LoopTree, sizes: Sequence[dict[str, int]]) -> str:
-    """Where the mutant computes something else than the right tree, or cannot be run: "" if no
-    order of the threads shows it at any of the sizes."""
+def shown_wrong(row: Row, base: Base) -> str:
+    """Where the mutant, run beside the right tree, computes something else or cannot be run: "" if
+    no order of the threads shows it at any of the base's sizes."""
+    made = base.make()
+    mutant = row.edit(made.tree)
     try:
         check_tree(mutant)
     except InternalError:
         return "not well formed"
-    for each in sizes:
+    for each in base.sizes:
         given = arguments(made, each)
         right = run(made.tree, given, each, "forward", True)
         for order in ORDERS:

@@ -29,11 +29,13 @@ FILES = [
 ]  # fmt: skip
 
 
-def under_limits(program: PolyProgram, deps: Dependences, tree: LoopTree) -> list[str]:
+def under_limits(
+    program: PolyProgram, deps: Dependences, tree: LoopTree, limits: tuple[int, ...] = LIMITS
+) -> list[str]:
     """The answers under each limit, the smallest first; then without any."""
     answers: list[str] = []
     raw = isl.context_of(program.context).raw
-    for limit in LIMITS:
+    for limit in limits:
         with isl.spending(limit):
             verdict = verify(program, deps, tree)
         raw.reset_operations()
@@ -47,14 +49,19 @@ def under_limits(program: PolyProgram, deps: Dependences, tree: LoopTree) -> lis
 
 
 @pytest.mark.parametrize("target", [CPU, Target("sm_90")], ids=["cpu", "gpu"])
-def test_planned_trees_under_any_limit(target: Target) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [(1, 1000, 100_000), pytest.param(LIMITS, marks=pytest.mark.slow)],
+    ids=["three limits", "all limits"],
+)
+def test_planned_trees_under_any_limit(limits: tuple[int, ...], target: Target) -> None:
     seen: Counter[str] = Counter()
     for path in FILES:
         program = read_program(Source(path.name, path.read_text("utf-8")))
         for fuel in (None, 0):
             planned = plan_kernel(program, program.kernels[0].name, Options(target=target, fuel=fuel))
             model = planned.program
-            answers = under_limits(model, planned.dependences, planned.tree)
+            answers = under_limits(model, planned.dependences, planned.tree, limits)
             assert answers[0] == "unknown", path.name
             seen.update(answers)
     assert seen["unknown"] > 40 and seen["proved"] > 20, seen

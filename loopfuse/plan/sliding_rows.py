@@ -14,6 +14,7 @@ from loopfuse.plan.body import BodyBuilder, host_conditions, loop_conditions, me
 from loopfuse.plan.expressions import compare, conjoin, in_range, negate
 from loopfuse.plan.groups import Region
 from loopfuse.plan.line_tile import LineTile
+from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import Value, tidy
@@ -189,6 +190,10 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if mode in MIRRORED:  # far from the array nobody reads, and many periods would be passed
         shift = integer(stage.frame.shifts[position])
         low, high = (combine("add", end, shift) for end in tile.read_range(stage, across))
+        low = combine("min", tidy(low), integer(0))  # no column of the array is beyond its edges
+        wider = constant_value(combine("sub", high, extent))
+        if wider is None or wider < 0:
+            high = extent if wider is not None else combine("max", tidy(high), extent)
         subscript = combine("min", subscript, tidy(combine("sub", high, integer(1))))
         subscript = combine("max", subscript, tidy(low))
     folded = lower_subscript(mode, subscript, extent, False, False)

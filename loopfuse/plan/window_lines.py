@@ -87,7 +87,8 @@ def _cut(pipeline: Pipeline, columns: int, tuning: Tuning) -> LineCut | str:
         return "its halo is as wide as a strip"
     if max(max(stage.left, stage.right) for stage in pipeline.stages) > columns * LANES // 2:
         return "it reads columns too far apart"
-    return LineCut(columns, tuning.warps or WARPS, pad, stored)
+    # Lines of a batch may be shorter than the strips of a block: its other warps would idle.
+    return LineCut(columns, tuning.warps or (1 if pipeline.outer else WARPS), pad, stored)
 
 
 def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:

@@ -30,7 +30,7 @@ def wrap_frames(
     out = dict(frames)
     makers = {name: step for step in steps for name in step.writes.values()}
     for dim in dims:
-        waiting = [n for n in makers if n in out and _mode(out[n], dim) == "wrap"]
+        waiting = [n for n in makers if n in out and out[n].mode(dim) == "wrap"]
         done: set[str] = set()
         while waiting:
             name = waiting.pop()
@@ -63,10 +63,12 @@ def _whole_period(
         frame = frames.get(other)
         if frame is None:
             continue
+        if dim not in frame.dims:
+            return why + f"`{whole_name(frame.array)}`, of which it is made, does not move along it"
         if not same_index(_extent(frame, dim, program), extent):
             return why + f"`{whole_name(frame.array)}`, which it is made with, has another extent"
-        if _mode(frame, dim) not in ("", "wrap"):
-            return why + f"`{whole_name(frame.array)}`, of which it is made, with `.{_mode(frame, dim)}`"
+        if frame.mode(dim) not in ("", "wrap"):
+            return why + f"`{whole_name(frame.array)}`, of which it is made, with `.{frame.mode(dim)}`"
     shift = integer(frames[name].shifts[frames[name].position(dim)])
     first = combine("add", combine("sub", loop.lower, c.offset), shift)
     end = combine("add", combine("sub", loop.upper, c.offset), shift)
@@ -86,10 +88,6 @@ def _whole_period(
             if move is None or move[0] != c.iterator:
                 return why + f"`{whole_name(frame.array)}` moves along it in another way"
     return tuple(dict.fromkeys(found))
-
-
-def _mode(frame: Frame, dim: str) -> str:
-    return frame.modes[frame.position(dim)]
 
 
 def _extent(frame: Frame, dim: str, program: PolyProgram) -> Expr:

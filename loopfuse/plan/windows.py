@@ -16,7 +16,8 @@ then has a stage for each time it is written, and one more for what it holds bef
     before:  for t: { for x: b[x] = f(a[x-1..x+1]);  for x: a[x] = g(b[x-1..x+1]) }
     stages:  a.0 (loaded)   b.1   a.1   b.2   a.2   ...
 
-A chain along one dimension has no rows to stream: every stage is one row, none is behind another.
+A chain along one dimension (each line of a batch) has no rows to stream: every stage is one row,
+none is behind another.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def find_pipeline(
     )
     whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
     ordered = order_dims(whole)
-    if len(ordered) == 1:
-        return _with_stages(Pipeline(whole, steps, (), "", ordered[0], (), planes), 0)
+    if planes_ahead is not None and (line := _as_lines(whole, steps, ordered, planes)) is not None:
+        return line
     *outer, stream, across = ordered
     flat = Pipeline(whole, steps, tuple(outer), stream, across, (), planes)
     found = _with_stages(flat, ahead)
@@ -92,6 +93,22 @@ def find_pipeline(
     deep = Pipeline(whole, steps, tuple(outer), stream, across, (), planes, abreast)
     found = _with_stages(deep, planes_ahead)
     return why if isinstance(found, Pipeline) and not _is_deep(found) else found
+
+
+def _as_lines(
+    group: Group, steps: tuple[Step, ...], ordered: Sequence[str], planes: Planes
+) -> Pipeline | str | None:
+    """The pipeline along the last dimension alone, where nothing is read along others; None: there
+    are others to try."""
+    *outer, across = ordered
+    found = _with_stages(Pipeline(group, steps, tuple(outer), "", across, (), planes), 0)
+    if not outer:
+        return found
+    if isinstance(found, str):
+        return None
+    made = [stage for stage in found.stages if stage.step is not None]
+    beside = any(stage.frame.mode(dim) or stage.is_border for stage in made for dim in outer)
+    return None if beside or not any(stage.is_stencil for stage in found.stages) else found
 
 
 def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:

@@ -181,3 +181,73 @@ def test_blocks_are_long_of_their_own_accord(name: str) -> None:
     made = [one.group.time for one in found.scheduled.windows.values()]
     assert made[0] is not None and made[0].steps == 16
     run(found, {"N": 700}, {"n": 37})
+
+
+BATCHES = {
+    "lines": """
+        kernel f(a: f32[B, N], w: f32[N], k: f32[B], out c: f32[B, N]):
+            temp b: f32[B, N]
+            for j in 0..B, i in 0..N:
+                b[j, i] = a.clamp[j, i-1] + w[i] * a.clamp[j, i+2]
+            for j in 0..B, i in 0..N:
+                c[j, i] = b.clamp[j, i-1] - k[j] * b.clamp[j, i+1]
+        """,
+    "some of the lines": """
+        kernel f(a: i32[B, N], out c: i32[B, N], out d: i32[B, N]):
+            for j in 0..B, i in 1..N-1:
+                c[j, i] = a[j, i-1] - a[j, i+1]
+            for j in 1..B, i in 2..N-2:
+                d[j, i] = c[j, i-1] + c[j, i+1]
+        """,
+    "columns of images": """
+        kernel f(a: f64[B, 3, N], out c: f64[B, 3, N]):
+            temp b: f64[B, 3, N]
+            for j in 0..B, y in 0..3, i in 0..N:
+                b[j, y, i] = a.wrap[j, y, i-1] + a.wrap[j, y, i+1]
+            for j in 0..B, y in 0..3, i in 0..N:
+                c[j, y, i] = b.wrap[j, y, i-2] - b[j, y, i]
+        """,
+}
+STEPPED_BATCH = """
+    kernel f(inout a: f32[B, N], n: i64):
+        temp m: f32[B, N]
+        for t in 0..n:
+            for j in 0..B, i in 1..N-1:
+                m[j, i] = 0.25 * a[j, i-1] + 0.5 * a[j, i] + 0.25 * a[j, i+1]
+            for j in 0..B, i in 1..N-1:
+                a[j, i] = m[j, i]
+    """
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_batch_of_lines(name: str) -> None:
+    """Lines that need nothing of each other are not streamed: a batch of four has no edge there."""
+    found = planned(BATCHES[name], Tuning(columns=2))
+    assert found.verdict.answer == "proved"
+    assert [one.pipeline.stream for one in found.scheduled.windows.values()] == [""]
+    for lines, size in ((0, 5), (1, 1), (2, 9), (3, 61), (5, 197)):
+        run(found, {"B": lines, "N": size}, {})
+
+
+def test_time_steps_of_a_batch_of_lines() -> None:
+    found = planned(STEPPED_BATCH, Tuning(columns=1, steps=2))
+    assert found.verdict.answer == "proved"
+    assert {one.pipeline.stream for one in found.scheduled.windows.values()} == {""}
+    for lines, size, steps in ((0, 5, 4), (2, 9, 5), (3, 70, 9)):
+        run(found, {"B": lines, "N": size}, {"n": steps})
+
+
+def test_lines_that_read_each_other_stream() -> None:
+    found = planned(
+        """
+        kernel f(a: f32[B, N], out c: f32[B, N]):
+            temp b: f32[B, N]
+            for j in 0..B, i in 1..N-1:
+                b[j, i] = a[j, i-1] + a[j, i+1]
+            for j in 1..B, i in 1..N-1:
+                c[j, i] = b[j-1, i] + b[j, i]
+        """
+    )
+    assert found.verdict.answer == "proved"
+    assert all(one.pipeline.stream for one in found.scheduled.windows.values())
+    run(found, {"B": 9, "N": 40}, {})

@@ -24,6 +24,9 @@ ROWS = (1, 2, 3, 4, 6, 8)
 REGISTER_FILE = 65_536
 OVERWRITTEN = 8
 """Registers for the tests of each element that a tile at an edge loads of what it overwrites."""
+TAKEN = (0.65, 0.85)
+"""How much of what `block_registers` says threads take where they may have any number, and where they
+have as few as they can do with (ptxas 13.0 for the heat and wave equations)."""
 SHARED = 48 * 1024
 """Bytes that a block may declare."""
 PLANES_AHEAD = 1
@@ -70,7 +73,7 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
         registers = block_registers(pipeline, cut, program)
-        if not chosen and registers > most_registers(cut.warps):
+        if not chosen and TAKEN[1] * registers > most_registers(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
         if shared_bytes(pipeline, cut, program) > SHARED:
@@ -84,7 +87,7 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
 
 def most_registers(warps: int) -> int:
     """Registers of a thread where a block of `warps` warps runs on each multiprocessor."""
-    return min(255, REGISTER_FILE // (warps * LANES)) - 12
+    return min(255, REGISTER_FILE // (warps * LANES) // 8 * 8)
 
 
 def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
@@ -159,9 +162,9 @@ def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
 def _price(cut: Cut, registers: int, usual: int) -> float:
     """What a point stored costs: points computed for it, more where few warps hide each other's
     waiting, a little more for narrow accesses."""
-    blocks = max(1, REGISTER_FILE // (cut.warps * LANES * registers))
-    narrow = 1.05 if cut.columns < usual else 1.0
-    return cut.redundancy * (1 + 2.5 / (cut.warps * blocks)) * narrow
+    blocks = max(1, int(REGISTER_FILE / (cut.warps * LANES * TAKEN[0] * registers)))
+    narrow = 1.25 if cut.columns < usual else 1.0
+    return cut.redundancy * (1 + 5 / (cut.warps * blocks)) * narrow
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

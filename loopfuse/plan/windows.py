@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.affine import combine, evaluate_index, integer, is_checked
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.align import Placed
@@ -34,6 +34,7 @@ from loopfuse.plan.expressions import TRUE
 from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_borders import is_border, with_borders, without_edges
 from loopfuse.plan.window_frames import find_frames
@@ -42,7 +43,7 @@ from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.plan.window_wrap import wrap_frames
-from loopfuse.poly.model import PolyProgram, Statement
+from loopfuse.poly.model import Loop, PolyProgram, Statement
 
 __all__ = ["Frame", "Pipeline", "Stage", "Step", "find_pipeline"]
 
@@ -60,6 +61,7 @@ def find_pipeline(
     `time`: several iterations of the time loop around them."""
     if time is not None:
         units = with_borders(units, scope)
+    units = tuple(_counting_up(unit) for unit in units)
     why = _why_not_streamed(units, scope, program, time is not None, planes_ahead is not None)
     if why:
         return why
@@ -93,6 +95,20 @@ def find_pipeline(
     deep = Pipeline(whole, steps, tuple(outer), stream, across, (), planes, abreast)
     found = _with_stages(deep, planes_ahead)
     return why if isinstance(found, Pipeline) and not _is_deep(found) else found
+
+
+def _counting_up(unit: Unit) -> Unit:
+    """The unit with its parallel loops that count down by one counting up: any order does."""
+    one = integer(1)
+
+    def loop(each: Loop) -> Loop:
+        if each.step != -1 or each.iterator not in unit.parallel:
+            return each
+        lower, upper = combine("add", each.upper, one), combine("add", each.lower, one)
+        return replace(each, lower=tidy(lower), upper=tidy(upper), step=1)
+
+    common = tuple(loop(each) for each in unit.common)
+    return unit if common == unit.common else replace(unit, common=common)
 
 
 def _as_lines(

@@ -139,6 +139,14 @@ TIMES = {
                     b[i] = a.wrap[i-1] + 0.5 * a.wrap[i+1]
                 swap a, b
         """,
+    "counting down": """
+        kernel f(inout a: f32[N], inout b: f32[N], n: i64):
+            for t in 0..n:
+                for i in N-2..0 step -1:
+                    b[i] = a[i-1] + 0.5 * a[i+1]
+                for i in 1..N-1:
+                    a[i] = b[i-1] - b[i]
+        """,
     "two fields": """
         kernel f(inout e: f32[N], inout h: f32[N], n: i64):
             for t in 0..n:
@@ -251,3 +259,21 @@ def test_lines_that_read_each_other_stream() -> None:
     assert found.verdict.answer == "proved"
     assert all(one.pipeline.stream for one in found.scheduled.windows.values())
     run(found, {"B": 9, "N": 40}, {})
+
+
+@pytest.mark.parametrize("loops", ["i in H-1..-1 step -1, j in 0..W", "i in 0..H, j in W-1..-1 step -1"])
+def test_parallel_loops_that_count_down_are_windows(loops: str) -> None:
+    found = planned(
+        f"""
+        kernel f(x: f32[H, W], out y: f32[H, W]):
+            temp m: f32[H, W]
+            for {loops}:
+                m[i, j] = x.clamp[i, j-1] - 2.0 * x.clamp[i, j+1]
+            for i in H-2..0 step -1, j in 1..W:
+                y[i, j] = m[i-1, j] + 3.0 * m[i+1, j-1]
+        """
+    )
+    assert found.verdict.answer == "proved"
+    assert [launch.strategy for launch in found.tree.launches] == ["sliding"]
+    for height, width in ((0, 0), (1, 1), (2, 9), (7, 40), (24, 75)):
+        run(found, {"H": height, "W": width}, {})

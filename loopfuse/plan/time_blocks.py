@@ -26,7 +26,7 @@ from loopfuse.poly.model import Loop, PolyProgram
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Iterations of the time loop in one pass that are tried, until they no longer fit."""
 
-WORTH = 0.98
+WORTH = 0.95
 """A longer block must take less than this share of a shorter one's time: it takes longer to prove and
 to compile, and leaves more iterations over."""
 
@@ -62,7 +62,6 @@ def best_blocks(
     units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
-    fitting: list[int] = []
     period = common_period(units, loop.iterator)
     count = constant_value(combine("sub", loop.upper, loop.lower))
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
@@ -79,17 +78,16 @@ def best_blocks(
             continue  # two iterations may go where one does not: a swap is back in its place
         if _folds(found[0]) > FOLDED and steps > 2 and not rules.tuning.steps:
             break
-        fitting.append(steps)
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
         seconds = cost.time_block(there.group, again, steps, reload)
-        if seconds < WORTH * best[0]:
+        if seconds < WORTH * best[0] or rules.tuning.steps:
             best = (seconds, steps)
     if best[1] < (1 if rules.tuning.steps else 2):
         return ()
     # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
     lengths = [best[1]]
-    lengths += [s for s in REST if s in fitting and best[1] % s == 0 and 2 * s <= best[1]]
+    lengths += [s for s in REST if best[1] % s == 0 and 2 * s <= best[1]]
     return tuple(lengths)
 
 

@@ -79,7 +79,7 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
         if shared_bytes(pipeline, cut, program) > SHARED:
             why = "its planes take more shared memory than a block has"
             continue
-        price = _price(cut, registers, _usual_columns(pipeline, program))
+        price = _price(pipeline, cut, registers, _usual_columns(pipeline, program))
         if best is None or price < 0.98 * least:
             best, least = cut, price
     return why if best is None else best
@@ -159,12 +159,17 @@ def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     return total + kept_words(pipeline, program)
 
 
-def _price(cut: Cut, registers: int, usual: int) -> float:
+def _price(pipeline: Pipeline, cut: Cut, registers: int, usual: int) -> float:
     """What a point stored costs: points computed for it, more where few warps hide each other's
-    waiting, a little more for narrow accesses."""
+    waiting; what comes from neighbours, a little for narrow accesses and for a second barrier."""
     blocks = max(1, int(REGISTER_FILE / (cut.warps * LANES * TAKEN[0] * registers)))
-    narrow = 1.25 if cut.columns < usual else 1.0
-    return cut.redundancy * (1 + 5 / (cut.warps * blocks)) * narrow
+    waiting = 1 + 5 / (cut.warps * blocks)
+    aside = max(stage.left + stage.right for stage in pipeline.stages) / cut.columns
+    rows = max(stage.band.north + stage.band.south for stage in pipeline.stages)
+    beside = 1 + 0.06 * (aside + rows / (cut.rows.held * cut.columns))
+    narrow = 1.05 if cut.columns < usual else 1.0
+    again = 1.05 if cut.rows.copies == 1 else 1.0
+    return cut.redundancy * waiting * beside * narrow * again
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
-from loopfuse.plan.groups import Group, Region, TimeBlock
+from loopfuse.plan.groups import Box, Group, Region, TimeBlock
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_borders import is_border, with_borders
@@ -145,6 +145,9 @@ def fit_pair(
         return "no iteration reads what the one before it makes"
     if lost := wanted & made - again:
         return f"every other block of {block.steps} leaves `{whole_name(min(lost))}` as it is"
+    for array in sorted(wanted & made):
+        if not _covers(back.pipeline.region(array), there.pipeline.region(array)):
+            return f"every other block of {block.steps} leaves some of `{whole_name(array)}` as it is"
     regions: list[tuple[str, Region]] = []
     for array in sorted(copied):
         if all(s.is_border for s in there.pipeline.stages if s.step and s.array == array):
@@ -158,6 +161,21 @@ def fit_pair(
 def _made(windowed: Windowed) -> frozenset[str]:
     """The arrays that the pipeline computes."""
     return frozenset(s.array for s in windowed.pipeline.stages if s.step is not None)
+
+
+def _covers(region: Region, other: Region) -> bool:
+    """Is every box of `other` seen to lie in one of `region`?"""
+
+    def inside(inner: Box, outer: Box) -> bool:
+        ends = zip(inner, outer, strict=True)
+        ahead = [
+            constant_value(combine("sub", large, small))
+            for (low, high), (first, end) in ends
+            for small, large in ((first, low), (high, end))
+        ]
+        return all(number is not None and number >= 0 for number in ahead)
+
+    return all(any(inside(inner, outer) for outer in region) for inner in other)
 
 
 def _with_time(windowed: Windowed, time: TimeBlock) -> Windowed:

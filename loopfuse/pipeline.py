@@ -167,6 +167,7 @@ class Planned:
             return _rough_report(self, checked)
         try:
             with isl.spending(self.options.operations or isl.OPERATIONS // 3) as budget, deep_recursion():
+                _weigh(self.program)
                 budget.adopt(self.program.context)
                 return build_report(
                     self.program,
@@ -306,8 +307,13 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
 
 def _model(kernel: Kernel) -> PolyProgram:
     model = build_model(kernel)
-    isl.weigh(max((len(each.loops) for each in model.statements), default=0))
+    _weigh(model)
     return replace(model, **_bounds(model))
+
+
+def _weigh(model: PolyProgram) -> None:
+    """Deep nests may ask less."""
+    isl.weigh(max((len(each.loops) for each in model.statements), default=0))
 
 
 def _bounds(model: PolyProgram) -> dict[str, Any]:
@@ -379,6 +385,7 @@ def _plan_model(
     if verdict.answer != "proved" and has_windows(scheduled.tree):
         _warn_unproved(kernel, verdict, "recomputation is used instead of windows")
         with isl.spending(options.operations) as budget:  # what windows took is gone
+            _weigh(model)
             budget.adopt(model.context)
             plan, scheduled, verdict = attempt(options.fuel, streamed=False)
     if verdict.answer != "proved" and options.fuel != 0:

@@ -55,12 +55,6 @@ WEAKNESSES: dict[tuple[str, str], str] = {
     "apart, would be two",
     ("swap_outside_loop", "reverse"): "loops without a dependence are aligned only by equal bounds",
     ("swap_outside_loop", "shift"): "loops without a dependence are aligned only by equal bounds",
-    ("jacobi", "reverse"): "a loop that counts down has no windows, so no blocks of time steps",
-    (
-        "horizontal_diffusion",
-        "reverse",
-    ): "a loop that counts down has no windows",
-    ("harris", "reverse"): "loops without a dependence are aligned only by equal bounds",
     (
         "fuzz_two_reductions_of_one_array",
         "shift",

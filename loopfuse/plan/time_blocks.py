@@ -30,9 +30,6 @@ WORTH = 0.95
 """A longer block must take less than this share of a shorter one's time: it takes longer to prove and
 to compile, and leaves more iterations over."""
 
-REST = (2, 1)
-"""Iterations in one pass of those that the longest blocks leave."""
-
 BORDERED = 8
 """Stages of one array that a block may have where loops over its borders write it too: the proof
 has to tell apart which of them wrote each element."""
@@ -86,9 +83,8 @@ def best_blocks(
     if best[1] < (1 if rules.tuning.steps else 2):
         return ()
     # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
-    lengths = [best[1]]
-    lengths += [s for s in REST if best[1] % s == 0 and 2 * s <= best[1]]
-    return tuple(lengths)
+    shorter = 2 if best[1] >= 4 else 1
+    return (best[1], shorter) if best[1] % shorter == 0 and best[1] > 1 else (best[1],)
 
 
 def _folds(windowed: Windowed) -> int:

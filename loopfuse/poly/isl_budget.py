@@ -1,7 +1,7 @@
 """How much isl may work: a limit for each question, and one for a whole compile.
 
 isl counts its own basic operations, so these limits are the same on every machine and under every
-load. (Time decides only where a compile has worked for six seconds, and then the thread's own.)
+load. (Time decides only where a compile has worked for long, and then the thread's own.)
 Past a limit isl raises; `Unknown` says so.
 """
 
@@ -27,8 +27,12 @@ QUESTIONS = 7
 """How many such questions a whole compile may take together."""
 
 SECONDS = 6.0
-"""Processor time after which a compile asks no more. Operations end nearly every compile before
-that; in fifty dimensions, though, one operation costs what thousands cost in five."""
+"""Processor time after which a compile of a deep nest asks no more: in fifty dimensions one operation
+costs what thousands cost in five."""
+
+SHALLOW_SECONDS = 30.0
+"""The same where nests are not deep. Operations end nearly every compile long before that; what a
+kernel becomes must not depend on how busy the machine is."""
 
 
 class Unknown(Exception):
@@ -57,13 +61,14 @@ class Budget:
 
     question: int
     left: int
-    seconds: float = SECONDS
+    seconds: float = SHALLOW_SECONDS
     start: float = field(default_factory=time.thread_time)
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def weigh(self, depth: int) -> None:
         """From now on ask about nests of `depth` loops."""
         if depth > SHALLOW:
+            self.seconds = min(self.seconds, SECONDS)
             self.question = max(1, self.question * SHALLOW // depth)
             self.left = self.left * SHALLOW // depth
 
@@ -136,7 +141,7 @@ def current_budget() -> Budget | None:
 
 
 @contextmanager
-def spending(operations: int = 0, seconds: float = SECONDS) -> Generator[Budget, None, None]:
+def spending(operations: int = 0, seconds: float = SHALLOW_SECONDS) -> Generator[Budget, None, None]:
     """A compile: every isl context made inside draws on one budget. `operations` is the limit of
     a question (0: the default); the whole may take `QUESTIONS` times as many, and `seconds` of
     processor time.

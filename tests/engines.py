@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def interpret(kernel: nodes.Kernel, arguments: Mapping[str, Any], sizes: dict[st
 def plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
     """The planned kernel: `.tree` and `.report`. Windows get short chunks (SMALL), so that small
     arrays have seams too and the LoopTree interpreter few threads."""
-    options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=SMALL)
+    small = replace(SMALL, steps=3) if "% 3" in source.text else SMALL  # as levels come round
+    options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=small)
     return pipeline.plan_kernel(read(source), name, options)
 
 

@@ -212,7 +212,9 @@ def test_mutants_of_the_table(base: Base) -> None:
     tally = Tally()
     # The last sizes of windows are those that have a tile inside.
     sizes = base.sizes[-1 if base in mutate_windows.BASES else 0]
-    try_mutants(base.make(), sizes, range(4), tally, base.name)
+    for seeds in (range(4), range(4, 12)):  # some find nothing to change
+        if not tally.tried:
+            try_mutants(base.make(), sizes, seeds, tally, base.name)
     assert tally.tried >= 1
 
 

@@ -34,7 +34,7 @@ class Values:
     def __init__(self, accesses: Accesses) -> None:
         self.accesses, self.events = accesses, accesses.events
         self.found: dict[str, list[Any] | None] = {}
-        self.straight: dict[str, dict[str, Write] | None] = {}
+        self.straight: dict[tuple[str, int], dict[str, Write] | None] = {}  # by buffer, launch
         self.memory = Memory(self)
         self.windows: dict[str, list[tuple[Write, Any]] | None] = {}
         self.sources: dict[str, Sources] = {}
@@ -157,15 +157,18 @@ class Values:
 
     def in_line(self, read: Read) -> Write | None:
         """The write before a read of a register, where the order of the text decides: every read
-        of the register follows a write in the same body, with no write from elsewhere between
-        them. None for any other buffer."""
-        if read.buffer not in self.straight:
-            self.straight[read.buffer] = self._in_straight_line(read.buffer)
-        straight = self.straight[read.buffer]
+        of the register in the launch follows a write in the same body, with no write from
+        elsewhere between them. None for any other buffer. (Registers of one launch are not those
+        of another: what another does to a buffer of the same name does not matter.)"""
+        key = (read.buffer, read.leaf.launch)
+        if key not in self.straight:
+            self.straight[key] = self._in_straight_line(*key)
+        straight = self.straight[key]
         return None if straight is None else straight[read.name]
 
-    def _in_straight_line(self, buffer: str) -> dict[str, Write] | None:
-        writes, reads = self.accesses.writes.get(buffer, []), self.accesses.reads[buffer]
+    def _in_straight_line(self, buffer: str, launch: int) -> dict[str, Write] | None:
+        writes = [w for w in self.accesses.writes.get(buffer, []) if w.leaf.launch == launch]
+        reads = [read for read in self.accesses.reads[buffer] if read.leaf.launch == launch]
         if not writes or not isinstance(self.events.buffers[buffer].home, Register):
             return None
         places = [_constant_place(access.load) for access in writes]

@@ -146,9 +146,11 @@ class Needs:
         return (combine("add", first, Iter(inner[0])),) if len(inner) > 1 else ()
 
     def _only_in_windows(self, leaf: Leaf) -> bool:
-        """Is every read of what the leaf fills one whose source is known in its loop?"""
+        """Is every read of what the leaf fills one whose source is known in its loop? What other
+        launches read is storage of their own."""
         reads = self.accesses.reads.get(_target(leaf), [])
-        return all(self.sources(read) is not None for read in reads)
+        here = [read for read in reads if read.leaf.launch == leaf.launch]
+        return all(self.sources(read) is not None for read in here)
 
 
 def _rows_of_a_warp(values: Values) -> int:

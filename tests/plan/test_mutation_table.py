@@ -24,6 +24,7 @@ from tests.plan import (
     mutate_planes,
     mutate_planned,
     mutate_reductions,
+    mutate_registers,
     mutate_strips,
     mutate_windows,
     mutate_written,
@@ -47,6 +48,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
 ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_edges, mutate_beside, mutate_strips,
+    mutate_registers,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

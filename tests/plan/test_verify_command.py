@@ -12,10 +12,15 @@ import pytest
 
 import loopfuse.commands.verify as verify_module
 from loopfuse import load, loads, pipeline
+from loopfuse.base.options import Tuning
+from loopfuse.commands.bisect import find_guilty
 from loopfuse.commands.verify import verify_kernel
-from loopfuse.plan.tree_walk import walk_nodes
+from loopfuse.plan.looptree import LoopTree
+from loopfuse.plan.tree_printer import print_tree
 from loopfuse.plan.verify import Verdict
 from tests.plan.mutate_edit import rewrite
+from tests.plan.mutate_table import RECOMPUTED
+from tests.plan.mutate_windows import reading
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -34,28 +39,43 @@ def test_what_was_tried_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(f"{n}={v}" in text for case in found.tried for n, v in case)
 
 
-def test_a_planted_miscompile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planner's tree gets a stale recompute, and the checker is made to prove anything."""
+PLANTED = {  # by tuning: a stale row recomputed, and a row of the line buffer read a row too early
+    "recomputed": (RECOMPUTED, rewrite("rows_3[] =", "min(y + 1, H - 1)", "y"), "rows_3"),
+    "lines": (Tuning(), reading(r"^S2\[", r"^rows_line\[t, ", 0, -1), "rows_line"),
+}
+
+
+@pytest.mark.parametrize("way", PLANTED)
+def test_a_planted_miscompile_is_found(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planner's tree is spoiled, and the checker is made to prove anything; `LOOPFUSE_FUEL`
+    tells the fusion."""
     monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path))
-    spoil = rewrite("rows_3[] =", "min(y + 1, H - 1)", "y")
+    tuning, spoil, fused_only = PLANTED[way]
     build = pipeline.build_tree
+    spoiled: list[LoopTree] = []
 
     def wrong(*arguments: Any) -> Any:
         made = build(*arguments)
-        nodes = [n for launch in made.tree.launches for n in walk_nodes(launch.body)]
-        if any("rows_3" in str(node) for node in nodes):  # only the fused tree recomputes
-            return replace(made, tree=spoil(made.tree))
-        return made
+        if fused_only not in print_tree(made.tree):
+            return made
+        spoiled.append(made.tree)
+        return replace(made, tree=spoil(made.tree))
 
     monkeypatch.setattr(pipeline, "build_tree", wrong)
     monkeypatch.setattr(pipeline, "verify", lambda *a: Verdict("proved"))
-    found = verify_kernel(_kernel("blur"), target="cpu")
+    kernel = _kernel("blur").with_options(tuning=tuning)
+    found = verify_kernel(kernel, target="cpu")
+    assert spoiled, f"no {fused_only}: blur is planned otherwise, plant another mistake"
     assert not found and {each.forms[1] for each in found.mismatches} == {"unfused", "interpreted"}
     first = found.mismatches[0]
     assert first.array == "smooth" and first.values[0] != first.values[1]
     assert len(first.element) == 2 and dict(first.sizes)["H"] > 1
     text = str(found)
     assert "DIFFERS  smooth[" in text and "expected" in text and "H=" in text
+    guilty = find_guilty(kernel, {}, target="cpu")
+    assert guilty.fuel == 1 and "LOOPFUSE_FUEL=0 agrees, LOOPFUSE_FUEL=1 does not" in str(guilty)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

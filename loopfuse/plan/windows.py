@@ -143,6 +143,9 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     if isinstance(stages, str):
         return stages
     found = replace(pipeline, stages=stages)
+    for step in pipeline.steps:
+        if not any(stage.step is step for stage in stages):
+            return f"{step.placed.unit.label} leaves nothing to those behind it"
     if pipeline.group.time is None:
         for stage in stages:
             made = found.last(stage.array)

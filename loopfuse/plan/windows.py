@@ -193,6 +193,24 @@ def _why_not_streamed(
                 scalar = program.arrays[name].kind == "scalar"
                 if not scalar and writers.setdefault(name, unit.label) != unit.label and not again:
                     return f"`{name}` is written by two loops"
+    return _kept_for_others(units, program)
+
+
+def _kept_for_others(units: Sequence[Unit], program: PolyProgram) -> str:
+    """Which value of an iteration (a `let`, a condition) a loop that does not make it reads: it
+    would have to be an array, which no window holds."""
+    made = [{name for s in u.statements for name, _ in s.write.parts} for u in units]
+    scalars = {name for names in made for name in names if program.arrays[name].kind == "scalar"}
+    if not scalars:
+        return ""
+    inside = {s.id for unit in units for s in unit.statements}
+    groups = [(u.statements, own) for u, own in zip(units, made, strict=True)]
+    outside = tuple(s for s in program.statements if s.id not in inside)
+    for statements, own in (*groups, (outside, set[str]())):
+        for s in statements:
+            for access in s.reads:
+                if access.array in scalars - own:
+                    return f"{s.label} reads `{access.array}`, which another loop makes"
     return ""
 
 

@@ -339,14 +339,15 @@ class _Builder:
             target = Load(name, (), DType.BOOL, span=whole.span)
             label = f"{first.label}.if" if first is not None and first.label else ""
             outer = replace(scope, predicate=None)
-            self._add("define", label, target, whole, outer, stmt)
+            asked = _under(scope.predicate, whole) if _asks(whole) else whole
+            self._add("define", label, target, asked, outer, stmt)
             whole, rest = target, target
         inside = scope.domain if exact is None else scope.domain.intersect(exact)
-        then = replace(scope, domain=inside, predicate=_conjoin(scope.predicate, rest))
+        then = replace(scope, domain=inside, predicate=_under(scope.predicate, rest))
         self._body(stmt.then, then)
         negated = Unary("not", whole, DType.BOOL, span=whole.span)
         self._body(
-            stmt.otherwise, replace(scope, predicate=_conjoin(scope.predicate, negated))
+            stmt.otherwise, replace(scope, predicate=_under(scope.predicate, negated))
         )
 
     def _is_overwritten(self, stmt: If) -> bool:
@@ -419,8 +420,15 @@ class _Builder:
     ) -> Statement:
         reads: list[Access] = []
         # What is declared under a predicate is private to it, so computing it always is harmless
-        # (and nobody else sees it); only its accesses are then more than the program makes.
+        # (and nobody else sees it); only its accesses are then more than the program makes. But
+        # subscripts that are checked are asked for only where the program asks for them.
         predicate = scope.predicate if kind == "store" else runs
+        if scope.predicate is not None and kind in ("define", "update") and _asks(value):
+            if kind == "update":
+                predicate = _conjoin(scope.predicate, runs)
+            else:
+                nothing = Const(neutral("sum", value.dtype), value.dtype, span=value.span)
+                value = Select(scope.predicate, value, nothing, value.dtype, span=value.span)
         if any(is_checked(each) for each in target.index):
             predicate = predicate or Const(True, DType.BOOL, span=target.span)
             reduction = ""  # nobody can tell which updates are of one element
@@ -653,3 +661,16 @@ def _conjoin(left: Expr | None, right: Expr | None) -> Expr | None:
     if left is None or right is None:
         return left if right is None else right
     return Binary("and", left, right, DType.BOOL, span=left.span)
+
+
+def _under(predicate: Expr | None, condition: Expr) -> Expr:
+    """Both hold; what the condition asks for is asked for only where the predicate holds."""
+    if predicate is None or not _asks(condition):
+        return _conjoin(predicate, condition) or condition
+    never = Const(False, DType.BOOL, span=condition.span)
+    return Select(predicate, condition, never, DType.BOOL, span=condition.span)
+
+
+def _asks(value: Expr) -> bool:
+    """Does the value read at a subscript that is checked when it runs?"""
+    return any(is_checked(each) for load in loads(value) for each in load.index)

@@ -1,6 +1,6 @@
 """f32 to u8 and u16 on the GPU, without its slow conversions.
 
-    before:  u8(round(min(max(x, 0.0), 255.0)))
+    before:  u8(round(min(max(x, 0.0), 255.0)))     (truncation and the like: as ever)
     after:   the low byte of the bits of  minnum(maxnum(x, 0.0), 255.0) + 8388608.0
 
 A cast saturates, so that limits which the type has anyway are left away; NaN gives 0, which is what

@@ -23,7 +23,7 @@ from loopfuse.plan.looptree import Loop
 from loopfuse.plan.tree_interp import run_tree
 
 GPU = Target("sm_80")
-SMALL = Tuning(rows=8, warps=1, steps=2)
+SMALL = Tuning(columns=2, rows=8, warps=1, steps=2)
 """Short chunks, and blocks of two time steps: eight take four times as long to prove and show
 nothing that two do not (tests/plan/test_time_blocks.py has more)."""
 

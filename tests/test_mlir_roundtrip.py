@@ -34,6 +34,7 @@ DIFFERENT = {
     "swap_temps": SWAP,
     "time_swap": SWAP,
     "time_swap_even": SWAP,
+    "lines_ring": SWAP,
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,
     "data_ragged_step": BOUNDS,

@@ -256,7 +256,11 @@ INTERRUPTED = {
 def test_an_interrupt_ends_cleanly(command: str) -> None:
     arguments, times = INTERRUPTED[command]
     picks = random.Random(5)
-    script = "import sys; from loopfuse.cli import main; print('go', flush=True); main(sys.argv[1:])"
+    # Started from a job in the background, this process may ignore the signal, and so its children.
+    script = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from loopfuse.cli import main; print('go', flush=True); main(sys.argv[1:])"
+    )
     stopped = 0
     before = contents()
     assert _run([*arguments]) == 0

@@ -55,7 +55,7 @@ SWAP = """
 def test_blocks_count_launches_and_bytes() -> None:
     found = report(SWAP, Tuning(steps=8))
     assert found.launches_before == "n"
-    assert found.launches_after == "2*(n//16) + 2*((n % 16)//4) + n % 4"
+    assert found.launches_after == "2*(n//4) - 6*(n//16) + n % 4"
     # A pair reads a twice; its first launch writes a (the copy), its second a and b.
     for part in ("8*(n//16)*H*W", "12*(n//16)*(H - 2)*(W - 2)", "8*(n % 4)*H*W"):
         assert part in found.traffic_after.text

@@ -212,8 +212,11 @@ def _kept_beside(ages: Mapping[int, int], delay: int) -> int:
     """Cells of the neighbours' columns, times rows: those that come `delay` rows after the row."""
     total = 0
     for side in (-1, 1):
-        for column in range(1, max((side * column for column in ages), default=0) + 1):
-            # A lane's outer columns read the cell at this distance, and those beyond it.
-            oldest = max(age for at, age in ages.items() if side * at >= column)
-            total += max(oldest - delay, 0)
+        # A lane's outer columns read the cell at each distance, and those beyond it.
+        far = sorted(((side * at, age) for at, age in ages.items() if side * at > 0), reverse=True)
+        oldest = 0
+        for number, (distance, age) in enumerate(far):
+            nearer = far[number + 1][0] if number + 1 < len(far) else 0
+            oldest = max(oldest, age)
+            total += (distance - nearer) * max(oldest - delay, 0)
     return total

@@ -11,6 +11,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.plan.records import Report
+from loopfuse.plan.window_stages import _kept_beside
 
 ROOT = Path(__file__).parents[2]
 GPU = Target("sm_90")
@@ -141,3 +142,8 @@ def test_the_cpu_has_line_buffers() -> None:
     (kernel,) = planned.report.kernels
     assert kernel.strategy == "sliding"
     assert kernel.homes == (("rows", "line(5)"), ("blur", "register"))
+
+
+def test_far_columns_are_counted_at_once() -> None:
+    """A hostile subscript may be a thousand million columns away (it was counted one by one)."""
+    assert _kept_beside({10**9: 3, -2: 5, -1: 6}, 1) == 2 * 10**9 + 5 + 4

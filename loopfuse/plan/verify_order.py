@@ -29,13 +29,13 @@ def keeps_order(accesses: Accesses, deps: Dependences, name: str) -> bool:
     events = accesses.events
     buffer = events.buffers[name]
     array = events.program.arrays.get(buffer.array)
-    reads, writes = accesses.reads.get(name, []), accesses.writes.get(name, [])
+    # A read that moves a value (into a window) is judged by who reads that value in the end.
+    reads = [read for read in accesses.reads.get(name, []) if read.statement is not None]
+    writes = accesses.writes.get(name, [])
     if array is None or not isinstance(buffer.home, Global):
         return False
     if array.private_to and not any(_is_anywhere(read) for read in reads):
         return False  # the other way answers this faster
-    if any(read.statement is None for read in reads):
-        return False
     if any(write.leaf.name not in accesses.instances for write in writes):
         return False
     if not all(keeps_place(accesses, access, array) for access in (*writes, *reads)):

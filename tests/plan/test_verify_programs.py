@@ -52,6 +52,13 @@ kernel k(inout b: f32[M], inout d: f32[M], inout c: f32[M], steps: i64):
                 b[i] = c[i]
         swap b, d
 """,
+    "moved before it is read at a place that data says": """
+kernel k(a: f32[N, M], inout b: f32[N, N], out d: f32[N, M], g: u8[N, M]):
+    for i in 0..N, j in 1..M - 1:
+        d[i, j] = (a[i, j - 1] + a[i, j + 1]) - b[i, i]
+    for i in 0..N, j in 0..M:
+        b[i, i] = b[g[i, j], i]
+""",
     "conditions that the interior decides": """
 kernel k(a: bool[N], b: bool[N], out c: bool[N], out d: f32[N], inout e: bool[N]):
     for i in 0..N:
@@ -103,6 +110,16 @@ def test_planned_programs_are_proved(name: str, target: Target, fuel: int | None
     program = read_program(Source("test.lf", PROGRAMS[name]))
     planned = plan_kernel(program, "k", Options(target=target, fuel=fuel))
     assert planned.verdict.answer == "proved", planned.verdict
+
+
+def test_what_is_moved_is_moved_in_time() -> None:
+    """The second launch overwrites what the first copies into registers."""
+    text = PROGRAMS["moved before it is read at a place that data says"]
+    planned = plan_kernel(read_program(Source("test.lf", text)), "k", Options(target=Target("sm_90")))
+    turned = replace(planned.tree, body=planned.tree.body[::-1])
+    assert len(turned.body) == 2
+    verdict = verify(planned.program, planned.dependences, turned)
+    assert verdict.answer == "wrong", verdict
 
 
 MANY_PIECES = """

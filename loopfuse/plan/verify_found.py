@@ -183,7 +183,7 @@ class Values:
                     last = write
             if place is None or last is None:
                 return None
-            if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read.leaf, True)):
+            if not (_same_body(last.leaf, read.leaf) or _leads_to(last.leaf, read, True)):
                 return None
             found[read.name] = last
         return found
@@ -207,10 +207,10 @@ def _just_written(read: Read, writes: list[Write]) -> Write | None:
     before = [write for write in writes if write.leaf.number < read.leaf.number]
     if not before:
         return None
-    last, here = before[-1], read.leaf
+    last = before[-1]
     # A checked subscript may be another place in each run of it.
     plain = not any(is_checked(part) for part in read.load.index)
-    if not (plain and last.load.index == read.load.index and _leads_to(last.leaf, here)):
+    if not (plain and last.load.index == read.load.index and _leads_to(last.leaf, read)):
         return None
     return last
 
@@ -240,21 +240,25 @@ def _same_body(one: Leaf, other: Leaf) -> bool:
     )
 
 
-def _leads_to(one: Leaf, other: Leaf, private: bool = False) -> bool:
-    """Does every run of `other` come after `one`, in the same iteration of all loops, with only
-    nodes between them that stand between them in the text? `other` may be under more guards, but
-    under no more loops: what stands behind it in a loop comes before it in the next iteration.
-    `private`: as one thread sees it, which runs its nodes in order whatever the others do."""
+def _leads_to(one: Leaf, read: Read, private: bool = False) -> bool:
+    """Does every instance of the read come after one of the leaf, in the same iteration of all
+    loops, with only nodes between them that stand between them in the text? Either may be under
+    guards of its own, but under no loop: what stands behind it in a loop comes before it in the
+    next iteration. `private`: as one thread sees it, which runs its nodes in order whatever the
+    others do."""
+    other = read.leaf
     first, second = (_own_time(leaf) if private else leaf.time for leaf in (one, other))
-    depth = len(first) - 1
-    if first[:depth] != second[:depth] or one.names != other.names:
+    if one.names != other.names:
         return False
+    depth = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
     # No loop and no change of threads from here on, so that time follows the text.
-    if not all(isinstance(part, int) for part in (*first[depth:], *second[depth:])):
+    if depth is None or not all(isinstance(p, int) for p in (*first[depth:], *second[depth:])):
         return False
     if one.launch != other.launch or one.in_ticket != other.in_ticket:
         return False
-    return one.points is other.points or bool(other.points.is_subset(one.points))
+    if one.points is other.points:
+        return True
+    return bool(read.cell.domain().reset_tuple_id().is_subset(one.points))
 
 
 def _own_time(leaf: Leaf) -> Time:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.linear import coefficients, interval
+from loopfuse.plan.linear import coefficients, interval, same_index
 from loopfuse.plan.looptree import Global, Home, Lanes, LineBuffer, Shared, Window, modulus_of
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import Leaf, Undecided
@@ -102,7 +102,7 @@ def _is_order_open(candidates: Sequence[Candidate], step: str, home: Home) -> bo
             if one.back == other.back and _shares_inner_loop(here, there, step):
                 first = int(modulus_of(home) > 0)
                 index, besides = one.write.load.index[first:], other.write.load.index[first:]
-                if index != besides or not _is_own(index, here, there, step):
+                if not _same(index, besides) or not _is_own(index, here, there, step):
                     return True
     return False
 
@@ -123,7 +123,7 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
         back = (two - one) % rows
         if _shares_inner_loop(here, there, step):
             # Iterations of loops inside come between: only a cell of their own is in order.
-            same = index == other and _is_own(index, here, there, step)
+            same = _same(index, other) and _is_own(index, here, there, step)
             if back == 0 and not (same and not isinstance(home, Shared)):
                 return None
         if back == 0 and later:
@@ -199,6 +199,10 @@ def _inner_values(
     if len(found) != len(inner):
         return None
     return [found[name] for name in inner], fixed
+
+
+def _same(index: Sequence[Expr], other: Sequence[Expr]) -> bool:
+    return all(same_index(one, two) for one, two in zip(index, other, strict=True))
 
 
 def _ahead(row: Expr, step: str) -> int | None:

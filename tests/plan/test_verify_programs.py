@@ -112,6 +112,54 @@ def test_planned_programs_are_proved(name: str, target: Target, fuel: int | None
     assert planned.verdict.answer == "proved", planned.verdict
 
 
+# Found by random programs on a machine of small tiles.
+SMALL = {
+    "a strip that starts at the larger of two": """
+kernel k(a: f64[M], inout b: f64[N, M], c: f64[N, M], m: i64):
+    for i in 2..N, j in max(m - 1, 0)..min(m + 3, M):
+        b[i, j] = a[j]
+        b[i, j] = (b[i, j] - c[i-2, j]) + c[i-1, max(j-4, 0)]
+""",
+    "registers under a guard": """
+func f(u: i64, v: i64) -> i64:
+    let h: i64 = u * v
+    return 3 * u + h
+kernel k(t: i64[N], b: i64[N], out y: i64[N]):
+    for i in 0..N:
+        y[i] = f(t.clamp[i-2], t[i]) if i <= 2 else f(b[i], t.clamp[i-3])
+""",
+}
+
+
+@pytest.mark.filterwarnings("error")  # no second try without windows
+@pytest.mark.parametrize("name", SMALL)
+def test_small_tiles_are_proved(name: str) -> None:
+    with machine("tiny"):
+        program = read_program(Source("test.lf", SMALL[name]))
+        planned = plan_kernel(program, "k", Options(target=Target("sm_90")))
+    assert planned.verdict.answer == "proved", planned.verdict
+
+
+def test_a_register_is_filled_wherever_it_is_read() -> None:
+    """The guard of its write must be as wide as the condition under which it is read."""
+    with machine("tiny"):
+        program = read_program(Source("test.lf", SMALL["registers under a guard"]))
+        planned = plan_kernel(program, "k", Options(target=Target("sm_90")))
+        *_, guard = [  # in the way of a tile at an edge: no other has these elements
+            node
+            for launch in planned.tree.launches
+            for node in walk_nodes(launch.body)
+            if isinstance(node, Guard)
+            and isinstance(node.condition, Compare)
+            and node.condition.op == "le"
+            and node.condition.right == Const(2, DType.I64)
+        ]
+        assert isinstance(guard.condition, Compare)
+        narrow = replace(guard.condition, right=Const(1, DType.I64))
+        wrong = _replaced(planned.tree, guard, replace(guard, condition=narrow))
+        assert verify(planned.program, planned.dependences, wrong).answer == "wrong"
+
+
 def test_what_is_moved_is_moved_in_time() -> None:
     """The second launch overwrites what the first copies into registers."""
     text = PROGRAMS["moved before it is read at a place that data says"]

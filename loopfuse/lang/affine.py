@@ -2,7 +2,8 @@
 
 An index expression is a core `Expr` of dtype i64 over iterators and symbols with `+ - *`, `//`
 and `%`, `min` and `max`: a bound, a subscript, an extent, a parity or a formula of a report.
-`to_index` (in `lang.indices`) is what makes one from a checked expression.
+`to_index` (in `lang.indices`) is what makes one from a checked expression. The range of a loop, as
+isl finds it, may besides have a Select on such expressions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Iter, Symbol, Unary
+from loopfuse.lang.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Iter,
+    Select,
+    Symbol,
+    Unary,
+)
 
 # --------------------------------------------------------------------------------- building
 
@@ -126,8 +138,30 @@ def evaluate_index(expr: Expr, values: Mapping[str, int]) -> int:
             return abs(evaluate_index(operand, values))
         case Binary(op=op, left=left, right=right):
             return _apply(op, evaluate_index(left, values), evaluate_index(right, values))
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return evaluate_index(then if _holds(condition, values) else otherwise, values)
         case _:
             raise ValueError(f"{type(expr).__name__} is not part of index expressions")
+
+
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _holds(condition: Expr, values: Mapping[str, int]) -> bool:
+    match condition:
+        case Const(value=value):
+            return bool(value)
+        case Binary(op="and", left=left, right=right):
+            return _holds(left, values) and _holds(right, values)
+        case Binary(op="or", left=left, right=right):
+            return _holds(left, values) or _holds(right, values)
+        case Unary(op="not", operand=operand):
+            return not _holds(operand, values)
+        case Compare(op=op, left=left, right=right):
+            a, b = evaluate_index(left, values), evaluate_index(right, values)
+            return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b}.get(op, a >= b)
+        case _:
+            raise ValueError(f"{type(condition).__name__} is no condition on index expressions")
 
 
 # ---------------------------------------------------------------------------------- printing
@@ -174,8 +208,25 @@ def _polynomial(expr: Expr) -> Polynomial:
             if len(texts) == 1 and texts[0].lstrip("-").isdecimal():
                 return {(): int(texts[0])}
             return {(texts[0] if len(texts) == 1 else f"{op}({', '.join(texts)})",): 1}
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            arms = f"{to_python(then)} if {_print_condition(condition)} else {to_python(otherwise)}"
+            return {(f"({arms})",): 1}
         case _:
             raise ValueError(f"{type(expr).__name__} is not part of index expressions")
+
+
+def _print_condition(condition: Expr) -> str:
+    match condition:
+        case Const(value=value):
+            return str(bool(value))
+        case Binary(op="and" | "or" as op, left=left, right=right):
+            return f"({_print_condition(left)} {op} {_print_condition(right)})"
+        case Unary(op="not", operand=operand):
+            return f"(not {_print_condition(operand)})"
+        case Compare(op=op, left=left, right=right):
+            return f"{to_python(left)} {_COMPARISONS[op]} {to_python(right)}"
+        case _:
+            raise ValueError(f"{type(condition).__name__} is no condition on index expressions")
 
 
 def _operands(op: str, expr: Expr) -> list[Expr]:

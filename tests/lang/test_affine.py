@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, evaluate_index, integer, to_python, trip_count
-from loopfuse.lang.nodes import Binary, Cast, Expr, Iter, Symbol, Unary
+from loopfuse.lang.nodes import Binary, Cast, Compare, Expr, Iter, Select, Symbol, Unary
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute, symbols, walk_expr
 
 H, W, N = (Symbol(name, DType.I64) for name in "HWN")
@@ -20,6 +20,11 @@ def op(name: str, left: Expr | int, right: Expr | int) -> Expr:
     a = integer(left) if isinstance(left, int) else left
     b = integer(right) if isinstance(right, int) else right
     return Binary(name, a, b, DType.I64)
+
+
+def chosen(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+    """A Select of dtype i64."""
+    return Select(condition, then, otherwise, DType.I64)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,7 @@ def op(name: str, left: Expr | int, right: Expr | int) -> Expr:
         (op("add", j, 1), "j + 1"),
         (integer(-3), "-3"),
         (op("floordiv", 7, 2), "3"),
+        (op("add", chosen(Compare("ge", N, H), N, op("mul", 2, H)), 1), "(N if N >= H else 2*H) + 1"),
     ],
 )
 def test_to_python(expr: Expr, text: str) -> None:
@@ -56,10 +62,14 @@ leaves = st.one_of(st.sampled_from([H, W, N, i]), st.integers(-5, 5).map(integer
 
 def _larger(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     divisors = st.integers(1, 4).map(integer)
+    compared = st.builds(Compare, st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"]), inner, inner)
+    both = st.builds(Binary, st.sampled_from(["and", "or"]), compared, compared, st.just(DType.BOOL))
+    neither = st.builds(Unary, st.just("not"), both, st.just(DType.BOOL))
     return st.one_of(
         st.builds(op, st.sampled_from(["add", "sub", "mul", "min", "max"]), inner, inner),
         st.builds(op, st.sampled_from(["floordiv", "mod"]), inner, divisors),
         st.builds(lambda e: Unary("neg", e, DType.I64), inner),
+        st.builds(chosen, compared | both | neither, inner, inner),
     )
 
 

@@ -7,9 +7,16 @@ from functools import cache
 import llvmlite.binding as binding
 
 
+BROKEN_IN_22 = "-slp-copyable-elements=false"
+"""The SLP vectoriser's newest part schedules some blocks wrongly and then aborts the process
+(llvm-project issues 220475, 203193, 198364); kernels do not get slower without it."""
+
+
 @cache
 def initialize() -> None:
     """Registers LLVM's targets, once."""
+    if binding.llvm_version_info[0] == 22:
+        binding.set_option("loopfuse", BROKEN_IN_22)
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.initialize_native_asmparser()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from case_files import copy_arguments
+from fuzz.machines import machine
 
 from loopfuse import kernels, pipeline
 from loopfuse.base.diagnostics import Source
@@ -21,6 +22,7 @@ from loopfuse.lang import nodes
 from loopfuse.lang.interp import interpret as run_program
 from loopfuse.plan.looptree import Loop
 from loopfuse.plan.tree_interp import run_tree
+from loopfuse.plan.verify_reductions import free_updates
 
 GPU = Target("sm_80")
 SMALL = Tuning(columns=2, rows=8, warps=1, steps=2)
@@ -55,13 +57,29 @@ def interpret(kernel: nodes.Kernel, arguments: Mapping[str, Any], sizes: dict[st
     return arrays_of(kernel, {**arguments, **written})
 
 
-@functools.lru_cache(maxsize=64)
 def plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
-    """The planned kernel: `.tree` and `.report`. Windows get short chunks (SMALL), so that small
-    arrays have seams too and the LoopTree interpreter few threads."""
+    """The planned kernel: `.tree` and `.report`. Windows get short chunks (SMALL), and so do the
+    other strategies, so that small arrays have seams too and the LoopTree interpreter few threads.
+    What random programs found is planned for the machine on which it was found."""
+    return _plan(source, name, target, fuel, reassociate and has_reductions(source, name))
+
+
+def has_reductions(source: Source, name: str) -> bool:
+    """Does the kernel have updates whose order `reassociate` sets free? No other plan changes."""
+    program = _plan(source, name, CPU, None, False).program
+    free = (
+        [free_updates(program.statements, array, allowed) for array in program.arrays]
+        for allowed in (True, False)
+    )
+    return next(free) != next(free)
+
+
+@functools.lru_cache(maxsize=64)
+def _plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
     small = replace(SMALL, steps=3) if "% 3" in source.text else SMALL  # as levels come round
     options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=small)
-    return pipeline.plan_kernel(read(source), name, options)
+    with machine("tiny" if "machine=tiny" in source.text else "small"):
+        return pipeline.plan_kernel(read(source), name, options)
 
 
 def is_wide(planned: Any) -> bool:
@@ -119,7 +137,7 @@ def run_compiled(
 ) -> Arrays:
     """Compiled code on the CPU, called as a user would call it."""
     held = copy_arguments(dict(arguments))
-    call = loaded(source, kernel.name, fuel, reassociate)
+    call = loaded(source, kernel.name, fuel, reassociate and has_reductions(source, kernel.name))
     call(**held, **sizes_to_pass(kernel, sizes))
     return arrays_of(kernel, held)
 

@@ -1,5 +1,5 @@
 """What the benchmarks' PTX must be like: windows in registers, nothing spilled, accesses as wide as
-types allow, no barrier where stencils have two dimensions."""
+types allow, no barrier where stencils have two dimensions, and no more registers than estimated."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from cases import BY_KEY  # noqa: E402
 from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of  # noqa: E402
+from window_registers import estimates, hold  # noqa: E402
 
 from loopfuse.base.register_steps import STEPS  # noqa: E402
 from loopfuse.plan.window_shape import Shape, Windowed  # noqa: E402
@@ -33,6 +34,8 @@ def test_ptx_of_case(key: str) -> None:
     spill_nothing(found)
     move_vectors(found)
     wait_for_no_other_warp(found)
+    if estimates(found.windows):
+        hold(found)
 
 
 def spill_nothing(found: Compiled) -> None:

@@ -6,7 +6,6 @@ from functools import cache
 
 import llvmlite.binding as binding
 
-
 BROKEN_IN_22 = "-slp-copyable-elements=false"
 """The SLP vectoriser's newest part schedules some blocks wrongly and then aborts the process
 (llvm-project issues 220475, 203193, 198364); kernels do not get slower without it."""

@@ -9,7 +9,7 @@ import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, Span
-from loopfuse.base.options import Options, parse_target
+from loopfuse.base.options import Options, Tuning, parse_target
 from loopfuse.cli import _run
 from loopfuse.codegen.assemble import assemble, find_ptxas
 from loopfuse.codegen.debug_info import file_name, locations
@@ -23,7 +23,8 @@ def ptx_of(name: str, target: str, source_name: str = "") -> str:
     """The PTX of an example whose file is called `source_name`."""
     text = (ROOT / "examples" / f"{name}.lf").read_text()
     source = Source(source_name or f"examples/{name}.lf", text)
-    options = Options(target=parse_target(target))
+    # Blocks of two time steps: eight are the same text four times over.
+    options = Options(target=parse_target(target), tuning=Tuning(steps=2))
     return pipeline.compile_kernel(pipeline.read_program(source), name, options).ptx
 
 

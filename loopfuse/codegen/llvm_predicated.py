@@ -72,7 +72,7 @@ def _is_free(operation: Operation) -> bool:
     """A call of an intrinsic that is one instruction."""
     if operation.name != "llvm.call_intrinsic":
         return False
-    return str(operation.properties["intrin"]).strip('"').startswith(("llvm.fma", "llvm.nvvm.add."))
+    return str(operation.properties["intrin"]).strip('"').startswith("llvm.fma")
 
 
 def _size_of(writer: Writer, value: SSAValue) -> int | None:

@@ -23,3 +23,9 @@ def step_for(registers: int) -> int:
 def warps_with(registers: int) -> int:
     """How many warps a multiprocessor holds, if a thread has that many registers."""
     return 4 * (_PART // (-(-registers // 8) * 8))
+
+
+def registers_with(warps: int) -> int:
+    """How many registers a thread may have where a block of so many warps runs on each
+    multiprocessor."""
+    return min(MOST, 4 * _PART // warps // 8 * 8)

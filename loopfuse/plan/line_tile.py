@@ -9,7 +9,7 @@ from loopfuse.plan.expressions import greatest, least
 from loopfuse.plan.generic import Site, dim_extents, hint_of, value_at
 from loopfuse.plan.line_passes import Pass, find_passes, is_read, lines_of
 from loopfuse.plan.line_shape import LineShape
-from loopfuse.plan.linear import constant_value
+from loopfuse.plan.linear import constant_value, lies_within
 from loopfuse.plan.looptree import Buffer, LineBuffer, Register
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_tile import declare_copy, identifier, stored_stages
@@ -95,10 +95,7 @@ class LineTile:
     def is_within(self, stage: Stage, dim: str) -> bool:
         """Does the stage have a value wherever its loop runs, also where the loop has no iteration
         along another dimension?"""
-        (low, high), (first, last) = self.runs(stage, dim), self.filled(stage, dim)
-        before = constant_value(tidy(combine("sub", low, first)))
-        behind = constant_value(tidy(combine("sub", last, high)))
-        return before is not None and behind is not None and before >= 0 and behind >= 0
+        return lies_within(self.runs(stage, dim), self.filled(stage, dim))
 
     def is_wide(self, stage: Stage, dim: str) -> bool:
         """May someone look at elements that the stage's loop does not write?"""
@@ -113,17 +110,14 @@ class LineTile:
         reach = (stage.up, stage.down) if stream else (stage.left, stage.right)
         if dim in self.pipeline.outer:
             reach = (0, 0)
-        low, high = self.runs(stage, dim)
+        runs = self.runs(stage, dim)
         for step in self.pipeline.steps:
             if stage.name not in step.reads.values():
                 continue
             for name in step.writes.values():
                 reader = self.pipeline.stage(name)
                 assert reader is not None
-                first, last = self.runs(reader, dim)
-                before = constant_value(tidy(combine("sub", first, low)))
-                behind = constant_value(tidy(combine("sub", high, last)))
-                if before is None or behind is None or before < reach[0] or behind < reach[1]:
+                if not lies_within(self.runs(reader, dim), runs, reach):
                     return True
         return False
 

@@ -35,6 +35,16 @@ def constant_value(expr: Expr) -> int | None:
     return None if terms else constant
 
 
+def lies_within(
+    inner: tuple[Expr, Expr], outer: tuple[Expr, Expr], room: tuple[int, int] = (0, 0)
+) -> bool:
+    """Is the range `inner` (exclusive end) seen to lie in `outer`, whatever the sizes, with so many
+    numbers before it and behind?"""
+    pairs = ((inner[0], outer[0]), (outer[1], inner[1]))
+    ahead = [constant_value(Binary("sub", large, small, DType.I64)) for large, small in pairs]
+    return all(n is not None and n >= wanted for n, wanted in zip(ahead, room, strict=True))
+
+
 def coefficients(expr: Expr) -> tuple[int, dict[str, int], bool]:
     """The constant, the coefficient of each Iter and Symbol by name, and whether that is all."""
     constant, terms = linear_form(expr)

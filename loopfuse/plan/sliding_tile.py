@@ -11,7 +11,7 @@ from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
 from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
 from loopfuse.plan.groups import Region
-from loopfuse.plan.linear import constant_value, same_index
+from loopfuse.plan.linear import constant_value, lies_within, same_index
 from loopfuse.plan.looptree import (
     ALIGNED,
     Buffer,
@@ -155,13 +155,9 @@ class Tile:
 
     def is_read_unwritten(self, stage: Stage) -> bool:
         """May some loop read an element of a computed stage that its own loop does not write?"""
-        for dim in self.group.dims:
-            wanted, made = self.read_range(stage, dim), self.bounds(stage, dim)
-            before = constant_value(combine("sub", wanted[0], made[0]))
-            behind = constant_value(combine("sub", made[1], wanted[1]))
-            if before is None or before < 0 or behind is None or behind < 0:
-                return True
-        return False
+        return not all(
+            lies_within(self.read_range(stage, dim), self.bounds(stage, dim)) for dim in self.group.dims
+        )
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""

@@ -16,7 +16,7 @@ from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Box, Group, Region, TimeBlock
-from loopfuse.plan.linear import constant_value
+from loopfuse.plan.linear import constant_value, lies_within
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
@@ -163,13 +163,7 @@ def _covers(region: Region, other: Region) -> bool:
     """Is every box of `other` seen to lie in one of `region`?"""
 
     def inside(inner: Box, outer: Box) -> bool:
-        ends = zip(inner, outer, strict=True)
-        ahead = [
-            constant_value(combine("sub", large, small))
-            for (low, high), (first, end) in ends
-            for small, large in ((first, low), (high, end))
-        ]
-        return all(number is not None and number >= 0 for number in ahead)
+        return all(lies_within(one, other) for one, other in zip(inner, outer, strict=True))
 
     return all(any(inside(inner, outer) for outer in region) for inner in other)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil, lcm
 
 from loopfuse.base.options import Tuning
+from loopfuse.base.register_steps import registers_with
 from loopfuse.plan.window_kept import kept_words
 from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.poly.model import PolyProgram
@@ -68,26 +69,22 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
     best: Cut | None = None
     least = 0.0
     why = "its halo is as wide as a tile"
-    for cut in _cuts(pipeline, program, tuning):
+    usual, fixed = _usual_columns(pipeline, program), fixed_registers(pipeline, program)
+    for cut in _cuts(pipeline, usual, tuning):
         if cut.stored * 2 < LANES * cut.columns or cut.rows.stored * 2 < cut.warps * cut.rows.held:
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
-        registers = block_registers(pipeline, cut, program)
-        if not chosen and TAKEN[1] * registers > most_registers(cut.warps):
+        registers = fixed + block_registers(pipeline, cut, program)
+        if not chosen and TAKEN[1] * registers > registers_with(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
         if shared_bytes(pipeline, cut, program) > SHARED:
             why = "its planes take more shared memory than a block has"
             continue
-        price = _price(pipeline, cut, registers, _usual_columns(pipeline, program))
+        price = _price(pipeline, cut, registers, usual)
         if best is None or price < 0.98 * least:
             best, least = cut, price
     return why if best is None else best
-
-
-def most_registers(warps: int) -> int:
-    """Registers of a thread where a block of `warps` warps runs on each multiprocessor."""
-    return min(255, REGISTER_FILE // (warps * LANES) // 8 * 8)
 
 
 def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
@@ -96,12 +93,11 @@ def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
     return 2 if min(sizes) == 8 else 4 if max(sizes) >= 4 else 8
 
 
-def _cuts(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Iterator[Cut]:
+def _cuts(pipeline: Pipeline, usual: int, tuning: Tuning) -> Iterator[Cut]:
     before = max(stage.before for stage in pipeline.stages)
     after = max(stage.after for stage in pipeline.stages)
     north = max(stage.band.before for stage in pipeline.stages)
     south = max(stage.band.after for stage in pipeline.stages)
-    usual = _usual_columns(pipeline, program)
     for columns in (tuning.columns,) if tuning.columns else (usual, usual // 2):
         pad = ceil(before / columns) * columns
         stored = (LANES * columns - pad - after) // columns * columns
@@ -139,14 +135,22 @@ def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     return total
 
 
+def fixed_registers(pipeline: Pipeline, program: PolyProgram) -> int:
+    """Registers of 32 bits that a thread takes however the planes are cut: what it keeps, the tests
+    of what the tile overwrites, and 40 for the rest."""
+    overwritten = sum(
+        stage.step is None and pipeline.group.time is None and pipeline.last(stage.array) is not None
+        for stage in pipeline.stages
+    )
+    return 40 + OVERWRITTEN * overwritten + kept_words(pipeline, program)
+
+
 def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
-    """Registers of 32 bits that the windows take, and 40 for the rest. What lies beside a plane
-    comes as it is used; what only the point itself uses is gone with it."""
-    total = 40
+    """Registers of 32 bits that the windows take, beside those. What lies beside a plane comes as
+    it is used; what only the point itself uses is gone with it."""
+    total = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        if stage.step is None and pipeline.group.time is None and pipeline.last(stage.array):
-            total += OVERWRITTEN
         planes = stage.rows if stage.rows > 1 or stage.step is None else 0
         total += words * planes * cut.rows.held * cut.columns
         band = stage.band
@@ -156,7 +160,7 @@ def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
         if band.rows_kept:
             beside = (band.north + band.south) * (band.left + cut.columns + band.right)
             total += words * beside * band.rows_kept
-    return total + kept_words(pipeline, program)
+    return total
 
 
 def _price(pipeline: Pipeline, cut: Cut, registers: int, usual: int) -> float:

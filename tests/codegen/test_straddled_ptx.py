@@ -19,6 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ptx_machine import Machine, Memory, read_ptx
+from straddled_programs import BOX, DOWN, STEPS
 
 from loopfuse import pipeline
 from loopfuse.base.artifact import Artifact
@@ -30,19 +31,6 @@ from loopfuse.lang.nodes import Kernel
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.runtime.steps import run_steps
 
-BOX = """
-kernel f(a: {0}[H, W], out c: {0}[H, W]):
-    temp b: {0}[H, W]
-    for y in 0..H, x in 1..W-1:
-        b[y, x] = a[y, x-1] + a[y, x] + a[y, x+1]
-    for y in 1..H-1, x in 1..W-1:
-        c[y, x] = b[y-1, x] - b[y, x] + b[y+1, x]
-"""
-DOWN = """
-kernel f(a: {0}[H, W], out c: {0}[H, W]):
-    for y in 1..H-1, x in 0..W:
-        c[y, x] = a[y-1, x] + a[y, x] + a[y+1, x]
-"""
 MIXED = """
 kernel f(a: {0}[H, W], k: f32[H, W], out c: f32[H, W], out d: {0}[H, W]):
     for y in 1..H-1, x in 1..W-1:
@@ -54,15 +42,6 @@ PLANES = """
 kernel f(a: {0}[N, H, W], out c: {0}[N, H, W]):
     for n in 0..N, y in 1..H-1, x in 2..W:
         c[n, y, x] = a[n, y-1, x-2] + a[n, y+1, x]
-"""
-STEPS = """
-kernel f(inout a: {0}[H, W], n: i64):
-    temp b: {0}[H, W]
-    for t in 0..n:
-        for y in 1..H-1, x in 1..W-1:
-            b[y, x] = a[y, x-1] + a[y, x+1] + a[y+1, x] - a[y-1, x]
-        for y in 1..H-1, x in 1..W-1:
-            a[y, x] = b[y, x]
 """
 DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
 

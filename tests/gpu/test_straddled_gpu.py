@@ -6,11 +6,17 @@ own, without a byte around it)."""
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from straddled_programs import BOX, DOWN, STEPS
 
 import loopfuse
 from loopfuse.runtime import cuda
@@ -20,28 +26,6 @@ pytestmark = [
     pytest.mark.skipif(cuda.gpu() is None, reason=cuda.gpu_problem() or "a GPU is here"),
 ]
 
-BOX = """
-kernel f(a: {0}[H, W], out c: {0}[H, W]):
-    temp b: {0}[H, W]
-    for y in 0..H, x in 1..W-1:
-        b[y, x] = a[y, x-1] + a[y, x] + a[y, x+1]
-    for y in 1..H-1, x in 1..W-1:
-        c[y, x] = b[y-1, x] - b[y, x] + b[y+1, x]
-"""
-DOWN = """
-kernel f(a: {0}[H, W], out c: {0}[H, W]):
-    for y in 1..H-1, x in 0..W:
-        c[y, x] = a[y-1, x] + a[y, x] + a[y+1, x]
-"""
-STEPS = """
-kernel f(inout a: {0}[H, W], n: i64):
-    temp b: {0}[H, W]
-    for t in 0..n:
-        for y in 1..H-1, x in 1..W-1:
-            b[y, x] = a[y, x-1] + a[y, x+1] + a[y+1, x] - a[y-1, x]
-        for y in 1..H-1, x in 1..W-1:
-            a[y, x] = b[y, x]
-"""
 KINDS = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "i32": np.int32, "i64": np.int64,
     "i16": np.int16, "u8": np.uint8, "i8": np.int8,

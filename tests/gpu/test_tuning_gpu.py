@@ -85,11 +85,12 @@ def test_every_choice_of_shape_gives_the_same_bits() -> None:
     assert len(results) == 1
 
 
-def test_the_timer_agrees_with_many_launches_in_a_row() -> None:
-    """A short kernel is not as slow as its launch."""
+@pytest.mark.parametrize("size", [1 << 20, 1 << 26])
+def test_the_timer_agrees_with_many_launches_in_a_row(size: int) -> None:
+    """A short kernel is not as slow as its launch; a long one takes what it takes in a row."""
     kernel = loopfuse.load(EXAMPLES / "saxpy.lf")
     given = {
-        p.name: DeviceArray(random(1 << 20)) if p.is_array else 1.5
+        p.name: DeviceArray(random(size)) if p.is_array else 1.5
         for p in kernel.signature.parameters
     }
     matched = match(kernel.signature, (), given)
@@ -101,11 +102,13 @@ def test_the_timer_agrees_with_many_launches_in_a_row() -> None:
     many = gpu_arrays.Timer()
     kernel(**given)
     many.start()
-    for _ in range(500):
+    for _ in range(200):
         kernel(**given)
-    in_a_row = many.stop() / 500
+    in_a_row = many.stop() / 200
     copies.close()
-    assert 0.5 * in_a_row < once < 3 * in_a_row + 5e-6
+    assert once < 3 * in_a_row + 5e-6
+    if size > 1 << 25:  # a call takes the host less than the kernel takes
+        assert once > 0.5 * in_a_row
 
 
 def test_with_torch_on_a_side_stream_and_in_a_graph() -> None:

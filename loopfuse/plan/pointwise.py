@@ -1,13 +1,14 @@
 """Strategy `pointwise`, GPU: every access is the point itself (or does not move along the
 contiguous dimension), so a thread takes 16 consecutive bytes of every array at a time.
 
-The wide path needs 16-byte aligned arrays whose rows are whole vectors; it is chosen once per
-call, and the other path covers the same block with neighbouring threads on neighbouring elements.
+The wide path needs 16-byte aligned arrays whose rows are whole vectors (a single row may be of
+any length); it is chosen once per call, and the other path covers the same block with neighbouring
+threads on neighbouring elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Const, Expr, Iter
@@ -18,7 +19,6 @@ from loopfuse.plan.forest import carries_nothing
 from loopfuse.plan.generic import (
     BLOCK,
     TILE,
-    Extent,
     Site,
     count_of,
     dim_extents,
@@ -36,6 +36,9 @@ from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Statement
 
 VECTOR_BYTES = 16
+
+PIECES = 2
+"""Vectors of each array that a thread takes, where there is one row."""
 
 
 def fits_pointwise(group: Group, site: Site) -> bool:
@@ -133,102 +136,132 @@ def vector_width(group: Group, site: Site) -> int:
 
 def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
     """The launch of a group that `fits_pointwise`."""
-    names, width = site.names, vector_width(group, site)
-    extents = dim_extents(group, site.program)
-    dims = order_dims(group)
-    last = dims[-1]
-    rows = dims[:-1]
-    columns = BLOCK if not rows else TILE[0]
-    point: dict[str, Expr] = {}
-    guards: list[Expr] = []
-    grid: list[tuple[str, Expr]] = []
-    block: list[tuple[str, Expr]] = []
-    for dim in rows:
-        extent = extents[dim]
-        count = count_of(extent)
-        var = names.fresh(hint_of(group, dim))
-        number: Expr = Iter(var)
-        if dim == rows[-1]:
-            thread = names.fresh(f"{var}t")
-            grid.append((var, ceil_div(count, TILE[1])))
-            block.append((thread, integer(TILE[1])))
-            number = combine("add", combine("mul", number, integer(TILE[1])), Iter(thread))
-        else:
-            grid.append((var, count))
-        point[dim] = value_at(extent, number)
-        if dim == rows[-1]:
-            guards.append(compare("lt", point[dim], extent.upper))
-    x = hint_of(group, last)
-    xb, xt = names.fresh(f"{x}b"), names.fresh(f"{x}t")
-    upper = extents[last].upper
-    grid.append((xb, ceil_div(upper, columns * width)))
-    block.append((xt, integer(columns)))
-    base = combine("mul", Iter(xb), integer(columns * width))
-    body = (
-        Guard(
-            _wide_condition(group, site, width, upper),
-            _wide(group, site, extents, point, guards, last, base, xt, width),
-            _narrow(group, site, extents, point, guards, last, base, xt, width, columns),
-        ),
-    )
-    nodes: tuple[TreeNode, ...] = body
-    for var, count in reversed(block):
-        nodes = (Loop(var, integer(0), count, 1, Where.BLOCK, nodes),)
-    for var, count in reversed(grid):
-        nodes = (Loop(var, integer(0), count, 1, Where.GRID, nodes),)
-    return Launch(name, "pointwise", labels, nodes)
+    return _Block(group, site).launch(name, labels)
 
 
-def _wide_condition(group: Group, site: Site, width: int, upper: Expr) -> Expr:
-    """Aligned arrays, and every row a whole number of vectors."""
-    conditions: list[Expr] = [ALIGNED]
-    lengths = [upper]
-    for name in _arrays(group, site):
-        extents = site.program.arrays[name].extents
-        if len(extents) + len(site.stores[name].leading) > 1:
-            lengths.append(extents[-1])
-    for length in dict.fromkeys(lengths):
-        rest = combine("mod", length, integer(width))
-        if not isinstance(length, Const) or int(length.value) % width:
-            conditions.append(compare("eq", rest, integer(0)))
-    return conjoin(*conditions)
+class _Block:
+    """What a block of threads computes: of one row, `PIECES` vectors a thread; else one vector a
+    thread in each of several rows. (Two keep more loads under way and halve what a thread spends on
+    finding its place; where rows of several arrays are read, one is enough.)"""
 
+    def __init__(self, group: Group, site: Site) -> None:
+        self.group, self.site = group, site
+        self.width = vector_width(group, site)
+        self.extents = dim_extents(group, site.program)
+        *rows, self.last = order_dims(group)
+        self.upper = self.extents[self.last].upper
+        self.pieces = 1 if rows else PIECES
+        self.columns = TILE[0] if rows else BLOCK
+        self.across = self.columns * self.width * self.pieces
+        self.point: dict[str, Expr] = {}
+        self.rows: list[Expr] = []  # what holds where the thread's row is one of the loops'
+        self.grid: list[tuple[str, Expr]] = []
+        self.block: list[tuple[str, Expr]] = []
+        names = site.names
+        for dim in rows:
+            count = count_of(self.extents[dim])
+            var = names.fresh(hint_of(group, dim))
+            number: Expr = Iter(var)
+            if dim == rows[-1]:
+                thread = names.fresh(f"{var}t")
+                self.grid.append((var, ceil_div(count, TILE[1])))
+                self.block.append((thread, integer(TILE[1])))
+                number = combine("add", combine("mul", number, integer(TILE[1])), Iter(thread))
+            else:
+                self.grid.append((var, count))
+            self.point[dim] = value_at(self.extents[dim], number)
+            if dim == rows[-1]:
+                self.rows.append(compare("lt", self.point[dim], self.extents[dim].upper))
+        x = hint_of(group, self.last)
+        xb, xt = names.fresh(f"{x}b"), names.fresh(f"{x}t")
+        self.grid.append((xb, ceil_div(self.upper, self.across)))
+        self.block.append((xt, integer(self.columns)))
+        self.base, self.thread = combine("mul", Iter(xb), integer(self.across)), Iter(xt)
 
-def _wide(
-    group: Group,
-    site: Site,
-    extents: Mapping[str, Extent],
-    point: Mapping[str, Expr],
-    guards: list[Expr],
-    last: str,
-    base: Expr,
-    xt: str,
-    width: int,
-) -> tuple[TreeNode, ...]:
-    start = tidy(combine("add", base, combine("mul", Iter(xt), integer(width))))
-    lane = site.names.fresh("v")
-    inside = {**point, last: tidy(combine("add", start, Iter(lane)))}
-    body = thread_body(group, site, extents, inside)
-    vector = Loop(lane, integer(0), integer(width), 1, Where.VECTOR, body)
-    return (Guard(conjoin(*guards, compare("lt", start, extents[last].upper)), (vector,)),)
+    def launch(self, name: str, labels: tuple[str, ...]) -> Launch:
+        """The whole launch."""
+        ways = (self._pieces(self._wide), self._pieces(self._narrow))
+        nodes: tuple[TreeNode, ...] = (Guard(self._aligned(), *ways),)
+        for var, count in reversed(self.block):
+            nodes = (Loop(var, integer(0), count, 1, Where.BLOCK, nodes),)
+        for var, count in reversed(self.grid):
+            nodes = (Loop(var, integer(0), count, 1, Where.GRID, nodes),)
+        return Launch(name, "pointwise", labels, nodes)
 
+    def _aligned(self) -> Expr:
+        """Aligned arrays, and every row a whole number of vectors; of a single row the last vector
+        may be a part of one."""
+        conditions: list[Expr] = [ALIGNED]
+        lengths = [self.upper] if self.rows else []
+        for name in _arrays(self.group, self.site):
+            extents = self.site.program.arrays[name].extents
+            if len(extents) + len(self.site.stores[name].leading) > 1:
+                lengths.append(extents[-1])
+        for length in dict.fromkeys(lengths):
+            if not self._is_whole(length):
+                rest = combine("mod", length, integer(self.width))
+                conditions.append(compare("eq", rest, integer(0)))
+        return conjoin(*conditions)
 
-def _narrow(
-    group: Group,
-    site: Site,
-    extents: Mapping[str, Extent],
-    point: Mapping[str, Expr],
-    guards: list[Expr],
-    last: str,
-    base: Expr,
-    xt: str,
-    width: int,
-    columns: int,
-) -> tuple[TreeNode, ...]:
-    part = site.names.fresh("u")
-    offset = combine("add", combine("mul", Iter(part), integer(columns)), Iter(xt))
-    inside = {**point, last: tidy(combine("add", base, offset))}
-    body = thread_body(group, site, extents, inside)
-    guarded = Guard(compare("lt", inside[last], extents[last].upper), body)
-    loop = Loop(part, integer(0), integer(width), 1, Where.SERIAL, (guarded,))
-    return (Guard(conjoin(*guards), (loop,)),) if guards else (loop,)
+    def _is_whole(self, length: Expr) -> bool:
+        return isinstance(length, Const) and int(length.value) % self.width == 0
+
+    def _pieces(self, way: Callable[[Expr, bool], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """The pieces of one row, without a test where the block lies inside the loop; or the row of
+        the thread, if it has one."""
+        if self.rows:
+            return (Guard(conjoin(*self.rows), way(integer(0), False)),)
+        whole, part = (self.site.names.fresh("p") for _ in range(2))
+        count = integer(self.pieces)
+        end = tidy(combine("add", self.base, integer(self.across)))
+        return (
+            Guard(
+                compare("le", end, self.upper),
+                (Loop(whole, integer(0), count, 1, Where.UNROLLED, way(Iter(whole), True)),),
+                (Loop(part, integer(0), count, 1, Where.SERIAL, way(Iter(part), False)),),
+            ),
+        )
+
+    def _wide(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
+        """A vector of the thread's own; where a row ends with a part of one, its elements."""
+        own = combine("mul", self.thread, integer(self.width))
+        start = tidy(combine("add", self._first(piece), own))
+        lane = self.site.names.fresh("v")
+        body = self._body(combine("add", start, Iter(lane)))
+        vector = (Loop(lane, integer(0), integer(self.width), 1, Where.VECTOR, body),)
+        if whole:
+            return vector
+        if self.rows or self._is_whole(self.upper):
+            return (Guard(compare("lt", start, self.upper), vector),)
+        end = tidy(combine("add", start, integer(self.width)))
+        return (Guard(compare("le", end, self.upper), vector, self._one_by_one(start, 1, False)),)
+
+    def _narrow(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
+        """Neighbouring threads on neighbouring elements, as often as a vector is wide."""
+        first = self._first(piece)
+        start = combine("add", first, self.thread)
+        within = self._one_by_one(start, self.columns, True)
+        if whole:
+            return within
+        end = tidy(combine("add", first, integer(self.columns * self.width)))
+        beyond = self._one_by_one(start, self.columns, False)
+        return (Guard(compare("le", end, self.upper), within, beyond),)
+
+    def _first(self, piece: Expr) -> Expr:
+        """The first column of a piece."""
+        return combine("add", self.base, combine("mul", piece, integer(self.columns * self.width)))
+
+    def _one_by_one(self, start: Expr, step: int, whole: bool) -> tuple[TreeNode, ...]:
+        """As many elements as a vector has, `step` apart: written out, so that all loads are under
+        way together, where all are inside."""
+        part = self.site.names.fresh("u")
+        column = tidy(combine("add", start, combine("mul", Iter(part), integer(step))))
+        body, count = self._body(column), integer(self.width)
+        if whole:
+            return (Loop(part, integer(0), count, 1, Where.UNROLLED, body),)
+        guarded = Guard(compare("lt", column, self.upper), body)
+        return (Loop(part, integer(0), count, 1, Where.SERIAL, (guarded,)),)
+
+    def _body(self, column: Expr) -> tuple[TreeNode, ...]:
+        point = {**self.point, self.last: tidy(column)}
+        return thread_body(self.group, self.site, self.extents, point)

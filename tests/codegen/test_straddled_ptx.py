@@ -1,35 +1,19 @@
-"""Windows whose rows start anywhere: the PTX of the kernels, run on the machine of
-`tests/ptx_machine.py`, against the interpreter, bit for bit.
-
-The machine says where an access is not aligned, or reaches outside its array by a byte, or a
-shuffle runs without its whole warp.
-"""
+"""Windows whose rows start anywhere: the PTX of the kernels, run as `tests/ptx_runs.py` says."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ptx_machine import Machine, Memory, read_ptx
+from ptx_runs import DTYPES, run, size_of
 from straddled_programs import BOX, DOWN, STEPS
 
-from loopfuse import pipeline
-from loopfuse.base.artifact import Artifact
-from loopfuse.base.diagnostics import Source
-from loopfuse.base.dtypes import DType
-from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.lang.interp import interpret
-from loopfuse.lang.nodes import Kernel
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.runtime.steps import run_steps
+from loopfuse.base.options import Tuning
 
 MIXED = """
 kernel f(a: {0}[H, W], k: f32[H, W], out c: f32[H, W], out d: {0}[H, W]):
@@ -43,80 +27,8 @@ kernel f(a: {0}[N, H, W], out c: {0}[N, H, W]):
     for n in 0..N, y in 1..H-1, x in 2..W:
         c[n, y, x] = a[n, y-1, x-2] + a[n, y+1, x]
 """
-DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
-
-
-@cache
-def compiled(text: str, tuning: Tuning, bits: int = 32) -> tuple[Kernel, LoopTree, Artifact]:
-    program = pipeline.read_program(Source("t.lf", text.lstrip()))
-    options = Options(target=Target("sm_90"), tuning=tuning, index_bits=bits)
-    planned = pipeline.plan_kernel(program, "f", options)
-    assert planned.verdict.answer == "proved"
-    assert all(launch.strategy == "sliding" for launch in planned.tree.launches[:2])
-    artifact = pipeline.compile_kernel(program, "f", options, emit=frozenset({"ptx"}))
-    return planned.kernel, planned.tree, artifact
-
-
-def run(
-    text: str, tuning: Tuning, sizes: dict[str, int], offset: int, bits: int = 32
-) -> dict[int, int]:
-    """Run and compare; how often how many bytes were stored at once. Arrays start `offset`
-    elements behind a multiple of 16 bytes, with nothing around them."""
-    kernel, _, artifact = compiled(text, tuning, bits)
-    random, memory = np.random.default_rng(3), Memory({})
-    arguments: dict[str, Any] = {}
-    pointers: dict[str, int] = {}
-    address = 1 << 20
-    values = dict(sizes)
-    for array in kernel.arrays:
-        kind = numpy_kind(array.dtype.numpy_name)
-        shape = [values[extent.name] for extent in array.extents]
-        data = random.integers(0, 100, shape).astype(kind)
-        arguments[array.name] = data
-        start = address + offset * kind.itemsize
-        memory.place(start, data)
-        pointers[array.name] = start
-        address += (data.nbytes + (1 << 12)) // 256 * 256
-    for buffer in artifact.manifest["buffers"]:
-        kind = numpy_kind(buffer["dtype"], short=True)
-        shape = [int(eval(str(each), {}, values)) for each in buffer["extents"]]
-        data = np.zeros(shape, kind)
-        memory.place(address, data)
-        pointers[buffer["name"]] = address
-        address += (data.nbytes + (1 << 12)) // 256 * 256
-    wanted = {name: data.copy() for name, data in arguments.items()}
-    scalars = {name: value for name, value in values.items() if name == "n"}
-    expected = interpret(kernel, {**wanted, **scalars}, sizes)
-    entries = read_ptx(artifact.ptx)
-    stored: dict[int, int] = {}
-
-    def launch(one: Any, grid: int, block: Any) -> None:
-        entry = entries[one["name"]]
-        machine = Machine(entry, list(block.words), grid, one["threads"], memory)
-        machine.run()
-        for size, count in machine.bytes_stored.items():
-            stored[size] = stored.get(size, 0) + count
-
-    run_steps(artifact.manifest, pointers, values, not offset, launch)
-    for name, data in arguments.items():
-        there = expected.get(name, wanted[name])
-        assert data.tobytes() == np.asarray(there).tobytes(), name
-    return stored
-
-
-def numpy_kind(name: str, short: bool = False) -> Any:
-    import ml_dtypes
-
-    if short:
-        name = DType(name).numpy_name
-    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
-
 
 SMALL = Tuning(rows=6, warps=1)
-
-
-def size_of(dtype: str) -> int:
-    return DType(dtype).bytes
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

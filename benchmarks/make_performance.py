@@ -20,6 +20,7 @@ HEAD = """# Performance
 Made by `benchmarks/make_performance.py` from the results in `benchmarks/results`; every case that
 was measured is here. Run `python3 benchmarks/gpu.py --json benchmarks/results/gpu.json` on a GPU
 machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay) and
+`python3 benchmarks/tuned.py --json benchmarks/results/tuned.json` there;
 `python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` and
 `python benchmarks/cpu.py --json benchmarks/results/cpu_stencils.json` anywhere to measure again.
 """
@@ -272,6 +273,30 @@ def compile_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def tuned_section(made: dict[str, Any]) -> str:
+    """The table of what tuning finds."""
+    rows = made["rows"]
+    far = [row["case"] for row in rows if row["gain"] > 1.10]
+    lines = [
+        "## The planner's own choices, and tuned ones",
+        "",
+        f"{made['device']}, {made['date']}; `loopfuse.tuning` with {made['seconds']:.0f} s a case, round sizes,",
+        "milliseconds of the kernel. Choices whose results differ from the default's by a bit would be",
+        f"reported: {sum(len(row['wrong']) for row in rows)} did. More than 10 % faster tuned: "
+        f"{', '.join(far) or 'none'}.",
+        "",
+        "| case | default | tuned | gain | found | tried |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        tried = f"{row['tried']}, {'all' if row['complete'] else 'not all'}"
+        lines.append(
+            f"| {row['case']} | {row['default'] * 1e3:.3f} | {row['tuned'] * 1e3:.3f} | {row['gain']:.2f}"
+            f" | {row['words']} | {tried} |"
+        )
+    return "\n".join(lines)
+
+
 def cpu_section(made: dict[str, Any]) -> str:
     """The table of stencils on the CPU."""
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
@@ -303,6 +328,7 @@ def make_page() -> str:
     parts = [HEAD]
     for name, section in (
         ("gpu", gpu_section),
+        ("tuned", tuned_section),
         ("cpu_stencils", cpu_section),
         ("launch", launch_section),
         ("compile_time", compile_section),

@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import platform
 import sys
 import warnings
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +72,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--within", type=float, default=1.10)
     given = parser.parse_args(arguments)
-    target = Target("cpu")
+    target, device = Target("cpu"), platform.processor() or platform.machine()
     if given.target == "gpu":
         from loopfuse.runtime import cuda
 
-        target = Target(cuda.need_gpu().target)
+        found = cuda.need_gpu()
+        target, device = Target(found.target), found.name
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
     good = True
@@ -102,9 +105,9 @@ def main(arguments: list[str] | None = None) -> int:
         for text in row["wrong"]:
             print(f"    DIFFERS {text}", flush=True)
         if given.json is not None:
-            given.json.write_text(
-                json.dumps({"target": target.name, "rows": rows}, indent=1) + "\n"
-            )
+            made = {"target": target.name, "device": device, "date": str(date.today()),
+                    "seconds": given.seconds, "rows": rows}  # fmt: skip
+            given.json.write_text(json.dumps(made, indent=1) + "\n")
     return 0 if good else 1
 
 

@@ -78,7 +78,8 @@ def has_reductions(source: Source, name: str) -> bool:
 def _plan(source: Source, name: str, target: Target, fuel: int | None, reassociate: bool) -> Any:
     small = replace(SMALL, steps=3) if "% 3" in source.text else SMALL  # as levels come round
     options = Options(target=target, fuel=fuel, reassociate=reassociate, tuning=small)
-    with machine("tiny" if "machine=tiny" in source.text else "small"):
+    tiles = "tiny" if "machine=tiny" in source.text else "small"
+    with machine(tiles if target.is_gpu else "usual"):  # the CPU's plan is what is compiled
         return pipeline.plan_kernel(read(source), name, options)
 
 

@@ -48,6 +48,11 @@ SMALLER = all_of(
 )  # fmt: skip
 """1024 blocks of 256 threads are too many to interpret: 4 blocks of 8, folded by 2 threads."""
 
+ROWS = """
+kernel k(a: f32[H, W], b: f32[W], out c: f32[H, W]):
+    for y in 0..H, x in 0..W:
+        c[y, x] = a[y, x] + b[x]
+"""
 IN_PLACE = """
 kernel k(inout a: f64[N, M], out b: f64[N, M]):
     temp t: f64[N, M]
@@ -77,7 +82,8 @@ BASES = [
     planned("harris", "sm_90", {"H": 8, "W": 9}),
     planned("l2norm", "sm_90", {"N": 71}, shrink=SMALLER),
     planned("l2norm", "cpu", {"N": 16384 + 37}),
-    planned("saxpy", "sm_90", {"N": 8}, {"N": 7}, {"N": 0}, {"N": 1025}),
+    planned("saxpy", "sm_90", {"N": 8}, {"N": 7}, {"N": 0}, {"N": 1025}, {"N": 2051}),
+    planned("rows", "sm_90", {"H": 3, "W": 8}, {"H": 2, "W": 7}, text=ROWS),
     planned("scatter_add", "sm_90", {"M": 40, "V": 4, "D": 3}),
     planned("linear_recurrence", "sm_90", {"B": 2, "T": 4, "D": 3}),
     planned("prefix_sum", "cpu", {"N": 7}),
@@ -312,13 +318,25 @@ ROWS = [
     Row("a partial result a chunk early", "l2norm cpu", "stored before the lanes are folded",
         before("copy total_partial[ib]", "unrolled for l_2")),
     # ------------------------------------------------ saxpy: a fast path for aligned arrays
-    Row("fast path where it does not fit", "saxpy gpu", "without N % 4 == 0",
-        put("if aligned", lambda node: (replace(node, condition=ALIGNED),))),
+    Row("vector over the end", "saxpy gpu", "wherever one element is left",
+        rewrite("if ib * 2048 + it * 4 + p_1 * 1024", "ib * 2048 + it * 4 + p_1 * 1024 + 4",
+                "ib * 2048 + it * 4 + p_1 * 1024 + 1")),
+    Row("part of a vector missing", "saxpy gpu", "the elements behind the last whole vector",
+        put("if ib * 2048 + it * 4 + p_1 * 1024", lambda node: (replace(node, otherwise=()),))),
+    Row("block taken for a whole one", "saxpy gpu", "where half of it is inside",
+        rewrite("if ib * 2048 + 2048 <= N", "ib * 2048 + 2048", "ib * 2048 + 1024")),
+    Row("second vector over the first", "saxpy gpu", "p * 0 instead of p * 1024",
+        everywhere("p * 1024", "p * 0")),
     Row("slow path missing", "saxpy gpu", "nothing runs where arrays are not aligned",
         put("if aligned", lambda node: (replace(node, otherwise=()),))),
     Row("slow path too far apart", "saxpy gpu", "u * 257 instead of u * 256",
-        everywhere("u * 256", "u * 257")),
+        everywhere("u_3 * 256", "u_3 * 257")),
     Row("vector too narrow", "saxpy gpu", "2 lanes for 4 elements", bounds("v", upper="2")),
+    Row("fast path where it does not fit", "rows gpu", "without W % 4 == 0",
+        put("if aligned", lambda node: (replace(node, condition=ALIGNED),))),
+    Row("rows behind the last", "rows gpu", "without a test of y", unguard("if y * 8 + yt < H")),
+    Row("part of a row taken for a whole one", "rows gpu", "written out where columns are missing",
+        rewrite("if xb * 128 + 128 <= W", "xb * 128 + 128", "xb * 128 + 1")),
     # ------------------------------------------------ scatter: places that depend on data
     Row("colliding updates in parallel", "scatter_add gpu", "the loop over m is one of blocks",
         all_of(everywhere("db * 256 + dt", "db"), put("grid for db", colliding))),

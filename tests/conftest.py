@@ -15,6 +15,12 @@ _SLOW = (
     # Time loops in blocks of 8 steps take seconds to prove and to compile, changed ones too.
     ("test_metamorphic.py", r"time_"),
     ("test_cases.py", r"test_reordered_reductions_agree_on_whole_numbers\[time_"),
+    # Their kinds are in test_time_blocks.py, which is faster with each.
+    ("test_cases.py", r"\[time_(borders|levels|three_levels|mixed_dtypes)\]"),
+    ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
+    ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
+    ("test_line_info.py", r"same_without\[sm_80"),
+    ("test_types_table.py", r"test_compiled\[reduce_\w+_(few|all)-"),
     # Every mode is tried with one time loop, every time loop with one mode; chains likewise.
     ("test_window_edges.py", r"with_edges\[(levels|one sided|read later|bordered)-(refl|symm)"),
     ("test_window_edges.py", r"are_exact\[(three|shifted)-(reflect|symmetric|wrap)"),
@@ -22,7 +28,7 @@ _SLOW = (
     # Every chain of planes in one shape, some in another.
     ("test_sliding_planes.py", r"planes\[other-(mirrored|batches|in place|asymm|zero|weights|two)"),
     # One type of each width and kind, a narrow, a usual and a wide strip.
-    ("test_straddled_ptx.py", r"any_start\[(i8|u16|i32|i64)\]"),
+    ("test_straddled_ptx.py", r"any_start\[(i8|u16|i16|i32|i64|bf16)\]"),
     ("test_straddled_ptx.py", r"widths_of_strips\[(f32-8|u8-4|f16-4|f16-16|u8-2)\]"),
     ("test_straddled_ptx.py", r"other_chains\[mixed-(i64|f16)\]|test_time_steps\[f64\]"),
     ("test_types_ptx.py", r"test_ptx_assembles\[sm_80"),

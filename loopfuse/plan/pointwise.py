@@ -39,6 +39,8 @@ VECTOR_BYTES = 16
 
 PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
+WRITTEN_OUT = 512
+"""Reads and writes, once for each element of a vector, up to which elements are written out."""
 
 
 def fits_pointwise(group: Group, site: Site) -> bool:
@@ -150,7 +152,10 @@ class _Block:
         self.extents = dim_extents(group, site.program)
         *rows, self.last = order_dims(group)
         self.upper = self.extents[self.last].upper
-        self.pieces = 1 if rows else PIECES
+        statements = [s for placed in group.members for s in placed.unit.statements]
+        accesses = sum(len(s.reads) + 1 for s in statements)
+        self.is_short = accesses * self.width <= WRITTEN_OUT
+        self.pieces = PIECES if self.is_short and not rows else 1
         self.columns = TILE[0] if rows else BLOCK
         self.across = self.columns * self.width * self.pieces
         self.point: dict[str, Expr] = {}
@@ -211,6 +216,8 @@ class _Block:
         the thread, if it has one."""
         if self.rows:
             return (Guard(conjoin(*self.rows), way(integer(0), False)),)
+        if not self.is_short:
+            return way(integer(0), False)
         whole, part = (self.site.names.fresh("p") for _ in range(2))
         count = integer(self.pieces)
         end = tidy(combine("add", self.base, integer(self.across)))
@@ -240,11 +247,13 @@ class _Block:
         """Neighbouring threads on neighbouring elements, as often as a vector is wide."""
         first = self._first(piece)
         start = combine("add", first, self.thread)
-        within = self._one_by_one(start, self.columns, True)
         if whole:
-            return within
-        end = tidy(combine("add", first, integer(self.columns * self.width)))
+            return self._one_by_one(start, self.columns, True)
         beyond = self._one_by_one(start, self.columns, False)
+        if not self.is_short:
+            return beyond
+        end = tidy(combine("add", first, integer(self.columns * self.width)))
+        within = self._one_by_one(start, self.columns, True)
         return (Guard(compare("le", end, self.upper), within, beyond),)
 
     def _first(self, piece: Expr) -> Expr:

@@ -4,12 +4,17 @@ the interpreter, bit for bit; and what ptxas makes of it."""
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ptx_runs import compiled, run, size_of
+
 from loopfuse.base.options import Target, Tuning
 from loopfuse.codegen.assemble import assemble, find_ptxas
-from tests.codegen.test_straddled_ptx import compiled, run, size_of
 
 CHAIN = """
 kernel f(a: {0}[N], out c: {0}[N]):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.base.options import CPU, Options, Target
+from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.pipeline import plan_kernel, read_program
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.verify import verify
@@ -18,6 +18,7 @@ from loopfuse.poly.model import Dependences, PolyProgram
 from tests.plan.tree_examples import GOOD
 
 ROOT = Path(__file__).parents[2]
+SMALL = Tuning(steps=2)  # eight time steps are the same questions four times over
 LIMITS = (1, 10, 100, 1000, 10_000, 100_000)
 FILES = [
     *(ROOT / "examples" / f"{name}.lf" for name in (
@@ -59,7 +60,8 @@ def test_planned_trees_under_any_limit(limits: tuple[int, ...], target: Target) 
     for path in FILES:
         program = read_program(Source(path.name, path.read_text("utf-8")))
         for fuel in (None, 0):
-            planned = plan_kernel(program, program.kernels[0].name, Options(target=target, fuel=fuel))
+            options = Options(target=target, fuel=fuel, tuning=SMALL)
+            planned = plan_kernel(program, program.kernels[0].name, options)
             model = planned.program
             answers = under_limits(model, planned.dependences, planned.tree, limits)
             assert answers[0] == "unknown", path.name

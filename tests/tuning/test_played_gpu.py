@@ -192,6 +192,7 @@ def test_other_sizes_are_searched_for_on_their_own(gpu: PlayedGpu) -> None:
     assert len(gpu.launches) > before + 5
 
 
+@pytest.mark.slow
 def test_steps_of_a_time_loop(gpu: PlayedGpu) -> None:
     text = """\
 kernel sweep(inout a: f32[N, N], inout b: f32[N, N], steps: i64):

@@ -16,7 +16,7 @@ _SLOW = (
     ("test_metamorphic.py", r"time_"),
     ("test_cases.py", r"test_reordered_reductions_agree_on_whole_numbers\[time_"),
     # Their kinds are in test_time_blocks.py, which is faster with each.
-    ("test_cases.py", r"\[time_(borders|levels|three_levels|mixed_dtypes)\]"),
+    ("test_cases.py", r"\[(time_(borders|levels|three_levels|mixed_dtypes)|planes_smooth)\]"),
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),
@@ -35,16 +35,21 @@ _SLOW = (
     # 80 random programs of 320, and 10 of 30.
     ("test_deps_random.py", r"what_happens\[(\d\d|[4-9])\]|guards_are_covered\[[12]\d\]"),
     # jacobi and jacobi-swap, fdtd and heat stay: one of each kind.
+    ("test_benchmarks.py", r"becomes_ptx"),  # test_benchmarks_ptx.py looks at it too
     ("test_benchmarks.py", r"its_formula\[(jacobi-pair|jacobi-f64|star|box)\]"),
 )
 """(file, what a test's name holds): tests that only run with `-m slow`."""
 
 _FIRST = (
-    "test_cases.py", "test_mutation_table.py", "test_upstream.py", "test_types_table.py",
+    "test_cases.py", "test_mutation_table.py", "test_random_programs.py", "test_benchmarks_ptx.py",
+    "test_upstream.py", "test_determinism.py", "test_types_table.py", "test_testing_equivalent.py",
     "test_random_python.py", "test_metamorphic.py", "test_benchmarks.py", "test_window_edges.py",
     "test_straddled_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
-    "test_verify_mutants.py", "test_random_programs.py", "test_verify_unknown.py", "test_tuning.py",
-    "test_sliding_planes.py", "test_time_blocks.py", "test_sliding.py", "test_line_buffers.py",
+    "test_verify_mutants.py", "test_verify_unknown.py", "test_sliding_planes.py", "test_time_blocks.py",
+    "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py",
+    "test_lower.py", "test_docs.py", "test_pyfunc_examples.py", "test_line_info.py",
+    "test_window_registers.py", "test_arguments.py", "test_limits.py", "test_text.py",
+    "test_c_launcher.py", "test_affine_files.py", "test_remember.py", "test_second_process.py",
 )  # fmt: skip
 """The files that take longest: a worker takes a file whole (`--dist loadfile`: plans and outcomes
 that tests of one file share are made once), and none may begin with the longest at the end."""

@@ -8,7 +8,7 @@ import tempfile
 
 from window_kernels import Compiled, assembled, limit_of
 
-from loopfuse.base.register_steps import MOST, STEPS, step_for
+from loopfuse.base.register_steps import MOST, step_for
 from loopfuse.codegen.assemble import find_ptxas, read_report
 from loopfuse.plan.window_registers import TOLERANCE, most_registers, registers
 from loopfuse.plan.window_shape import Shape, Windowed
@@ -42,22 +42,25 @@ def spills_with(text: str, limits: dict[str, int]) -> dict[str, int]:
     return {name: read_report(done.stderr + done.stdout)[1][name] for name in limits}
 
 
-def hold(found: Compiled) -> None:
-    """With the estimate's step nothing is spilled; nor with what the assembler ends at."""
+def hold(found: Compiled, is_short: bool = False) -> None:
+    """With as many as estimated nothing is spilled; nor with what the assembler ends at. `is_short`:
+    the estimate is known to be too low, by less than a step of the register file or by one."""
     wanted = estimates(found.windows)
     assert wanted
     for name, most in wanted.items():
         each = found.windows[name]
         limit = most_registers(each.pipeline, each.shape.columns, each.pipeline.program)  # pyright: ignore
         assert limit_of(found.entries[name]) == limit == step_for(most - TOLERANCE)
-    # What counts is how many warps stay: a step of the register file. ptxas spills a little now and
-    # then with more than it needs; the assembler's second try is a step higher.
-    enough = {name: step_for(most) for name, most in wanted.items()}
+    # A thread gets eight at a time. ptxas spills a little now and then with more than it needs.
+    enough = {name: min(MOST, -(-most // 8) * 8) for name, most in wanted.items()}
     spilled = {name for name, size in spills_with(found.ptx, enough).items() if size}
+    assert bool(spilled) or not is_short, "no longer too low: take it off the list"
     if spilled:
-        more = {name: min(step for step in (*STEPS, MOST) if step > enough[name]) for name in spilled}
-        assert set(spills_with(found.ptx, more).values()) == {0}, more
+        fewer = {name: enough[name] - 8 for name in spilled}
+        more = {name: step_for(step_for(enough[name]) + 1) for name in spilled}
+        other = more if is_short else fewer
+        assert set(spills_with(found.ptx, other).values()) == {0}, other
     used, spills = assembled(found.ptx)
     assert set(spills.values()) == {0}
     for name, most in enough.items():
-        assert used[name] <= max(most, step_for(limit_of(found.entries[name]) + 1))
+        assert used[name] <= max(step_for(most), step_for(limit_of(found.entries[name]) + 1))

@@ -15,7 +15,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.affine import COMPARISONS, is_checked
 from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -186,7 +186,6 @@ _PRECEDENCE = {"add": 1, "sub": 1, "mul": 2, "floordiv": 2, "mod": 2}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def python_name(name: str) -> str:
@@ -211,7 +210,7 @@ def _python(expr: nodes.Expr, level: int) -> str:
             arms = f"{_python(then, 1)} if {_python(condition, 1)} else {_python(otherwise, 1)}"
             return f"({arms})"
         case nodes.Compare(op=op, left=left, right=right):
-            return f"({_python(left, 1)} {_COMPARISONS[op]} {_python(right, 1)})"
+            return f"({_python(left, 1)} {COMPARISONS[op]} {_python(right, 1)})"
         case nodes.Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
             return f"({_python(left, 1)} {op} {_python(right, 1)})"
         case nodes.Unary(op="not", operand=operand):

@@ -8,7 +8,8 @@ import llvmlite.binding as binding
 
 BROKEN_IN_22 = "-slp-copyable-elements=false"
 """The SLP vectoriser's newest part schedules some blocks wrongly and then aborts the process
-(llvm-project issues 220475, 203193, 198364); kernels do not get slower without it."""
+(the same assertion: llvm-project issue 220475; others of the kind: 203193, 198364). The objects of 51
+of 52 examples are the same without it."""
 
 
 @cache

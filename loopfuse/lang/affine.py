@@ -24,6 +24,7 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
+from loopfuse.lang.semantics import COMPARE
 
 # --------------------------------------------------------------------------------- building
 
@@ -144,7 +145,8 @@ def evaluate_index(expr: Expr, values: Mapping[str, int]) -> int:
             raise ValueError(f"{type(expr).__name__} is not part of index expressions")
 
 
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+"""How a Compare's operation is written."""
 
 
 def _holds(condition: Expr, values: Mapping[str, int]) -> bool:
@@ -158,8 +160,7 @@ def _holds(condition: Expr, values: Mapping[str, int]) -> bool:
         case Unary(op="not", operand=operand):
             return not _holds(operand, values)
         case Compare(op=op, left=left, right=right):
-            a, b = evaluate_index(left, values), evaluate_index(right, values)
-            return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b}.get(op, a >= b)
+            return COMPARE[op](evaluate_index(left, values), evaluate_index(right, values))
         case _:
             raise ValueError(f"{type(condition).__name__} is no condition on index expressions")
 
@@ -224,7 +225,7 @@ def _print_condition(condition: Expr) -> str:
         case Unary(op="not", operand=operand):
             return f"(not {_print_condition(operand)})"
         case Compare(op=op, left=left, right=right):
-            return f"{to_python(left)} {_COMPARISONS[op]} {to_python(right)}"
+            return f"{to_python(left)} {COMPARISONS[op]} {to_python(right)}"
         case _:
             raise ValueError(f"{type(condition).__name__} is no condition on index expressions")
 

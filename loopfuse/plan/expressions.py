@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Symbol, Unary
+from loopfuse.lang.semantics import COMPARE
 from loopfuse.lang.walk import iterators
 from loopfuse.poly.isl import linear
 
@@ -59,9 +60,7 @@ def negate(condition: Expr) -> Expr:
 def compare(op: str, left: Expr, right: Expr) -> Expr:
     """`left op right` on index expressions, constants folded."""
     if isinstance(left, Const) and isinstance(right, Const):
-        a, b = int(left.value), int(right.value)
-        table = {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}
-        return Const(table[op], DType.BOOL)
+        return Const(COMPARE[op](int(left.value), int(right.value)), DType.BOOL)
     return Compare(op, left, right)
 
 

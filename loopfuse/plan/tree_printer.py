@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import COMPARISONS
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -50,7 +51,6 @@ _LEVELS = {
     "|": 2, "^": 3, "&": 4, "<<": 5, ">>": 5, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7,
     "**": 9,
 }  # fmt: skip
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _LOOSEST, _COMPARISON, _UNARY, _ATOM = 0, 1, 8, 10
 
 
@@ -183,7 +183,7 @@ def _expr(expr: Expr) -> tuple[str, int]:
             return f"{_operand(left, low)} {sign} {_operand(right, high)}", level
         case Compare(op=op, left=left, right=right):
             above = _COMPARISON + 1
-            text = f"{_operand(left, above)} {_COMPARISONS[op]} {_operand(right, above)}"
+            text = f"{_operand(left, above)} {COMPARISONS[op]} {_operand(right, above)}"
             return text, _COMPARISON
         case Select(condition=condition, then=then, otherwise=otherwise):
             text = (

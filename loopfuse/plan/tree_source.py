@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
+from loopfuse.lang.affine import COMPARISONS
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -27,7 +28,6 @@ from loopfuse.lang.nodes import (
 )
 
 _INLINE = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FOLD_BINARY = {
     "sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or", "xor": "xor",
 }  # fmt: skip
@@ -111,7 +111,7 @@ class SourceWriter:
                 name = self.operation(op, dtype)
                 return f"{name}({self.value(left)}, {self.value(right)})"
             case Compare(op=op, left=left, right=right):
-                return f"({self.value(left)} {_COMPARISONS[op]} {self.value(right)})"
+                return f"({self.value(left)} {COMPARISONS[op]} {self.value(right)})"
             case Select(condition=condition, then=then, otherwise=otherwise):
                 chosen = self.value(condition)
                 return f"({self.value(then)} if {chosen} else {self.value(otherwise)})"

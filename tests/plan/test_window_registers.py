@@ -130,9 +130,17 @@ def test_the_estimate_is_enough(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BIG)
 def test_the_estimate_is_enough_for_time_steps(name: str) -> None:
-    hold(compiled(BIG[name], "f"))
+    hold(compiled(BIG[name], "f"), is_short=name == "levels-wrap")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fdtd_2d", "jacobi"])
+def test_the_estimate_is_enough_for_examples(name: str) -> None:
+    text = (ROOT / "examples" / f"{name}.lf").read_text()
+    hold(compiled(text, name), is_short=name == "jacobi")
+
+
+@pytest.mark.xfail(reason="20.3 on average on 2026-11-21, of 16", strict=True)
 @pytest.mark.slow
 def test_the_estimate_is_not_much_too_high() -> None:
     """Steps of eight registers down from the estimate, until something is spilled."""
@@ -146,7 +154,7 @@ def test_the_estimate_is_not_much_too_high() -> None:
             while least > 40 and not spills_with(found.ptx, {name: least - 8})[name]:
                 least -= 8
             above.append(most - least)
-    assert sum(above) / len(above) <= TOLERANCE + 8, above  # they come eight at a time
+    assert sum(above) / len(above) <= TOLERANCE, above
     assert max(above) <= 80, above
 
 

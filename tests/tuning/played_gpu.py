@@ -125,4 +125,6 @@ def play(monkeypatch: pytest.MonkeyPatch, gpu: PlayedGpu) -> PlayedGpu:
     info = cuda.GpuInfo(0, f"played {next(_numbers)}", "sm_86", 1 << 34, 84, "13.0", 1)
     monkeypatch.setattr(cuda, "driver_api", lambda: driver)
     monkeypatch.setattr(cuda, "_probe", lambda index: cuda._Probe(info, ""))
+    # What was launched is waited for by `synchronize`: not by the next test's.
+    monkeypatch.setattr(cuda, "_used", set())
     return gpu

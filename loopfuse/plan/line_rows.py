@@ -128,7 +128,7 @@ def held_before(tile: LineTile, stage: Stage, row: Expr, column: Expr) -> Load |
         place = (combine("add", row, integer(down)), combine("add", column, integer(aside)))
         return tile.cell(before, tidy(place[0]), tidy(place[1]))
     if tile.site.stores[whole_name(stage.array)].home == "global":
-        return tile.array(stage.array, tile.element(stage, row, column))
+        return tile.memory(stage.array, tile.element(stage, row, column))
     dtype = tile.program.arrays[stage.array].dtype
     return Const(neutral("sum", dtype), dtype)
 
@@ -192,7 +192,7 @@ def store_row(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     own = (integer(shape.pad), integer(shape.pad + shape.stored))
     columns = meet(own, moved(tile.stored(stage, across), tile.own))
     var = tile.site.names.fresh("v")
-    target = tile.memory(stage, tile.element(stage, row, Iter(var)))
+    target = tile.place(stage, tile.element(stage, row, Iter(var)))
     node = Copy(target, tile.cell(stage, row, Iter(var)))
     stored = {dim: tile.stored(stage, dim) for dim in tile.group.dims}
     tests = in_range(row, integer(shape.warm), integer(shape.warm + shape.rows))
@@ -219,4 +219,4 @@ class LineBody(WindowBody):
         stage = self.lines.pipeline.stage(name)
         if stage is None or name in self.lines.lines or name in self.lines.registers:
             return super().cell(load, name, statement, iteration)
-        return self.lines.memory(stage, load.index)
+        return self.lines.place(stage, load.index)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.body import declare_global
 from loopfuse.plan.expressions import greatest, least
-from loopfuse.plan.generic import Site, dim_extents, hint_of, value_at
+from loopfuse.plan.generic import Site
 from loopfuse.plan.line_passes import Pass, find_passes, is_read, lines_of
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.linear import constant_value, lies_within
-from loopfuse.plan.looptree import Buffer, LineBuffer, Register
+from loopfuse.plan.looptree import LineBuffer, Register
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.sliding_tile import declare_copy, identifier, stored_stages
-from loopfuse.plan.window_planes import whole_name
+from loopfuse.plan.tile import PipelineTile
 from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
 
 Range = tuple[Expr, Expr]
 """First and one past the last."""
 
 
-class LineTile:
+class LineTile(PipelineTile):
     """A strip of columns times a chunk of rows, for one iteration of the outer dimensions.
 
     Rows and columns are counted from the tile's first, `base` and `own` in the group: step t of
@@ -28,17 +26,11 @@ class LineTile:
     """
 
     def __init__(self, pipeline: Pipeline, shape: LineShape, site: Site) -> None:
-        self.pipeline, self.shape, self.site = pipeline, shape, site
-        self.program = pipeline.program
-        self.group, self.time = pipeline.group, pipeline.group.time
-        self.extents = dim_extents(self.group, site.program)
-        self.outputs = stored_stages(pipeline, site.stores)
-        names = site.names
-        hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
-        y, x = hint[pipeline.stream], hint[pipeline.across]
-        self.chunk, self.strip = names.fresh(f"{y}c"), names.fresh(f"{x}s")
-        self.step = names.fresh("t")
-        self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
+        super().__init__(pipeline, site)
+        self.shape = shape
+        self.chunk, self.strip = self.fresh(pipeline.stream, "c"), self.fresh(pipeline.across, "s")
+        self.step = site.names.fresh("t")
+        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
         self.rows, self.columns = (
             (
                 least([self.stored(s, dim)[0] for s in self.outputs]),
@@ -137,21 +129,6 @@ class LineTile:
 
     # ------------------------------------------------------------------------------ places
 
-    def point(self, row: Expr, column: Expr) -> dict[str, Expr]:
-        """The group's point at a row and a column of the tile."""
-        point = {dim: value_at(self.extents[dim], Iter(var)) for dim, var in self.outer.items()}
-        point[self.pipeline.stream] = tidy(combine("add", self.base, row))
-        point[self.pipeline.across] = tidy(combine("add", self.own, column))
-        return point
-
-    def element(self, stage: Stage, row: Expr, column: Expr) -> tuple[Expr, ...]:
-        """The subscripts of the array's element there."""
-        point = self.point(row, column)
-        return tuple(
-            tidy(combine("add", point[dim], integer(shift)))
-            for dim, shift in zip(stage.frame.dims, stage.frame.shifts, strict=True)
-        )
-
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """Where the stage has the value of a row and a column of the tile: its line, a register, or
         memory."""
@@ -159,45 +136,30 @@ class LineTile:
             dtype = self.program.arrays[stage.array].dtype
             return Load(self.registers[stage.name], (), dtype)
         if stage.name not in self.lines:
-            return self.memory(stage, self.element(stage, row, column))
+            return self.place(stage, self.element(stage, row, column))
         dtype = self.program.arrays[stage.array].dtype
         away = constant_value(tidy(combine("sub", row, Iter(self.step))))
         assert away is not None, "a row is a step and a constant"
         line = combine("add", Iter(self.step), integer(away % stage.rows))
         return Load(self.lines[stage.name], (line, tidy(column)), dtype)
 
-    def memory(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
+    def place(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
         """An element of a loaded or a stored stage in memory: in the array, or in the copy of it
         that time blocks keep."""
         copied = self.time is not None and self.time.region(stage.array) is not None
         from_copy = stage.step is None and copied
         to_copy = stage.step is not None and self.to_copy
-        return self.array(stage.array, index, from_copy or to_copy)
+        return self.memory(stage.array, index, from_copy or to_copy)
 
-    def array(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:
-        """An element of the array itself, or of its copy."""
-        site, dtype = self.site, self.program.arrays[array].dtype
-        if copy:
-            return Load(declare_copy(site, self.program, array), index, dtype)
-        load = self.pipeline.planes.whole(Load(array, index, dtype))
-        declare_global(site.program, site.stores, site.extents, site.names, load.array)
-        return load
+    # ----------------------------------------------------------------------------- buffers
 
     def _line(self, stage: Stage) -> str:
         """The stage's line buffer."""
-        array = self.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{identifier(stage.array)}_line")
-        extents = (integer(stage.rows), integer(self.shape.width))
-        whole = whole_name(stage.array)
-        self.site.names.add(Buffer(name, whole, array.dtype, extents, LineBuffer(stage.rows)))
-        return name
+        return self.declare(stage, "line", (stage.rows, self.shape.width), LineBuffer(stage.rows))
 
     def _register(self, stage: Stage) -> str:
         """The register of a stage that one pass makes and reads."""
-        array = self.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{identifier(stage.array)}_value")
-        self.site.names.add(Buffer(name, whole_name(stage.array), array.dtype, (), Register()))
-        return name
+        return self.declare(stage, "value", (), Register())
 
 
 def moved(bounds: Range, base: Expr) -> Range:

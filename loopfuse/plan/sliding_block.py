@@ -7,13 +7,13 @@ from math import ceil
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
-from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of
-from loopfuse.plan.looptree import Buffer, Lanes, Shared, Window
+from loopfuse.plan.generic import Extent, Site
+from loopfuse.plan.looptree import Shared, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_kept import Kept
-from loopfuse.plan.sliding_tile import Tile, identifier, stored_stages
+from loopfuse.plan.sliding_tile import Tile
+from loopfuse.plan.tile import PipelineTile
 from loopfuse.plan.window_blocks import BlockRows, plane_extents, plane_rows
-from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.plan.window_shape import LANES, Shape
 
@@ -29,19 +29,13 @@ class BlockTile(Tile):
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
         assert shape.block is not None
-        self.pipeline, self.shape, self.site = pipeline, shape, site
-        self.program = pipeline.program
+        PipelineTile.__init__(self, pipeline, site)
+        self.shape = shape
         self.block_rows: BlockRows = shape.block
-        self.group, self.time = pipeline.group, pipeline.group.time
-        self.extents = dim_extents(self.group, site.program)
-        self.outputs = stored_stages(pipeline, site.stores)
-        names = site.names
-        hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
-        z, y, x = (hint[dim] for dim in (pipeline.stream, pipeline.abreast, pipeline.across))
-        self.chunk, self.block = names.fresh(f"{z}c"), names.fresh(f"{x}b")
-        self.band = names.fresh(f"{y}b")
-        self.warp, self.lane = names.fresh(f"{y}w"), names.fresh("lane")
-        self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
+        z, y, x = pipeline.stream, pipeline.abreast, pipeline.across
+        self.chunk, self.block, self.band = self.fresh(z, "c"), self.fresh(x, "b"), self.fresh(y, "b")
+        self.warp, self.lane = self.fresh(y, "w"), site.names.fresh("lane")
+        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
         self.rows, self.bands = self._stored(pipeline.stream), self._stored(pipeline.abreast)
         self.end = self._stored(pipeline.across).upper
         rows = self.block_rows
@@ -57,7 +51,7 @@ class BlockTile(Tile):
         self.windows = {s.name: self._window(s) for s in pipeline.stages}
         self.strips = {}
         self.row_strips = {
-            (s.name, row): self._row_strip(s)
+            (s.name, row): self.lanes_of(s)
             for s in pipeline.stages
             for row in range(rows.held)
             if s.left or s.right or self.mirrors(s, pipeline.across)
@@ -129,16 +123,9 @@ class BlockTile(Tile):
 
     def point_at(self, plane: Expr, row: Expr, column: Expr) -> dict[str, Expr]:
         """The group's point at a plane of the window, a row and a column of the thread."""
-        point = super().point(plane, column)
+        point = self.point(plane, column)
         point[self.pipeline.abreast] = tidy(combine("add", self.own_row, row))
         return point
-
-    def element_at(self, stage: Stage, point: dict[str, Expr]) -> tuple[Expr, ...]:
-        """The subscripts of the array's own element at a point."""
-        return tuple(
-            tidy(combine("add", point[dim], integer(shift)))
-            for dim, shift in zip(stage.frame.dims, stage.frame.shifts, strict=True)
-        )
 
     def cell_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
         """The window's cell; rows and columns count from the thread's own first."""
@@ -180,41 +167,14 @@ class BlockTile(Tile):
     def _window(self, stage: Stage) -> str:
         """The stage's window: its planes, the thread's rows and columns with those it keeps
         beside them."""
-        array = self.program.arrays[stage.array]
         planes = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
         band = stage.band
         height = band.north + self.block_rows.held + band.south
         width = self._west(stage) + self.shape.columns + max(stage.right, band.right)
-        name = self.site.names.fresh(f"{identifier(stage.array)}_window")
-        extents = (integer(planes), integer(height), integer(width))
-        self.site.names.add(
-            Buffer(name, whole_name(stage.array), array.dtype, extents, Window(planes), zeroed=True)
-        )
-        return name
-
-    def _row_strip(self, stage: Stage) -> str:
-        """One row of the stage across a warp, for shuffles."""
-        array = self.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{identifier(stage.array)}_row")
-        columns = self.shape.columns
-        self.site.names.add(
-            Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
-        )
-        return name
+        return self.declare(stage, "window", (planes, height, width), Window(planes), zeroed=True)
 
     def _plane(self, stage: Stage) -> str:
         """The rows of a plane that other warps read, in shared memory."""
-        array = self.program.arrays[stage.array]
         shape, rows = self.shape, self.block_rows
-        name = self.site.names.fresh(f"{identifier(stage.array)}_plane")
         extents = plane_extents(stage, shape.columns, shape.warps, rows)
-        self.site.names.add(
-            Buffer(
-                name,
-                whole_name(stage.array),
-                array.dtype,
-                tuple(integer(extent) for extent in extents),
-                Shared(rows.copies),
-            )
-        )
-        return name
+        return self.declare(stage, "plane", extents, Shared(rows.copies))

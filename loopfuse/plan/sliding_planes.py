@@ -29,7 +29,7 @@ from loopfuse.plan.sliding_mirrors import (
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
 from loopfuse.plan.sliding_rows import region_of, zero_of
-from loopfuse.plan.sliding_tile import in_region
+from loopfuse.plan.tile import in_region
 from loopfuse.plan.window_blocks import plane_rows
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step

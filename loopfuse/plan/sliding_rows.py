@@ -18,7 +18,8 @@ from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import Value, tidy
-from loopfuse.plan.sliding_tile import Tile, in_region
+from loopfuse.plan.sliding_tile import Tile
+from loopfuse.plan.tile import in_region
 from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import MIRRORED, before_wrap, unfolded
 from loopfuse.plan.window_planes import whole_name

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load
-from loopfuse.plan.body import declare_global
+from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare, conjoin, greatest, in_range, least
-from loopfuse.plan.generic import Extent, Site, dim_extents, hint_of, value_at
-from loopfuse.plan.groups import Region
+from loopfuse.plan.generic import Extent, Site, value_at
 from loopfuse.plan.linear import constant_value, lies_within, same_index
 from loopfuse.plan.looptree import (
     ALIGNED,
-    Buffer,
-    Global,
     Lanes,
     Register,
     Window,
@@ -23,15 +16,14 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_kept import Kept
-from loopfuse.plan.storage import Store
+from loopfuse.plan.tile import PipelineTile, in_region
 from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
-from loopfuse.poly.model import PolyProgram
 
 
-class Tile:
+class Tile(PipelineTile):
     """A strip of columns times a chunk of rows, for one iteration of the outer dimensions. Where
     nothing streams (a line), the chunk is one row, and `base` 0.
 
@@ -40,18 +32,12 @@ class Tile:
     """
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
-        self.pipeline, self.shape, self.site = pipeline, shape, site
-        self.program = pipeline.program
-        self.group, self.time = pipeline.group, pipeline.group.time
-        self.extents = dim_extents(self.group, site.program)
-        self.outputs = stored_stages(pipeline, site.stores)
-        names = site.names
-        hint = {dim: hint_of(self.group, dim) for dim in self.group.dims}
-        x = hint[pipeline.across]
-        y = hint[pipeline.stream] if pipeline.stream else x
-        self.chunk, self.block = names.fresh(f"{y}c"), names.fresh(f"{x}b")
-        self.warp, self.lane = names.fresh(f"{x}w"), names.fresh("lane")
-        self.outer = {dim: names.fresh(hint[dim]) for dim in pipeline.outer}
+        super().__init__(pipeline, site)
+        self.shape = shape
+        x, y = pipeline.across, pipeline.stream or pipeline.across
+        self.chunk, self.block = self.fresh(y, "c"), self.fresh(x, "b")
+        self.warp, self.lane = self.fresh(x, "w"), site.names.fresh("lane")
+        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
         nothing = integer(0), integer(1)  # where nothing streams: one row, which has no number
         rows = [
             self.hull(s, pipeline.stream) if pipeline.stream else nothing for s in self.outputs
@@ -74,7 +60,7 @@ class Tile:
         self.windows = {s.name: self._window(s) for s in pipeline.stages}
         self.kept = Kept(self)
         self.strips = {
-            s.name: self._strip(s)
+            s.name: self.lanes_of(s)
             for s in pipeline.stages
             if s.left or s.right or self.mirrors(s, pipeline.across)
         }
@@ -263,22 +249,6 @@ class Tile:
 
     # ------------------------------------------------------------------------------ places
 
-    def point(self, row: Expr, column: Expr) -> dict[str, Expr]:
-        """The group's point at a row of the window and a column of the lane; where nothing streams,
-        the row is that of a dimension without a name."""
-        point = {dim: value_at(self.extents[dim], Iter(var)) for dim, var in self.outer.items()}
-        point[self.pipeline.stream] = tidy(combine("add", self.base, row))
-        point[self.pipeline.across] = tidy(combine("add", self.own, column))
-        return point
-
-    def element(self, stage: Stage, row: Expr, column: Expr) -> tuple[Expr, ...]:
-        """The subscripts of the array's own element there."""
-        point = self.point(row, column)
-        return tuple(
-            tidy(combine("add", point[dim], integer(shift)))
-            for dim, shift in zip(stage.frame.dims, stage.frame.shifts, strict=True)
-        )
-
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """The window's cell; columns count from the lane's own first."""
         dtype = self.program.arrays[stage.array].dtype
@@ -293,18 +263,7 @@ class Tile:
     def taken(self, stage: Stage) -> Load:
         """A register for one element that another lane holds."""
         dtype = self.program.arrays[stage.array].dtype
-        name = self.site.names.fresh(f"{identifier(stage.array)}_taken")
-        self.site.names.add(Buffer(name, whole_name(stage.array), dtype, (), Register()))
-        return Load(name, (), dtype)
-
-    def memory(self, array: str, index: tuple[Expr, ...], copy: bool = False) -> Load:
-        """An element of the array in memory, or of the copy that time blocks keep."""
-        site, dtype = self.site, self.program.arrays[array].dtype
-        if copy:
-            return Load(declare_copy(site, self.program, array), index, dtype)
-        load = self.pipeline.planes.whole(Load(array, index, dtype))
-        declare_global(site.program, site.stores, site.extents, site.names, load.array)
-        return load
+        return Load(self.declare(stage, "taken", (), Register()), (), dtype)
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
@@ -319,25 +278,14 @@ class Tile:
 
     def _window(self, stage: Stage) -> str:
         """The stage's window: its rows, and each lane's columns with those it keeps beside."""
-        array = self.program.arrays[stage.array]
         rows = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
         width = stage.left + self.shape.columns + stage.right
-        name = self.site.names.fresh(f"{identifier(stage.array)}_window")
-        extents = (integer(rows), integer(width))
-        self.site.names.add(
-            Buffer(name, whole_name(stage.array), array.dtype, extents, Window(rows), zeroed=True)
-        )
-        return name
+        return self.declare(stage, "window", (rows, width), Window(rows), zeroed=True)
 
-    def _strip(self, stage: Stage) -> str:
+    def lanes_of(self, stage: Stage) -> str:
         """One row of the stage across the warp, for shuffles."""
-        array = self.program.arrays[stage.array]
-        name = self.site.names.fresh(f"{identifier(stage.array)}_row")
         columns = self.shape.columns
-        self.site.names.add(
-            Buffer(name, whole_name(stage.array), array.dtype, (integer(LANES * columns),), Lanes(columns))
-        )
-        return name
+        return self.declare(stage, "row", (LANES * columns,), Lanes(columns))
 
 
 def _outer(ends: list[Expr], sign: int) -> list[Expr]:
@@ -350,40 +298,3 @@ def _outer(ends: list[Expr], sign: int) -> list[Expr]:
         kept = (other for other, n in zip(out, ahead, strict=True) if n is None)
         out = [*kept, end]
     return out
-
-
-def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stage, ...]:
-    """The computed stages whose array others need in memory."""
-    made = [s for s in pipeline.stages if s.step is not None]
-    time = pipeline.group.time
-    if time is None:
-        return tuple(s for s in made if stores[whole_name(s.array)].home == "global")
-    return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
-
-
-def in_region(index: Sequence[Expr], region: Region) -> Expr:
-    """The element lies in the region."""
-    out: Expr | None = None
-    for box in region:
-        tests: list[Expr] = []
-        for subscript, ends in zip(index, box, strict=True):
-            tests += in_range(subscript, *ends)
-        inside = conjoin(*dict.fromkeys(tests))
-        out = inside if out is None else Binary("or", out, inside, DType.BOOL)
-    assert out is not None
-    return out
-
-
-def identifier(array: str) -> str:
-    """The array's name, or that of a plane, as names in trees are made."""
-    return array.replace("@", "_")
-
-
-def declare_copy(site: Site, program: PolyProgram, array: str) -> str:
-    """The workspace that holds the array after every other block of time steps."""
-    names = site.names
-    if array not in names.copies:
-        about = program.arrays[array]
-        name = names.copies[array] = names.fresh(f"{identifier(array)}__copy")
-        names.add(Buffer(name, whole_name(array), about.dtype, about.extents, Global()))
-    return names.copies[array]

@@ -12,8 +12,8 @@ from loopfuse.plan.forest import Scope, Unit, make_unit
 from loopfuse.plan.groups import Group, Refusal, TimeBlock
 from loopfuse.plan.line_passes import find_passes, lines_of
 from loopfuse.plan.records import Decision
-from loopfuse.plan.sliding_tile import stored_stages
 from loopfuse.plan.storage import Store
+from loopfuse.plan.tile import stored_stages
 from loopfuse.plan.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.window_align import moves
 from loopfuse.plan.window_edges import inner_of

@@ -6,7 +6,7 @@ import ctypes
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -252,10 +252,29 @@ def _numpy_word(dtype: DType) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    shown = repr(value)
+    """What was passed, in a message."""
+    shown = repr(value) if _is_small(value) else "\n"
     if len(shown) <= 40 and "\n" not in shown:
         return f"{shown} ({type(value).__name__})"
     return f"a {type(value).__name__}"
+
+
+def _is_small(value: Any, depth: int = 0) -> bool:
+    """May it be printed? NumPy takes seconds for an array of twenty dimensions, and Python refuses
+    an integer of 5,000 digits."""
+    if isinstance(value, int):
+        return value.bit_length() < 128
+    if isinstance(value, (str, bytes)):
+        return len(value) <= 40
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        return len(items) <= 8 and depth < 4 and all(_is_small(one, depth + 1) for one in items)
+    return value is None or isinstance(value, (float, complex, np.generic))
+
+
+def _shown_integer(value: int) -> str:
+    """The integer as a message says it."""
+    return str(value) if _is_small(value) else f"one of {value.bit_length()} bits"
 
 
 def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
@@ -287,7 +306,7 @@ def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
         high = (1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)) - 1
         if not low <= plain <= high:
             raise refuse(
-                "scalar-range", f"{expects}, from {low} to {high}, but got {plain}"
+                "scalar-range", f"{expects}, from {low} to {high}, but got {_shown_integer(plain)}"
             )
         return plain
     if dtype is DType.BOOL:

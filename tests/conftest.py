@@ -12,6 +12,13 @@ import pytest
 
 _SLOW = (
     ("test_mutation_table.py", r"computes_something_wrong"),
+    # Those are run again, in every way, by test_random_programs.py.
+    ("test_cases.py", r"(agree\w*|promised)\[fuzz_(?!only|outputs?_|makes|stencil)"),
+    ("test_cases.py", r"unfused_ways_agree\[(?!examples/)"),
+    # Every example is the same program in Python and in text; some are run by CPython.
+    ("test_pyfunc_examples.py", r"computes_the_same\[(?!alibi|csr|depthwise|dropout|gauss|histogram|"
+     r"kmeans|layernorm_b|multigrid_p|quant|reversed|scatter|selective|smith|strided|unsharp)"),
+    ("test_types_ptx.py", r"mlir_verifies\[mixed_"),
     # Time loops in blocks of 8 steps take seconds to prove and to compile, changed ones too.
     ("test_metamorphic.py", r"time_"),
     ("test_cases.py", r"test_reordered_reductions_agree_on_whole_numbers\[time_"),

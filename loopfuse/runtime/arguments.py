@@ -272,7 +272,7 @@ def _is_small(value: Any, depth: int = 0) -> bool:
     return value is None or isinstance(value, (float, complex, np.generic))
 
 
-def _shown_integer(value: int) -> str:
+def _shown_integer(value: Any) -> str:
     """The integer as a message says it."""
     return str(value) if _is_small(value) else f"one of {value.bit_length()} bits"
 

@@ -65,11 +65,11 @@ def planned(source: Source, name: str, target: Target, fuel: int | None) -> Any:
 
 @functools.lru_cache(maxsize=2)
 def modules(fuels: tuple[int | None, ...], first: int) -> tuple[Module, ...]:
-    """Cases and examples: every fifth one from number `first` on, fused; or every one, fused and
+    """Cases and examples: every eighth one from number `first` on, fused; or every one, fused and
     unfused, where both are asked for."""
     found: list[Module] = []
     cases = [case for case in (*read_cases(), *read_examples()) if case.error is None]
-    for case in cases[first::5] if len(fuels) == 1 else cases:
+    for case in cases[first::8] if len(fuels) == 1 else cases:
         for kernel in engines.read(case.source).kernels:
             texts: set[str] = set()
             for fuel in fuels:

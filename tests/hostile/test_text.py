@@ -50,7 +50,7 @@ def fuzz(seed: int, count: int) -> None:
 
 
 def test_mutated_programs() -> None:
-    fuzz(1, 250)
+    fuzz(1, 150)
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ WRITTEN = [(file, kernel) for file, kernels in FILES.items() for kernel in kerne
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if number % 3 == 0 else pytest.mark.slow)
+        pytest.param(name, marks=() if number % 5 == 0 else pytest.mark.slow)
         for number, name in enumerate(SMALL)
     ],
 )

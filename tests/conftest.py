@@ -47,6 +47,22 @@ _SLOW = (
 )
 """(file, what a test's name holds): tests that only run with `-m slow`."""
 
+_EVERY = (
+    ("test_mutation_table.py", r"mutant_is_rejected|before_the_change", 2),
+    ("test_verify_mutants.py", r"mutants_of_the_table|computes_the_right", 2),
+    ("test_metamorphic.py", r"changed_cases", 2),
+    ("test_types_table.py", r"test_compiled", 2),
+    ("test_types_ptx.py", r"verifies\[(ops|reduce)", 2),
+    ("test_straddled_ptx.py", r"\[", 2),
+    ("test_window_edges.py", r"are_exact", 2),
+    ("test_sliding_planes.py", r"one_launch_of_planes", 2),
+    ("test_line_buffers.py", r"time_steps_in_blocks", 2),
+    ("test_lines_ptx.py", r"\[", 2),
+    ("test_affine_files.py", r"upstream_agrees", 4),
+    ("test_affine_files.py", r"engines_agree", 2),
+)
+"""(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""
+
 _FIRST = (
     "test_cases.py", "test_mutation_table.py", "test_random_programs.py", "test_benchmarks_ptx.py",
     "test_upstream.py", "test_determinism.py", "test_types_table.py", "test_testing_equivalent.py",
@@ -68,5 +84,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
+    for file, part, every in _EVERY:
+        alike = (one for one in items if one.path.name == file and re.search(part, one.name))
+        usual = [one for one in alike if not any(one.iter_markers("slow"))]
+        for number, item in enumerate(usual):
+            if number % every:
+                item.add_marker(pytest.mark.slow)
     place = {name: number for number, name in enumerate(_FIRST)}
     items.sort(key=lambda item: place.get(item.path.name, len(_FIRST)))

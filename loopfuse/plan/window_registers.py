@@ -46,7 +46,7 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     """Registers of 32 bits that a thread needs where a lane holds `columns` columns and index
     arithmetic has 32 bits, to spill nothing."""
     stages = pipeline.stages
-    own = sum(_words(s, program) * s.kept for s in stages if _is_kept(pipeline, s)) * columns
+    own = sum(_words_kept(s, program) * s.kept for s in stages if _is_kept(pipeline, s)) * columns
     beside = sum(_words(s, program) * s.kept_beside for s in stages if _is_kept(pipeline, s))
     widest = max(_words(stage, program) for stage in stages)
     rest = REST + (COLUMN + WORD * widest) * columns + kept_words(pipeline, program)
@@ -101,3 +101,9 @@ def _divides(value: Expr) -> bool:
 
 def _words(stage: Stage, program: PolyProgram) -> int:
     return max(1, program.arrays[stage.array].dtype.bytes // 4)
+
+
+def _words_kept(stage: Stage, program: PolyProgram) -> float:
+    """Registers of an element in a window: what is loaded stays packed until it is used."""
+    packed = stage.step is None and program.arrays[stage.array].dtype.bytes < 4
+    return program.arrays[stage.array].dtype.bytes / 4 if packed else _words(stage, program)

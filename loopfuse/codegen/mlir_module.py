@@ -43,6 +43,7 @@ from loopfuse.codegen.abi import (
     shared_bytes,
     split_chain,
 )
+from loopfuse.codegen.block_order import ends_first, in_order
 from loopfuse.codegen.mathfns import make_math_function, math_function_name
 from loopfuse.codegen.mlir_build import (
     GLOBAL,
@@ -268,15 +269,17 @@ class _Entry:
 
     def decompose(self, emitter: Emitter, loops: Sequence[Loop], number: SSAValue) -> None:
         """Sets the variables of a nest from the linear number of an iteration."""
-        builder = emitter.builder
-        for loop in reversed(loops[1:]):
-            extent = emitter.fit(self.extent(emitter, loop), number.type)  # pyright: ignore
-            rest = builder.binary("divui", number, extent)
-            inner = builder.binary("subi", number, builder.binary("muli", rest, extent))
-            self.variable(emitter, loop, inner)
-            number = rest
-        if loops:
-            self.variable(emitter, loops[0], number)
+
+        def extents(of: Sequence[Loop]) -> list[SSAValue]:
+            return [emitter.fit(self.extent(emitter, loop), number.type) for loop in of]  # pyright: ignore
+
+        ends = self.launch.ends_first
+        if ends and self.is_gpu:
+            places = ends_first(emitter.builder, number, extents(loops), ends)
+        else:
+            places = in_order(emitter.builder, number, extents(loops[1:]))
+        for loop, place in zip(loops, places, strict=False):
+            self.variable(emitter, loop, place)
 
     def gpu_body(self, emitter: Emitter) -> None:
         """Block and thread numbers become the variables of the chain."""

@@ -58,7 +58,8 @@ class OutOfBounds(IndexError):
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """A data-dependent subscript outside its array: the value, of which dimension, and where."""
+    """A data-dependent subscript outside its array: the value, of which dimension, and where. `array`
+    is the one that is accessed: after a `swap`, not the one that is written there."""
 
     array: str
     dimension: int
@@ -283,7 +284,7 @@ class _Printer:
                     write = self.checker(target, writes=True)
                     return [
                         f"{pad}value = {self.expr(value)}",
-                        f"{pad}{write}({place}, value)",
+                        f"{pad}{write}({place}, value, {self.array_name(target)})",
                     ]
                 return [f"{pad}write({place}, {self.expr(value)})"]
             case Define(name=name, value=value):
@@ -319,19 +320,19 @@ class _Printer:
         name = f"checked{len(self.globals)}"
         zero = semantics.scalar_type(load.dtype)(0)
 
-        def is_good(array: Array, index: tuple[int, ...]) -> bool:
+        def is_good(array: Array, index: tuple[int, ...], named: str) -> bool:
             for k, part in enumerate(load.index):
                 if is_checked(part) and not 0 <= index[k] < array.shape[k]:
                     span = part.span
-                    self.offences.append(Offence(load.array, k, int(index[k]), span, writes))
+                    self.offences.append(Offence(named, k, int(index[k]), span, writes))
                     return False
             return True
 
-        def read(array: Array, index: tuple[int, ...]) -> semantics.Scalar:
-            return plain(array, index) if is_good(array, index) else zero
+        def read(array: Array, index: tuple[int, ...], named: str) -> semantics.Scalar:
+            return plain(array, index) if is_good(array, index, named) else zero
 
-        def write(array: Array, index: tuple[int, ...], value: semantics.Scalar) -> None:
-            if is_good(array, index):
+        def write(array: Array, index: tuple[int, ...], value: semantics.Scalar, named: str) -> None:
+            if is_good(array, index, named):
                 _write(array, index, value)
 
         plain = _reader(load.dtype, "")
@@ -339,10 +340,13 @@ class _Printer:
         return name
 
     def array(self, load: Load) -> str:
+        return f"a[{self.array_name(load)}]"
+
+    def array_name(self, load: Load) -> str:
         if load.swapped is None:
-            return f"a[{load.array!r}]"
+            return repr(load.array)
         parity = self.expr(load.swapped.parity)
-        return f"a[{load.swapped.array!r} if {parity} else {load.array!r}]"
+        return f"({load.swapped.array!r} if {parity} else {load.array!r})"
 
     def index(self, load: Load) -> str:
         return f"({''.join(f'{self.expr(part)}, ' for part in load.index)})"
@@ -377,14 +381,16 @@ class _Printer:
             case Load(array=array, index=()):
                 return f"v[{array!r}]", 1
             case Load(dtype=dtype, mode=mode):
+                name = ""
                 if any(is_checked(part) for part in expr.index):
                     read = self.checker(expr, writes=False)
+                    name = f", {self.array_name(expr)}"
                 else:
                     read = self.use(("read", dtype.value, mode), lambda: _reader(dtype, mode))
                 parts = [self.measured(part) for part in expr.index]
                 index = "".join(f"{text}, " for text, _ in parts)
                 depth = 2 + max(depth for _, depth in parts)
-                return f"{read}({self.array(expr)}, ({index}))", depth
+                return f"{read}({self.array(expr)}, ({index}){name})", depth
             case Unary(op=op, operand=operand, dtype=dtype):
                 name = self.use((op, dtype.value), lambda: semantics.unary(op, dtype))
                 return self.apply(name, operand)

@@ -65,7 +65,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     for var, count, where in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, where, nodes),)
     most = most_registers(pipeline, shape.columns, pipeline.program)
-    ends = 2 if pipeline.stream else 1
+    # Images of a batch have their ends all through the launch.
+    ends = 0 if tile.outer else 2 if pipeline.stream else 1
     return Launch(name, "sliding", labels, nodes, registers=most, ends_first=ends)
 
 

@@ -55,6 +55,7 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
         DIVIDED if any(_divides(s.value) for u in pipeline.group.units for s in u.statements) else 0
     )
     reach = max(_reach(stage, program) for stage in stages)
+    rest += (_at_once(pipeline) - 1) * widest * columns
     total = rest + reach + int(OVERLAP * own) + beside + _arrays(pipeline, program)
     return total + min(mirrored, MOST_MIRRORED) + divided
 
@@ -71,6 +72,20 @@ def _arrays(pipeline: Pipeline, program: PolyProgram) -> int:
         return OTHER * max(len(arrays) - 1, 0)
     loaded = {stage.array for stage in pipeline.stages if stage.step is None}
     return INPUT * max(len(loaded) - 1, 0) + OUTPUT * max(len(arrays - loaded) - 1, 0)
+
+
+def _at_once(pipeline: Pipeline) -> int:
+    """How many rows that no window keeps one step makes for another (1: as anywhere)."""
+    lags = [
+        stage.lag
+        for stage in pipeline.stages
+        if stage.step is not None and not stage.kept and _is_read(pipeline, stage)
+    ]
+    return max([1, *(lags.count(lag) for lag in lags)])
+
+
+def _is_read(pipeline: Pipeline, stage: Stage) -> bool:
+    return any(stage.name in step.reads.values() for step in pipeline.steps)
 
 
 def _is_kept(pipeline: Pipeline, stage: Stage) -> bool:
@@ -104,6 +119,8 @@ def _words(stage: Stage, program: PolyProgram) -> int:
 
 
 def _words_kept(stage: Stage, program: PolyProgram) -> float:
-    """Registers of an element in a window: what is loaded stays packed until it is used."""
-    packed = stage.step is None and program.arrays[stage.array].dtype.bytes < 4
-    return program.arrays[stage.array].dtype.bytes / 4 if packed else _words(stage, program)
+    """Registers of an element in a window: what is loaded stays packed until it is used, if then it
+    is used up."""
+    size = program.arrays[stage.array].dtype.bytes
+    is_packed = stage.step is None and size < 4 and stage.kept <= stage.delay
+    return size / 4 if is_packed else _words(stage, program)

@@ -59,6 +59,7 @@ from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.plan import chosen
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
+from loopfuse.plan.easier import easier_windows
 from loopfuse.plan.fuse import FusionPlan, Planner
 from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.parallel import check_parallel_loops
@@ -71,7 +72,7 @@ from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.tree_printer import print_tree
-from loopfuse.plan.tree_walk import has_windows, trust_subscripts
+from loopfuse.plan.tree_walk import trust_subscripts
 from loopfuse.plan.verify import Verdict, verify
 from loopfuse.plan.window_shape import WindowRules
 from loopfuse.poly import isl
@@ -366,33 +367,35 @@ def _plan_model(
     rules = WindowRules(frozenset(options.strided), options.tuning, lines=device == "cpu")
 
     def attempt(
-        fuel: int | None, in_order: bool = False, streamed: bool = options.tuning.windows
+        fuel: int | None, windows: WindowRules | None, in_order: bool = False
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, device, options.size_map)
-        windows = rules if streamed else None
         planner = Planner(model, dependences, cost, options.reassociate, fuel, windows=windows)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
         scheduled = run.stage(
             "schedule",
-            lambda: build_tree(model, dependences, plan, device, rules),
+            lambda: build_tree(model, dependences, plan, device, windows or rules),
             lambda result: print_tree(result.tree),
         )
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
         return plan, scheduled, verdict
 
     check_parallel_loops(model, dependences, options.reassociate)
-    plan, scheduled, verdict = attempt(options.fuel)
-    if verdict.answer != "proved" and has_windows(scheduled.tree):
-        _warn_unproved(kernel, verdict, "recomputation is used instead of windows")
+    usual = rules if options.tuning.windows else None
+    plan, scheduled, verdict = attempt(options.fuel, usual)
+    for easier, words in easier_windows(scheduled, rules):
+        if verdict.answer == "proved":
+            break
+        _warn_unproved(kernel, verdict, words)
         with isl.spending(options.operations) as budget:  # what windows took is gone
             _weigh(model)
             budget.adopt(model.context)
-            plan, scheduled, verdict = attempt(options.fuel, streamed=False)
+            plan, scheduled, verdict = attempt(options.fuel, easier)
     if verdict.answer != "proved" and options.fuel != 0:
         _warn_unproved(kernel, verdict)
-        plan, scheduled, verdict = attempt(0)
+        plan, scheduled, verdict = attempt(0, usual)
     if verdict.answer == "wrong":
-        plan, scheduled, verdict = attempt(None, in_order=True)
+        plan, scheduled, verdict = attempt(None, usual, in_order=True)
     return Planned(
         kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
     )

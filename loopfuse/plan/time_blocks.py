@@ -73,7 +73,7 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
-        if _folds(found[0]) > FOLDED and steps > 2 and not rules.tuning.steps:
+        if steps > 2 and not rules.tuning.steps and _is_hard_to_prove(found[0]):
             break
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
@@ -85,6 +85,17 @@ def best_blocks(
     # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
     shorter = 2 if best[1] >= 4 else 1
     return (best[1], shorter) if best[1] % shorter == 0 and best[1] > 1 else (best[1],)
+
+
+def _is_hard_to_prove(windowed: Windowed) -> bool:
+    """Does isl give up over more than two steps? Rows that are computed and wrap are computed again
+    on both sides of a strip, in each step a column further."""
+    pipeline = windowed.pipeline
+    wraps = any(
+        stage.step is not None and stage.frame.mode(pipeline.across) == "wrap"
+        for stage in pipeline.stages
+    )
+    return (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
 
 
 def _folds(windowed: Windowed) -> int:

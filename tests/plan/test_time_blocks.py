@@ -12,6 +12,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.plan.looptree import HostLoop, Launch
+from loopfuse.plan.verify import Verdict
 from tests.plan.test_sliding import TIMES, planned, run
 
 SWAP = TIMES["swap"]
@@ -49,6 +50,59 @@ def test_a_swap_is_blocked_without_being_told() -> None:
     found = planned(SWAP, Tuning())
     assert found.verdict.answer == "proved"
     assert strategies(found) == ["sliding"] * 4 + ["generic"]
+
+
+PERIODIC = """
+    kernel f(inout a: f32[H, W], n: i64):
+        temp b: f32[H, W]
+        for t in 0..n:
+            for y in 0..H, x in 0..W:
+                b[y, x] = a[y, x] + a.wrap[y, x-1] + a.wrap[y, x+1] + a.wrap[y+1, x] + a.wrap[y-1, x]
+            for y in 0..H, x in 0..W:
+                a[y, x] = 0.2 * b[y, x]
+    """
+
+
+def test_a_torus_has_blocks_that_are_proved_at_once() -> None:
+    """Both dimensions wrap: of more than two steps isl gives up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = planned(PERIODIC, Tuning())
+    assert found.verdict.answer == "proved"
+    assert lengths(found) == [2, 2, 1, 1] and len(blocks(found)) == 2
+
+
+def lengths(found: pipeline.Planned) -> list[int]:
+    """The steps of each launch with windows."""
+    times = [windowed.group.time for windowed in found.scheduled.windows.values()]
+    return [time.steps for time in times if time is not None]
+
+
+@pytest.mark.parametrize(
+    ("answers", "words", "steps"),
+    [
+        (["proved"], [], [8, 8, 2, 2]),
+        (["unknown", "proved"], ["blocks of 2 time steps are used"], [2, 2]),
+        (
+            ["unknown", "unknown", "proved"],
+            ["blocks of 2 time steps are used", "recomputation is used instead of windows"],
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_proved_is_tried_in_shorter_blocks(
+    answers: list[str], words: list[str], steps: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First shorter blocks, then no windows; each time a warning says so."""
+    verdicts = iter([Verdict(answer, ("too hard",), 0) for answer in answers])
+    monkeypatch.setattr(pipeline, "verify", lambda *_: next(verdicts))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = planned(SWAP, Tuning())
+    assert [str(one.message) for one in caught] == [
+        f"the fused schedule of `f` could not be proved (too hard); {each}." for each in words
+    ]
+    assert lengths(found) == steps and next(verdicts, None) is None
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4, 5])

@@ -1,0 +1,28 @@
+"""Windows that are easier to prove, for when a tree with windows was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.tree_walk import has_windows
+from loopfuse.plan.window_shape import WindowRules
+
+FEW_STEPS = 2
+"""Time steps in a block that is short: a proof takes time with the square of its steps and more, most
+of all where arrays are read beyond both edges."""
+
+
+def easier_windows(
+    scheduled: Scheduled, rules: WindowRules
+) -> Iterator[tuple[WindowRules | None, str]]:
+    """What may be tried in turn in place of `scheduled`, which was planned under `rules`, and that in
+    words: blocks of few time steps, where there are long ones; then no windows (None)."""
+    if not has_windows(scheduled.tree):
+        return
+    times = [windowed.group.time for windowed in scheduled.windows.values()]
+    if not rules.tuning.steps and any(time and time.steps > FEW_STEPS for time in times):
+        short = replace(rules.tuning, steps=FEW_STEPS)
+        yield replace(rules, tuning=short), f"blocks of {FEW_STEPS} time steps are used"
+    yield None, "recomputation is used instead of windows"

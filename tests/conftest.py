@@ -60,6 +60,9 @@ _EVERY = (
     ("test_lines_ptx.py", r"\[", 2),
     ("test_affine_files.py", r"upstream_agrees", 4),
     ("test_affine_files.py", r"engines_agree", 2),
+    ("test_random_programs.py", r"found_is_mended", 2),
+    ("test_random_python.py", r"programs_in_python", 2),
+    ("test_deps_random.py", r"what_happens", 2),
 )
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""
 

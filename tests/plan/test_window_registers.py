@@ -130,7 +130,7 @@ def test_the_estimate_is_enough(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BIG)
 def test_the_estimate_is_enough_for_time_steps(name: str) -> None:
-    hold(compiled(BIG[name], "f"), is_short=name == "levels-wrap")
+    hold(compiled(BIG[name], "f"))
 
 
 @pytest.mark.slow

@@ -19,6 +19,11 @@ _SLOW = (
     ("test_pyfunc_examples.py", r"computes_the_same\[(?!alibi|csr|depthwise|dropout|gauss|histogram|"
      r"kmeans|layernorm_b|multigrid_p|quant|reversed|scatter|selective|smith|strided|unsharp)"),
     ("test_types_ptx.py", r"mlir_verifies\[mixed_"),
+    # The longest of those that show what a shorter one shows too.
+    ("test_verify_unknown.py", r"three limits-gpu"),
+    ("test_verify_mutants.py", r"computes_the_right_thing\[sums with other writes between-gpu"),
+    ("test_c_launcher.py", r"\[jacobi\]"),
+    ("test_line_info.py", r"same_without\[sm_90-jacobi\]"),
     # Time loops in blocks of 8 steps take seconds to prove and to compile, changed ones too.
     ("test_metamorphic.py", r"time_"),
     ("test_cases.py", r"test_reordered_reductions_agree_on_whole_numbers\[time_"),

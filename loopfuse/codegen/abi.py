@@ -186,8 +186,6 @@ _PRECEDENCE = {"add": 1, "sub": 1, "mul": 2, "floordiv": 2, "mod": 2}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
-
-
 def python_name(name: str) -> str:
     """A name as formulas and the manifest write it: host loop variables may hold dots."""
     return name.replace(".", "__")

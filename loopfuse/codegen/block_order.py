@@ -19,25 +19,21 @@ def in_order(builder: Builder, number: SSAValue, inner: Sequence[SSAValue]) -> l
     """The iteration of each loop, the last one fastest; `inner`: the extents of all but the first."""
     found: list[SSAValue] = []
     for extent in reversed(inner):
-        rest = builder.binary("divui", number, extent)
-        found.append(builder.binary("subi", number, builder.binary("muli", rest, extent)))
-        number = rest
+        number, rest = _divided(builder, number, extent)
+        found.append(rest)
     return [number, *reversed(found)]
 
 
-def ends_first(
-    builder: Builder, number: SSAValue, extents: Sequence[SSAValue], ends: int
-) -> list[SSAValue]:
-    """The iteration of each loop, where the first and the last of the last `ends` loops (1 to 3) come
-    before the others.
+def ends_first(builder: Builder, number: SSAValue, extents: Sequence[SSAValue]) -> list[SSAValue]:
+    """The iteration of each loop (1 to 3 of these extents), where the first and the last of each loop
+    come before the others.
 
     Of two, the order is: the first row of blocks, the last row, both ends of the rows between, what
-    is inside, row by row; loops around them go through all ends before anything inside. A third
+    is inside, row by row. A third, around them, goes through all ends before anything inside, and
     only starts with its last iteration.
     """
-    if ends == 1:
-        *outer, last = in_order(builder, number, extents[1:])
-        return [*outer, _rotated(builder, last, extents[-1])]
+    if len(extents) == 1:
+        return [_rotated(builder, number, extents[0])]
     *around, rows, columns = extents
     kind = number.type
     zero, one, two = (builder.constant(value, kind) for value in (0, 1, 2))
@@ -47,23 +43,17 @@ def ends_first(
 
     within = builder.binary("muli", inside(rows), inside(columns))
     ring = builder.binary("subi", builder.binary("muli", rows, columns), within)
-    rings = ring
-    for extent in around:
-        rings = builder.binary("muli", rings, extent)
+    rings = builder.binary("muli", ring, around[0]) if around else ring
     is_end = builder.compare("ult", number, rings)
     place = builder.select(is_end, number, builder.binary("subi", number, rings))
     found: list[SSAValue] = []
     if around:
         each = builder.select(is_end, ring, builder.binary("maxsi", within, one))
-        outer = builder.binary("divui", place, each)
-        place = builder.binary("subi", place, builder.binary("muli", outer, each))
-        found = in_order(builder, outer, around[1:])
-        if ends == 3:
-            found[-1] = _rotated(builder, found[-1], around[-1])
+        outer, place = _divided(builder, place, each)
+        found = [_rotated(builder, outer, around[0])]
     row, column = _in_ring(builder, place, rows, columns)
     wide = builder.binary("maxsi", inside(columns), one)
-    down = builder.binary("divui", place, wide)
-    aside = builder.binary("subi", place, builder.binary("muli", down, wide))
+    down, aside = _divided(builder, place, wide)
     found.append(builder.select(is_end, row, builder.binary("addi", down, one)))
     found.append(builder.select(is_end, column, builder.binary("addi", aside, one)))
     return found
@@ -80,14 +70,18 @@ def _in_ring(
     is_row = builder.compare("ult", place, both)
     # Sides have two columns, but where there is only one.
     sides = builder.binary("minsi", columns, two)
-    side = builder.binary("subi", place, both)
-    down = builder.binary("divui", side, sides)
-    which = builder.binary("subi", side, builder.binary("muli", down, sides))
+    down, which = _divided(builder, builder.binary("subi", place, both), sides)
     last_row, last_column = (builder.binary("subi", extent, one) for extent in (rows, columns))
     row = builder.select(is_row, last_row, builder.binary("addi", down, one))
     along = builder.binary("subi", place, columns)
     column = builder.select(is_row, along, builder.binary("muli", which, last_column))
     return builder.select(is_first, zero, row), builder.select(is_first, place, column)
+
+
+def _divided(builder: Builder, number: SSAValue, by: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Quotient and rest, unsigned."""
+    quotient = builder.binary("divui", number, by)
+    return quotient, builder.binary("subi", number, builder.binary("muli", quotient, by))
 
 
 def _rotated(builder: Builder, place: SSAValue, extent: SSAValue) -> SSAValue:

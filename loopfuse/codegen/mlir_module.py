@@ -273,12 +273,11 @@ class _Entry:
         def extents(of: Sequence[Loop]) -> list[SSAValue]:
             return [emitter.fit(self.extent(emitter, loop), number.type) for loop in of]  # pyright: ignore
 
-        ends = self.launch.ends_first
-        if ends and self.is_gpu:
-            places = ends_first(emitter.builder, number, extents(loops), ends)
+        if self.launch.ends_first:
+            places = ends_first(emitter.builder, number, extents(loops))
         else:
             places = in_order(emitter.builder, number, extents(loops[1:]))
-        for loop, place in zip(loops, places, strict=False):
+        for loop, place in zip(loops, places, strict=True):
             self.variable(emitter, loop, place)
 
     def gpu_body(self, emitter: Emitter) -> None:

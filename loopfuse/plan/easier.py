@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.time_blocks import FEW_STEPS
 from loopfuse.plan.tree_walk import has_windows
 from loopfuse.plan.window_shape import WindowRules
-
-FEW_STEPS = 2
-"""Time steps in a block that is short: a proof takes time with the square of its steps and more, most
-of all where arrays are read beyond both edges."""
 
 
 def easier_windows(

@@ -101,7 +101,7 @@ def lines_of(
     out: list[Stage] = []
     for each in passes:
         for stage in each.made:
-            readers = [step for step in pipeline.steps if stage.name in step.reads.values()]
+            readers = pipeline.readers(stage)
             within = all(any(step is own for own in each.steps) for step in readers)
             later = pipeline.stage(later_name(stage.name))
             taken = later is not None and fills(later)
@@ -113,7 +113,7 @@ def lines_of(
 def is_read(pipeline: Pipeline, stage: Stage) -> bool:
     """Does any step read the stage: one after the step that makes it, or that one itself?"""
     assert stage.step is not None
-    return any(stage.name in step.reads.values() for step in pipeline.steps) or any(
+    return bool(pipeline.readers(stage)) or any(
         stage.step.array_of(access.load) == stage.array
         for s in stage.step.placed.unit.statements
         for access in s.reads

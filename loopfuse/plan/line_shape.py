@@ -54,9 +54,7 @@ def _is_far(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> bool:
     shift = integer(stage.frame.shifts[position])
     first = combine("sub", integer(0), shift)
     last = combine("sub", program.arrays[stage.array].extents[position], shift)
-    for step in pipeline.steps:
-        if stage.name not in step.reads.values():
-            continue
+    for step in pipeline.readers(stage):
         low, high = loop_range(step, dim)
         above = constant_value(tidy(combine("sub", first, low)))
         below = constant_value(tidy(combine("sub", high, last)))

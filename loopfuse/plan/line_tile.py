@@ -103,9 +103,7 @@ class LineTile(PipelineTile):
         if dim in self.pipeline.outer:
             reach = (0, 0)
         runs = self.runs(stage, dim)
-        for step in self.pipeline.steps:
-            if stage.name not in step.reads.values():
-                continue
+        for step in self.pipeline.readers(stage):
             for name in step.writes.values():
                 reader = self.pipeline.stage(name)
                 assert reader is not None

@@ -308,7 +308,7 @@ class Launch:
     """One kernel. `loops` are the source loops (labels) it runs; `strategy` names who planned it.
     `specialised` lists size-dependent choices, in words. `registers`: the most registers of 32 bits
     that a thread may take, where the planner decides on it (GPU; 0: the assembler does). `ends_first`:
-    in how many of the last GRID loops the first and the last iteration take longer, and are started
+    the first and the last iterations of the GRID loops (at most three) take longer, and are started
     before others (GRID loops have no order otherwise)."""
 
     name: str
@@ -317,7 +317,7 @@ class Launch:
     body: tuple[TreeNode, ...]
     specialised: tuple[str, ...] = ()
     registers: int = 0
-    ends_first: int = 0
+    ends_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

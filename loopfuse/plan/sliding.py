@@ -66,8 +66,7 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
         nodes = (Loop(var, integer(0), count, 1, where, nodes),)
     most = most_registers(pipeline, shape.columns, pipeline.program)
     # Images of a batch have their ends all through the launch.
-    ends = 0 if tile.outer else 2 if pipeline.stream else 1
-    return Launch(name, "sliding", labels, nodes, registers=most, ends_first=ends)
+    return Launch(name, "sliding", labels, nodes, registers=most, ends_first=not tile.outer)
 
 
 def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:

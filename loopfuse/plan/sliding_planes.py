@@ -62,7 +62,7 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
     ]
     for var, count, where in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, where, nodes),)
-    return Launch(name, "sliding", labels, nodes, ends_first=0 if tile.outer else 3)
+    return Launch(name, "sliding", labels, nodes, ends_first=not tile.outer)
 
 
 def tile_steps(tile: BlockTile, way: str) -> TreeNode:

@@ -34,6 +34,10 @@ BORDERED = 8
 """Stages of one array that a block may have where loops over its borders write it too: the proof
 has to tell apart which of them wrote each element."""
 
+FEW_STEPS = 2
+"""Steps of a block that is short: what a proof takes grows with the square of its steps and more, most of
+all where arrays are read beyond both edges."""
+
 FOLDED = 8
 """Stages that a block along a line may make and read beyond its ends, for the same reason. (Where
 rows stream, registers end blocks before that.)"""
@@ -73,7 +77,7 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
-        if steps > 2 and not rules.tuning.steps and _is_hard_to_prove(found[0]):
+        if steps > FEW_STEPS and not rules.tuning.steps and _is_hard_to_prove(found[0]):
             break
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None

@@ -127,7 +127,7 @@ def line_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> in
 def _life(pipeline: Pipeline, stage: Stage, number: dict[int, int]) -> tuple[int, int]:
     """The numbers of the step that makes the stage (0: loads) and of the last that reads it."""
     first = number[id(stage.step)]
-    readers = [s for s in pipeline.steps if stage.name in s.reads.values()]
+    readers = pipeline.readers(stage)
     later = pipeline.stage(later_name(stage.name))
     if later is not None and later.step is not None:  # it holds this one where its loop does not run
         readers.append(later.step)

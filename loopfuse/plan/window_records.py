@@ -216,6 +216,10 @@ class Pipeline:
         """The stage that holds the array before this one is made, if there is one."""
         return self.stage(earlier_name(stage.name))
 
+    def readers(self, stage: Stage) -> list[Step]:
+        """The steps that read the stage's window."""
+        return [step for step in self.steps if stage.name in step.reads.values()]
+
     def region(self, array: str) -> Region:
         """The elements of the array that the pipeline writes: borders last."""
         made = [s for s in self.stages if s.step is not None and s.array == array]

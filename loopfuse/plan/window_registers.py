@@ -79,13 +79,9 @@ def _at_once(pipeline: Pipeline) -> int:
     lags = [
         stage.lag
         for stage in pipeline.stages
-        if stage.step is not None and not stage.kept and _is_read(pipeline, stage)
+        if stage.step is not None and not stage.kept and pipeline.readers(stage)
     ]
     return max([1, *(lags.count(lag) for lag in lags)])
-
-
-def _is_read(pipeline: Pipeline, stage: Stage) -> bool:
-    return any(stage.name in step.reads.values() for step in pipeline.steps)
 
 
 def _is_kept(pipeline: Pipeline, stage: Stage) -> bool:

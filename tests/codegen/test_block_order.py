@@ -33,7 +33,7 @@ def places(extents: tuple[int, ...], ends: int) -> list[tuple[int, ...]]:
     block = Block(arg_types=[I32] * (1 + len(extents)))
     builder = Builder(block)
     number, *sizes = block.args
-    found = ends_first(builder, number, sizes, ends) if ends else in_order(builder, number, sizes[1:])
+    found = ends_first(builder, number, sizes) if ends else in_order(builder, number, sizes[1:])
     builder.close()
 
     def run(n: int) -> tuple[int, ...]:
@@ -56,11 +56,7 @@ def places(extents: tuple[int, ...], ends: int) -> list[tuple[int, ...]]:
 SIZES = (1, 2, 3, 4, 7)
 SHAPES = [
     *((extents, 0) for rank in (1, 2, 3) for extents in product(SIZES, repeat=rank)),
-    *((extents, 1) for rank in (1, 2) for extents in product(SIZES, repeat=rank)),
-    *((extents, 2) for rank in (2, 3) for extents in product(SIZES, repeat=rank)),
-    *((extents, 2) for extents in product((1, 2, 3), repeat=4)),
-    *((extents, 3) for extents in product(SIZES, repeat=3)),
-    *((extents, 3) for extents in product((1, 2, 4), repeat=4)),
+    *((extents, rank) for rank in (1, 2, 3) for extents in product(SIZES, repeat=rank)),
 ]
 
 

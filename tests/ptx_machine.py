@@ -1,10 +1,11 @@
-"""A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels without
-shared memory use, bit for bit.
+"""A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels whose
+warps wait for no others use, bit for bit.
 
 All threads of a launch run at once, as arrays; of those that stand at different places, the ones
 that are least far in the text go on (which joins the branches of structured code again). A shuffle
-waits for its whole warp. Memory is a dictionary of arrays at addresses; an access that is not wholly
-inside one of them, or not aligned to its size, is an error.
+and a warp's barrier wait for their whole warp. Memory is a dictionary of arrays at addresses, each
+block's shared memory among them; an access that is not wholly inside one of them, or not aligned to
+its size, is an error.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Entry:
     name: str
     body: tuple[Instruction, ...]
     labels: Mapping[str, int]
+    shared: Mapping[str, int]
+    """Bytes of the arrays in shared memory."""
 
 
 def read_ptx(text: str) -> dict[str, Entry]:
@@ -95,12 +98,18 @@ def read_ptx(text: str) -> dict[str, Entry]:
                 labels[label[1]] = len(body)
                 continue
             for one in line.split(";"):
-                one = one.strip().strip("{}").strip() if one.strip() in ("{", "}") else one.strip()
+                one = one.strip().removeprefix("{").strip()
+                one = "" if one == "}" else one
                 if one and not one.startswith("."):
                     body.append(_instruction(one))
             if line == "}":
                 break
-        out[name] = Entry(name, tuple(body), labels)
+        shared = {
+            found[1]: int(found[2])
+            for found in re.finditer(r"\.shared [^\n]*?(\w+)\[(\d+)\];", text)
+            if found[1].startswith(name)
+        }
+        out[name] = Entry(name, tuple(body), labels, shared)
     return out
 
 
@@ -133,6 +142,13 @@ class Machine:
             "%ntid.x": np.full(self.count, threads, np.uint32),
             "%nctaid.x": np.full(self.count, grid, np.uint32),
         }
+        self.shared: dict[str, Lanes] = {}
+        for number_of, (symbol, size) in enumerate(entry.shared.items()):
+            start = (number_of + 1) << 40
+            stride = -(-size // 256) * 256
+            memory.place(start, np.full(grid * stride, 0xA5, np.uint8))
+            block = self.special["%ctaid.x"].astype(np.uint64)
+            self.shared[symbol] = np.uint64(start) + block * np.uint64(stride)
         self.registers: dict[str, Lanes] = {}
         self.lane = np.arange(self.count) % WARP
         self.executed = 0
@@ -145,6 +161,8 @@ class Machine:
         """An operand as words of `bits`, of the threads in `mask`."""
         if name.startswith("%"):
             return self._whole(name)[mask].astype(_WORDS[bits], copy=False)
+        if name in self.shared:
+            return self.shared[name][mask].astype(_WORDS[bits])
         if name.startswith(("0f", "0d", "0x")):
             value = int(name[2:].rstrip("U"), 16)
         else:
@@ -204,7 +222,7 @@ class Machine:
                 assert self.executed < limit, "it does not end"
                 mask = at == here
                 one = body[here]
-                if one.op[0] == "shfl":
+                if one.op[0] == "shfl" or one.op[:2] == ("bar", "warp"):
                     together = np.repeat(mask.reshape(-1, WARP).all(axis=1), WARP)
                     waiting[mask & ~together] = True
                     mask &= together
@@ -237,6 +255,8 @@ class Machine:
             self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
         elif name == "prefetch":
             pass  # it changes nothing, and faults nowhere
+        elif op[:2] == ("bar", "warp"):
+            assert operands == ("-1",)  # all of the warp are here
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
         elif name == "shfl":
@@ -269,7 +289,7 @@ class Machine:
         count = next((int(each[1:]) for each in op if re.fullmatch(r"v\d", each)), 1)
         bits = int(op[-1][1:])
         place = operands[1] if op[0] == "ld" else operands[0]
-        found = re.fullmatch(r"\[(%\w+)(?:\+(-?\d+))?\]", place)
+        found = re.fullmatch(r"\[(%?\w+)(?:\+(-?\d+))?\]", place)
         assert found, place
         addresses = self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
         others = operands[0] if op[0] == "ld" else operands[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.options import Target
-from loopfuse.base.register_steps import MOST, step_for
+from loopfuse.base.register_steps import MOST, registers_with, step_for
 
 
 @cache
@@ -66,7 +66,8 @@ _LIMIT = re.compile(r"^\.visible \.entry (\w+)\((?:[^{]*?)^\.maxnreg (\d+)", re.
 
 
 def with_room(ptx: str, names: frozenset[str]) -> str:
-    """The text with the next higher limit of registers for those entry points that have one.
+    """The text with the next higher limit of registers for those entry points that have one, and
+    whose blocks still fit with it.
 
     before: .visible .entry k(...) .maxnreg 128        after: .visible .entry k(...) .maxnreg 168
     """
@@ -75,7 +76,10 @@ def with_room(ptx: str, names: frozenset[str]) -> str:
         name, most = found[1], int(found[2])
         if name not in names or most >= MOST:
             return found[0]
-        return f"{found[0].removesuffix(found[2])}{step_for(most + 1)}"
+        threads = re.search(r"\.reqntid (\d+)", found[0])
+        warps = -(-int(threads[1]) // 32) if threads else 1
+        roomier = min(step_for(most + 1), registers_with(warps))
+        return f"{found[0].removesuffix(found[2])}{max(roomier, most)}"
 
     return _LIMIT.sub(one, ptx)
 

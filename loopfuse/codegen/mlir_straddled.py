@@ -1,19 +1,24 @@
-"""STRADDLED loops: rows of memory that start anywhere, moved in whole aligned vectors.
+"""STRADDLED loops: rows of memory that start anywhere, moved by way of shared memory.
 
-A lane's V elements start s elements behind a multiple of 16 bytes (of all its bytes, where that is
-less); s is the same for the whole warp, and another in each row.
+A lane has V neighbouring elements of a row, and 16-byte accesses where they lie need not be
+aligned. So the warp moves the row as 32 lanes see it best, and shared memory, which each warp has a
+strip of, puts it in order:
 
-    load:    the vector in which the lane's first element lies, and the next
-    settle:  of those, V elements from the s-th on; when they are needed, not when they were asked for
-    store:   the last s elements of the lane before and the lane's own but the last s, as a vector;
-             what is left at the ends of what the warp stores, element by element
+    load:    units 0..31 of the row, one a lane; units 32..63; ... into registers, as they come
+    settle:  those to the strip, and each lane's own from there as a vector; when they are needed,
+             not when they were asked for
+    store:   each lane's own to the strip as a vector, and from there units 0..31, 32..63, ... to
+             memory
 
-Elements of less than 32 bits move as words, which a funnel shift puts in their places.
+A unit is an element, or, of elements of less than 32 bits, an aligned word of memory: these start up
+to three bytes before the row's first element, the same in all lanes and another in each row, and a
+funnel shift puts the elements in their places. At both ends of what is stored, words in part are
+stored element by element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
@@ -22,38 +27,26 @@ from loopfuse.base.dtypes import DType
 from loopfuse.codegen.mlir_build import I32, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_expr import emit_value
-from loopfuse.codegen.mlir_index import (
-    Linear,
-    bound,
-    conjuncts,
-    constant_form,
-    divisor,
-    linear,
-    mentions,
-)
-from loopfuse.codegen.mlir_shuffle import shuffled
+from loopfuse.codegen.mlir_gpu import emit_barrier
+from loopfuse.codegen.mlir_index import Linear, conjuncts, constant_form, linear, mentions
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.looptree import Copy, Global, Guard, Loop, Window, straddled_elements
 
 LANES = 32
+VECTOR = 16
+"""Bytes of the widest access."""
+BESIDE = 4
+"""Units of a strip before a row that is stored, and behind one that is loaded: words that hold no
+whole element of a lane. Four of them keep vectors aligned."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a lane's `columns` elements move: in `vectors` aligned vectors of `elements`, each of
-    `units` of a type that has at least 32 bits."""
+    """How a lane's `columns` elements move: as `units` of a type that has at least 32 bits."""
 
     dtype: DType
     columns: int
-
-    @property
-    def elements(self) -> int:
-        return straddled_elements(self.dtype, self.columns)
-
-    @property
-    def vectors(self) -> int:
-        return self.columns // self.elements
 
     @property
     def narrow(self) -> bool:
@@ -62,7 +55,13 @@ class _Layout:
 
     @property
     def units(self) -> int:
-        return self.elements * self.dtype.bytes // 4 if self.narrow else self.elements
+        """Of a lane."""
+        return self.columns * self.dtype.bytes // 4 if self.narrow else self.columns
+
+    @property
+    def elements(self) -> int:
+        """Of a unit."""
+        return 4 // self.dtype.bytes if self.narrow else 1
 
     @property
     def unit(self) -> Attribute:
@@ -73,24 +72,31 @@ class _Layout:
         return DType.I32 if self.narrow else self.dtype
 
     @property
-    def bytes(self) -> int:
-        """Of a vector."""
-        return self.elements * self.dtype.bytes
+    def vector(self) -> int:
+        """Units that a lane moves to or from its strip at once."""
+        return min(self.units, VECTOR // max(self.dtype.bytes, 4))
+
+    @property
+    def strip(self) -> int:
+        """Units of a warp's strip."""
+        return LANES * self.units + BESIDE
 
 
 @dataclass(slots=True)
 class _Arrivals:
-    """The rows of a window as vectors: `vectors` + 1 of them a row, and where in them a row's
-    elements start."""
+    """The rows of a window as they came: `each` units a lane and row, and how many bytes the row's
+    first element lies behind the start of the first."""
 
     layout: _Layout
     rows: int
+    each: int
     memref: SSAValue
-    shifts: SSAValue
+    behind: SSAValue | None
 
 
 def emit_straddled(emitter: Emitter, loop: Loop) -> bool:
-    """The loop by whole vectors; False (and nothing) where it has to run element by element."""
+    """The loop by whole rows of the warp; False (and nothing) where it has to run element by
+    element."""
     lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
     columns = upper.constant
     node, test = loop.body[0], None
@@ -100,9 +106,11 @@ def emit_straddled(emitter: Emitter, loop: Loop) -> bool:
         return False
     if lower != constant_form(0) or upper.terms or not emitter.lane or emitter.vector:
         return False
+    if emitter.thread is None:
+        return False
     layout = _Layout(node.target.dtype, columns)
-    is_whole = columns in (2, 4, 8, 16) and layout.elements > 1 and layout.bytes >= 4
-    if not is_whole:
+    is_whole = columns in (2, 4, 8, 16) and straddled_elements(layout.dtype, columns) > 1
+    if not is_whole or columns * layout.dtype.bytes < 4:
         return False
     source, target = emitter.storage[node.value.array], emitter.storage[node.target.array]
     if isinstance(source.buffer.home, Global):
@@ -119,16 +127,16 @@ def emit_straddled(emitter: Emitter, loop: Loop) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a lane's elements lie: the place of the first, and how many elements behind a multiple
-    of a vector's bytes (i32)."""
+class _Row:
+    """Where the warp's row lies: the place of its first element; for narrow ones, how many bytes
+    that is behind the start of a word (i32)."""
 
     storage: Storage
-    form: Linear
-    shift: SSAValue
+    first: Linear
+    behind: SSAValue | None
 
 
-def _place(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _Place | None:
+def _row_of(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _Row | None:
     """None where the elements are no neighbours, or the warp's lanes lie apart."""
     storage, whole = emitter.place(load.array, load.index)
     form = whole.without(var)
@@ -136,30 +144,76 @@ def _place(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _Pl
         return None
     if form.coefficient(emitter.lane) != layout.columns:
         return None
-    facts, builder = emitter.facts, emitter.builder
-    terms = [term for term in form.terms if divisor(Linear((term,), 0), facts) % layout.elements]
-    moving = Linear(tuple(terms), form.constant % layout.elements)
-    if mentions(moving, emitter.lane):
+    first = form.without(emitter.lane)
+    if mentions(first, emitter.lane):
         return None
-
+    if not layout.narrow:
+        return _Row(storage, first, None)
     # In bytes, so that nothing of the address has to be kept in a register.
+    builder = emitter.builder
     step = builder.constant(layout.dtype.bytes.bit_length() - 1, I32)
-    first = builder.convert("index_cast", builder.address(storage.memref), I32)
-    behind = builder.binary("shli", emitter.form(moving, I32, False), step)
-    total = builder.binary("addi", first, behind)
-    bytes_ = builder.binary("andi", total, builder.constant(layout.bytes - 1, I32))
-    shift = builder.binary("shrui", bytes_, step)
-    return _Place(storage, form, shift)
+    start = builder.convert("index_cast", builder.address(storage.memref), I32)
+    moved = builder.binary("shli", emitter.form(first, I32, False), step)
+    total = builder.binary("addi", start, moved)
+    return _Row(storage, first, builder.binary("andi", total, builder.constant(3, I32)))
 
 
-def _vector_index(emitter: Emitter, place: _Place, ahead: int) -> SSAValue:
-    """The index of the vector in which the lane's first element lies, `ahead` elements on."""
+def _index(emitter: Emitter, layout: _Layout, row: _Row, lane: SSAValue | None) -> SSAValue:
+    """The place of the row's first unit; of the lane-th, where there is a lane (i32)."""
     kind, builder = emitter.index_type, emitter.builder
-    first = emitter.form(place.form, kind, nsw=True)
-    # Without `nsw`, as it would be widened first: a 64-bit subtraction takes two instructions.
-    start = builder.binary("subi", first, emitter.fit(place.shift, kind))
-    index = builder.convert("index_cast", start, INDEX)
-    return builder.binary("addi", index, builder.constant(ahead, INDEX)) if ahead else index
+    first = emitter.form(row.first, kind, nsw=True)
+    if row.behind is not None:
+        step = builder.constant(layout.dtype.bytes.bit_length() - 1, I32)
+        # Without `nsw`, as it would be widened first: a 64-bit subtraction takes two instructions.
+        elements = builder.binary("shrui", row.behind, step)
+        first = builder.binary("subi", first, emitter.fit(elements, kind))
+    if lane is not None:
+        ahead = builder.binary("muli", lane, builder.constant(layout.elements, I32))
+        first = builder.binary("addi", first, emitter.fit(ahead, kind))
+    return builder.convert("index_cast", first, INDEX)
+
+
+def _ahead(emitter: Emitter, index: SSAValue, number: int) -> SSAValue:
+    """`index + number`."""
+    if not number:
+        return index
+    return emitter.builder.binary("addi", index, emitter.builder.constant(number, INDEX))
+
+
+def _lane(emitter: Emitter) -> SSAValue:
+    """The lane's number (i32)."""
+    return emitter.fit(emitter.variables[emitter.lane], I32)
+
+
+# ------------------------------------------------------------------------------------- strips
+
+
+def _strip(emitter: Emitter, layout: _Layout) -> tuple[SSAValue, SSAValue]:
+    """Shared memory, and the place in it where the warp's strip starts."""
+    builder = emitter.builder
+    size = emitter.threads // LANES * layout.strip
+    memref = emitter.request_shared(layout.unit_dtype, size)
+    if emitter.threads == LANES:
+        return memref, builder.constant(0, INDEX)
+    assert emitter.thread is not None
+    warp = builder.binary("shrui", emitter.thread, builder.constant(5, I32))
+    first = builder.binary("muli", warp, builder.constant(layout.strip, I32))
+    return memref, builder.convert("index_cast", first, INDEX)
+
+
+def _places(
+    emitter: Emitter, layout: _Layout, start: SSAValue
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """In the strip: where the lane's own units start, the lane-th unit, and the lane's number."""
+    builder, lane = emitter.builder, _lane(emitter)
+    each = builder.binary("muli", lane, builder.constant(layout.units, I32))
+    own = builder.binary("addi", start, builder.convert("index_cast", each, INDEX))
+    return own, builder.binary("addi", start, builder.convert("index_cast", lane, INDEX)), lane
+
+
+def _bytes(layout: _Layout) -> int:
+    """Of a vector of units."""
+    return layout.vector * max(layout.dtype.bytes, 4)
 
 
 # ------------------------------------------------------------------------------------- loads
@@ -168,61 +222,79 @@ def _vector_index(emitter: Emitter, place: _Place, ahead: int) -> SSAValue:
 def _load(
     emitter: Emitter, var: str, layout: _Layout, target: nodes.Load, source: nodes.Load
 ) -> bool:
-    """Memory to the row of a window: vectors, as they come."""
-    place = _place(emitter, layout, source, var)
+    """Memory to the row of a window: units, as they come."""
+    row = _row_of(emitter, layout, source, var)
     home = emitter.storage[target.array].buffer.home
-    if place is None or not isinstance(home, Window):
+    if row is None or not isinstance(home, Window):
         return False
     builder = emitter.builder
     arrivals: _Arrivals | None = emitter.arrivals.get(target.array)
     if arrivals is None:
-        words = layout.units * (layout.vectors + 1)
-        arrivals = _Arrivals(
-            layout,
-            home.rows,
-            builder.alloca(layout.unit, words * home.rows),
-            builder.alloca(I32, home.rows),
-        )
+        each = layout.units + layout.narrow
+        units = builder.alloca(layout.unit, each * home.rows)
+        behind = builder.alloca(I32, home.rows) if layout.narrow else None
+        arrivals = _Arrivals(layout, home.rows, each, units, behind)
         emitter.arrivals[target.array] = arrivals
-    row = _row(emitter, target, home.rows)
-    builder.store(place.shift, arrivals.shifts, builder.constant(row, INDEX))
-    number = row * layout.units * (layout.vectors + 1)
-    for vector in range(layout.vectors + 1):
-        index = _vector_index(emitter, place, vector * layout.elements)
-        loaded = builder.vector_load(place.storage.memref, index, layout.elements, layout.bytes)
-        for unit in _units(emitter, layout, loaded):
-            builder.store(unit, arrivals.memref, builder.constant(number, INDEX))
-            number += 1
+    number = _number(emitter, target, home.rows)
+    if arrivals.behind is not None and row.behind is not None:
+        builder.store(row.behind, arrivals.behind, builder.constant(number, INDEX))
+    first = _index(emitter, layout, row, _lane(emitter))
+    for k in range(arrivals.each):
+        index = _ahead(emitter, first, k * LANES * layout.elements)
+        if k == layout.units:  # what the last lane has in part, to all of them
+            start = _index(emitter, layout, row, None)
+            index = _ahead(emitter, start, k * LANES * layout.elements)
+        place = builder.constant(number * arrivals.each + k, INDEX)
+        builder.store(_unit(emitter, layout, row, index), arrivals.memref, place)
     return True
 
 
+def _unit(emitter: Emitter, layout: _Layout, row: _Row, index: SSAValue) -> SSAValue:
+    """A unit of memory."""
+    builder = emitter.builder
+    if not layout.narrow:
+        return builder.load(row.storage.memref, index)
+    word = builder.vector_load(row.storage.memref, index, layout.elements, 4)
+    return builder.extract(builder.recast(word, I32), 0)
+
+
 def _settle(emitter: Emitter, var: str, layout: _Layout, target: nodes.Load) -> None:
-    """The row of a window that came as vectors: its elements to their places."""
+    """The row of a window that came as units: its elements to their places."""
     arrivals: _Arrivals | None = emitter.arrivals.get(target.array)
     if arrivals is None:
         return  # they came one by one
     builder = emitter.builder
-    row = _row(emitter, target, arrivals.rows)
-    shift = builder.load(arrivals.shifts, builder.constant(row, INDEX))
-    count = layout.units * (layout.vectors + 1)
-    units = [
-        builder.load(arrivals.memref, builder.constant(row * count + k, INDEX))
-        for k in range(count)
-    ]
-    wanted = layout.units * layout.vectors
-    found = _moved(emitter, layout, units, shift, 0, wanted + layout.narrow, 1)
-    if layout.narrow:
-        amount = _bits(emitter, layout, shift)
-        found = [
-            builder.intrinsic("llvm.fshr.i32", [found[k + 1], found[k], amount], I32)
-            for k in range(wanted)
+    number = _number(emitter, target, arrivals.rows)
+    strip, start = _strip(emitter, layout)
+    own, there, _ = _places(emitter, layout, start)
+    emit_barrier(emitter, "warp")
+    for k in range(arrivals.each):
+        came = builder.load(
+            arrivals.memref, builder.constant(number * arrivals.each + k, INDEX)
+        )
+        # The last unit is the same in all lanes.
+        place = there if k < layout.units else start
+        builder.store(came, strip, _ahead(emitter, place, k * LANES))
+    emit_barrier(emitter, "warp")
+    units: list[SSAValue] = []
+    for k in range(0, layout.units, layout.vector):
+        vector = builder.vector_load(strip, _ahead(emitter, own, k), layout.vector, _bytes(layout))
+        units += [builder.extract(vector, unit) for unit in range(layout.vector)]
+    if arrivals.behind is not None:
+        units.append(builder.load(strip, _ahead(emitter, own, layout.units)))
+        behind = builder.load(arrivals.behind, builder.constant(number, INDEX))
+        bits = builder.binary("shli", behind, builder.constant(3, I32))
+        units = [
+            builder.intrinsic("llvm.fshr.i32", [units[k + 1], units[k], bits], I32)
+            for k in range(layout.units)
         ]
-    for column, value in enumerate(_elements(emitter, layout, found)):
+    for column, value in enumerate(_elements(emitter, layout, units)):
         builder.store(value, *_own(emitter, target, var, column))
     emitter.forget_loads()
 
 
-def _row(emitter: Emitter, load: nodes.Load, rows: int) -> int:
+def _number(emitter: Emitter, load: nodes.Load, rows: int) -> int:
+    """Which row of the window it is."""
     form = emitter.modulo(linear(load.index[0], emitter.facts), rows)
     assert not form.terms, f"the row of {load.array} is not constant"
     return form.constant
@@ -234,6 +306,15 @@ def _own(emitter: Emitter, load: nodes.Load, var: str, column: int) -> tuple[SSA
     storage, place = emitter.place(load.array, load.index)
     del emitter.facts.constants[var]
     return storage.memref, emitter.index(place)
+
+
+def _elements(emitter: Emitter, layout: _Layout, units: Sequence[SSAValue]) -> list[SSAValue]:
+    """The elements in a lane's units."""
+    if not layout.narrow:
+        return list(units)
+    builder = emitter.builder
+    vector = builder.recast(builder.from_elements(units), STORAGE[layout.dtype])
+    return [builder.extract(vector, k) for k in range(layout.columns)]
 
 
 # ------------------------------------------------------------------------------------ stores
@@ -248,46 +329,156 @@ def _store(
     test: nodes.Expr | None,
 ) -> bool:
     """The row of a window to memory, by the lanes for which `test` holds."""
-    active = _active_lanes(emitter, test)
-    place = None if active is None else _place(emitter, layout, target, var)
-    if place is None or active is None:
+    active = _active_lanes(emitter, layout, test, var)
+    row = None if active is None else _row_of(emitter, layout, target, var)
+    if row is None or active is None:
         return False
-    first, last, where = active
+    first, last, where = active.first, active.last, active.where
     builder = emitter.builder
     own = [builder.load(*_own(emitter, source, var, k)) for k in range(layout.columns)]
-    vectors = _from_lane_before(emitter, layout, own, place.shift)
-    lane = emitter.fit(emitter.variables[emitter.lane], I32)
-    tests = [_between(emitter, lane, first + 1, last)]
-    tests += [builder.compare("eq", lane, builder.constant(k, I32)) for k in (first, last - 1)]
-    if where is not None:
-        tests = [builder.binary("andi", where, each) for each in tests]
-    inner, *ends = tests
-    indices = [_vector_index(emitter, place, k * layout.elements) for k in range(len(vectors))]
 
-    def whole() -> None:
-        for vector, index in zip(vectors, indices, strict=True):
-            builder.vector_store(vector, place.storage.memref, index, layout.bytes)
+    def move() -> None:
+        with emitter.scope():
+            _by_units(emitter, layout, row, own, active, var)
+            if row.behind is not None:
+                _ends(emitter, layout, row, own, first, last)
 
-    if last - first > 1:
-        builder.branch(inner, whole)
-    for column, value in enumerate(own):
-        mine = _is_left_over(emitter, layout, place.shift, column, ends[0], ends[1])
-        index = emitter.index(place.form.plus(constant_form(column)))
-
-        def one(value: SSAValue = value, index: SSAValue = index) -> None:
-            builder.store(value, place.storage.memref, index)
-
-        builder.branch(mine, one)
+    if where is None:
+        move()
+    else:
+        builder.branch(where, move)
     emitter.forget_loads()
     return True
 
 
+def _by_units(
+    emitter: Emitter,
+    layout: _Layout,
+    row: _Row,
+    own: Sequence[SSAValue],
+    active: _Active,
+    var: str,
+) -> None:
+    """The units that lie wholly in what active lanes have."""
+    builder = emitter.builder
+    strip, start = _strip(emitter, layout)
+    mine, there, lane = _places(emitter, layout, start)
+    units = list(own)
+    if layout.narrow:
+        words = builder.recast(builder.from_elements(own), I32)
+        units = [builder.extract(words, k) for k in range(layout.units)]
+    emit_barrier(emitter, "warp")
+    for k in range(0, layout.units, layout.vector):
+        vector = builder.from_elements(units[k : k + layout.vector])
+        builder.vector_store(vector, strip, _ahead(emitter, mine, BESIDE + k), _bytes(layout))
+    emit_barrier(emitter, "warp")
+    index = _index(emitter, layout, row, lane)
+    for k in range(layout.units):
+        place = _ahead(emitter, there, BESIDE + k * LANES)
+        there_too = _ahead(emitter, index, k * LANES * layout.elements)
+
+        def one(place: SSAValue = place, index: SSAValue = there_too) -> None:
+            value = builder.load(strip, place)
+            if row.behind is None:
+                builder.store(value, row.storage.memref, index)
+                return
+            before = builder.load(strip, _ahead(emitter, place, -1))
+            bits = builder.binary("shli", row.behind, builder.constant(3, I32))
+            word = builder.intrinsic("llvm.fshl.i32", [value, before, bits], I32)
+            vector = builder.recast(builder.from_elements([word]), STORAGE[layout.dtype])
+            builder.vector_store(vector, row.storage.memref, index, 4)
+
+        # The lane-th unit from here on is what the loop's variable is in lane 0.
+        lane_th = nodes.Binary(
+            "add", nodes.Iter(emitter.lane), nodes.Const(k * LANES, DType.I64), DType.I64
+        )
+        there_is = {emitter.lane: nodes.Const(0, DType.I64), var: lane_th}
+        tests = [emit_value(emitter, substitute(each, there_is)) for each in active.each]
+        _if_between(emitter, layout, row, k * LANES, active, tests, one)
+
+
+def _if_between(
+    emitter: Emitter,
+    layout: _Layout,
+    row: _Row,
+    number: int,
+    active: _Active,
+    tests: list[SSAValue],
+    body: Callable[[], None],
+) -> None:
+    """`body`, where the lane-th unit from `number` on lies wholly in what active lanes have, and
+    `tests` hold."""
+    builder, lane = emitter.builder, _lane(emitter)
+    low, high = active.first * layout.units - number, active.last * layout.units - number
+    if row.behind is not None and low >= 0:  # the first word may begin before
+        zero = builder.constant(0, I32)
+        is_part = builder.compare("ne", row.behind, zero)
+        least = builder.select(is_part, builder.constant(low + 1, I32), builder.constant(low, I32))
+        tests.append(builder.compare("sge", lane, least))
+    elif low > 0:
+        tests.append(builder.compare("sge", lane, builder.constant(low, I32)))
+    if high < LANES:
+        tests.append(builder.compare("slt", lane, builder.constant(high, I32)))
+    if low >= LANES or high <= 0:
+        return
+    if not tests:
+        body()
+        return
+    holds = tests[0]
+    for each in tests[1:]:
+        holds = builder.binary("andi", holds, each)
+    builder.branch(holds, body)
+
+
+def _ends(
+    emitter: Emitter, layout: _Layout, row: _Row, own: Sequence[SSAValue], first: int, last: int
+) -> None:
+    """The elements of words that only begin or end in what lanes first..last have."""
+    builder, lane = emitter.builder, _lane(emitter)
+    assert row.behind is not None
+    size = layout.dtype.bytes
+    start = emitter.form(row.first, emitter.index_type, nsw=True)
+    base = builder.convert("index_cast", start, INDEX)
+    zero = builder.constant(0, I32)
+    starts = builder.binary(
+        "andi",
+        builder.compare("eq", lane, builder.constant(first, I32)),
+        builder.compare("ne", row.behind, zero),
+    )
+    ends = builder.compare("eq", lane, builder.constant(last - 1, I32))
+    for k in range(layout.elements - 1):
+        # The first word holds the elements before its end, the last those behind its start.
+        fits = builder.compare("sle", row.behind, builder.constant(4 - (k + 1) * size, I32))
+        reaches = builder.compare("sge", row.behind, builder.constant((k + 1) * size, I32))
+        for is_there, holds, column, place in (
+            (starts, fits, k, first * layout.columns + k),
+            (ends, reaches, layout.columns - 1 - k, last * layout.columns - 1 - k),
+        ):
+
+            def one(column: int = column, place: int = place) -> None:
+                builder.store(own[column], row.storage.memref, _ahead(emitter, base, place))
+
+            builder.branch(builder.binary("andi", is_there, holds), one)
+
+
+@dataclass(frozen=True, slots=True)
+class _Active:
+    """The first and last lane (exclusive) that store; what holds for all of them; and what is asked
+    of each element, by the lane and the loop's variable."""
+
+    first: int
+    last: int
+    where: SSAValue | None
+    each: tuple[nodes.Expr, ...]
+
+
 def _active_lanes(
-    emitter: Emitter, test: nodes.Expr | None
-) -> tuple[int, int, SSAValue | None] | None:
-    """The first and last lane (exclusive) for which the test holds, and what is left of it, the
-    same for all lanes; None where that is not what it says."""
-    first, last, rest = 0, LANES, list[SSAValue]()
+    emitter: Emitter, layout: _Layout, test: nodes.Expr | None, var: str
+) -> _Active | None:
+    """Where the test holds; None where that is not what it says."""
+    first, last = 0, LANES
+    rest: list[SSAValue] = []
+    elements: list[nodes.Expr] = []
     for each in conjuncts(test) if test is not None else ():
         match each:
             case nodes.Compare(
@@ -295,8 +486,10 @@ def _active_lanes(
             ) if name == emitter.lane:
                 first = max(first, int(value)) if op == "ge" else first
                 last = min(last, int(value)) if op == "lt" else last
-            case _ if emitter.lane in iterators(each):
-                return None
+            case _ if {emitter.lane, var} & iterators(each):
+                if layout.narrow or not _is_of_columns(emitter, layout, each, var):
+                    return None
+                elements.append(each)
             case _:
                 rest.append(emit_value(emitter, each))
     if first >= last:
@@ -304,115 +497,24 @@ def _active_lanes(
     where: SSAValue | None = None
     for each in rest:
         where = each if where is None else emitter.builder.binary("andi", where, each)
-    return first, last, where
+    return _Active(first, last, where, tuple(elements))
 
 
-def _between(emitter: Emitter, lane: SSAValue, first: int, last: int) -> SSAValue:
-    """Is the lane one of first..last?"""
-    builder = emitter.builder
-    low = builder.compare("sge", lane, builder.constant(first, I32))
-    high = builder.compare("slt", lane, builder.constant(last, I32))
-    return builder.binary("andi", low, high)
-
-
-def _is_left_over(
-    emitter: Emitter,
-    layout: _Layout,
-    shift: SSAValue,
-    column: int,
-    first: SSAValue,
-    last: SSAValue,
-) -> SSAValue:
-    """Is the lane's own element in none of the vectors? Of the first lane all are but the last
-    `shift`, of the last lane those; `first` and `last`: is it that lane?"""
-    builder = emitter.builder
-    if column == 0:
-        return first
-    kept = builder.compare("slt", shift, builder.constant(layout.columns - column, I32))
-    return builder.select(kept, first, last)
-
-
-def _from_lane_before(
-    emitter: Emitter, layout: _Layout, own: Sequence[SSAValue], shift: SSAValue
-) -> list[SSAValue]:
-    """The vectors of the elements from `shift` before the lane's own on."""
-    builder = emitter.builder
-    units = list(own)
-    if layout.narrow:
-        units = _units(emitter, layout, builder.from_elements(own))
-    count = layout.units if layout.narrow else layout.units - 1
-    form = linear(nodes.Iter(emitter.lane), emitter.facts).plus(constant_form(-1))
-    source = emitter.form(form, I32, bound(form, emitter.facts) < 1 << 31)
-    before = [
-        shuffled(emitter, "idx", unit, source, layout.unit_dtype)
-        for unit in units[len(units) - count :]
-    ]
-    start = count - layout.narrow
-    found = _moved(emitter, layout, [*before, *units], shift, start, len(units) + layout.narrow, -1)
-    if layout.narrow:
-        amount = _bits(emitter, layout, shift)
-        found = [
-            builder.intrinsic("llvm.fshl.i32", [found[k + 1], found[k], amount], I32)
-            for k in range(len(units))
-        ]
-    out: list[SSAValue] = []
-    for k in range(layout.vectors):
-        vector = builder.from_elements(found[k * layout.units : (k + 1) * layout.units])
-        out.append(builder.recast(vector, STORAGE[layout.dtype]) if layout.narrow else vector)
-    return out
-
-
-# --------------------------------------------------------------------------- units and shifts
-
-
-def _units(emitter: Emitter, layout: _Layout, vector: SSAValue) -> list[SSAValue]:
-    """A vector's units."""
-    builder = emitter.builder
-    if layout.narrow:
-        vector = builder.recast(vector, I32)
-    return [builder.extract(vector, k) for k in range(vector.type.get_shape()[0])]  # pyright: ignore
-
-
-def _elements(emitter: Emitter, layout: _Layout, units: Sequence[SSAValue]) -> list[SSAValue]:
-    """The elements in units."""
-    if not layout.narrow:
-        return list(units)
-    builder = emitter.builder
-    vector = builder.recast(builder.from_elements(units), STORAGE[layout.dtype])
-    return [builder.extract(vector, k) for k in range(layout.columns)]
-
-
-def _moved(
-    emitter: Emitter,
-    layout: _Layout,
-    units: Sequence[SSAValue],
-    shift: SSAValue,
-    start: int,
-    count: int,
-    sign: int,
-) -> list[SSAValue]:
-    """`count` units from `start + sign * n` on, n the units in `shift` elements: chosen by one bit
-    of n after the other."""
-    builder = emitter.builder
-    each = 4 // layout.dtype.bytes if layout.narrow else 1  # elements a unit
-    found: dict[int, SSAValue] = dict(enumerate(units))
-    step = layout.units // 2
-    while step:
-        bit = builder.binary("andi", shift, builder.constant(step * each, I32))
-        is_set = builder.compare("ne", bit, builder.constant(0, I32))
-        low, high = start, start + count  # and what smaller steps may move by
-        if sign < 0:
-            low -= step - 1
-        else:
-            high += step - 1
-        found = {
-            k: builder.select(is_set, found[k + sign * step], found[k]) for k in range(low, high)
-        }
-        step //= 2
-    return [found[start + k] for k in range(count)]
-
-
-def _bits(emitter: Emitter, layout: _Layout, shift: SSAValue) -> SSAValue:
-    """`shift` in bits; a funnel shift takes it modulo a word's."""
-    width = emitter.builder.constant((layout.dtype.bytes * 8).bit_length() - 1, I32)
-    return emitter.builder.binary("shli", shift, width)
+def _is_of_columns(emitter: Emitter, layout: _Layout, test: nodes.Expr, var: str) -> bool:
+    """Does a test depend on the lane and the loop's variable by the element's column alone?"""
+    match test:
+        case nodes.Binary(op="and" | "or", left=left, right=right):
+            return all(_is_of_columns(emitter, layout, part, var) for part in (left, right))
+        case nodes.Unary(op="not", operand=operand):
+            return _is_of_columns(emitter, layout, operand, var)
+        case nodes.Compare(left=left, right=right):
+            for part in (left, right):
+                form = linear(part, emitter.facts)
+                if form.coefficient(emitter.lane) != layout.columns * form.coefficient(var):
+                    return False
+                rest = form.without(emitter.lane).without(var)
+                if mentions(rest, emitter.lane) or mentions(rest, var):
+                    return False
+            return True
+        case _:
+            return not {emitter.lane, var} & iterators(test)

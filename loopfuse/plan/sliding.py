@@ -47,6 +47,8 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     started = compare("lt", tile.first_column, tile.end)
     inside, interior = _interior(tile)
     edge = tile_steps(tile, "edge")
+    if tile.outer and not tile.has_views():  # images of a batch are mostly ends
+        edge = (Guard(tile.aligned(), tile_steps(tile, "whole edge"), edge),)
     ways = Guard(inside, interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
@@ -90,9 +92,12 @@ def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:
 
 def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
     """All steps of one tile: `whole` (no guards, rows of whole vectors), `straddled` (no guards,
-    rows that start anywhere), `single` (no guards, element by element) or `edge`."""
-    edge = way == "edge"
-    where = {"whole": Where.VECTOR, "straddled": Where.STRADDLED}.get(way, Where.UNROLLED)
+    rows that start anywhere), `single` (no guards, element by element), `edge`, or `whole edge` (rows
+    of whole vectors)."""
+    edge = way.endswith("edge")
+    where = Where.VECTOR if way.startswith("whole") else Where.UNROLLED
+    if way == "straddled":
+        where = Where.STRADDLED
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     done: list[Step] = []
@@ -122,6 +127,9 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
         if edge:
             body += mirror_rows(tile, stage, row)
         if stage in tile.outputs:
-            body += store_row(tile, stage, row, not edge, where)
+            # Images of a batch are mostly ends: theirs go in whole rows too.
+            straddles = way == "edge" and bool(tile.outer) and not tile.has_views()
+            way_out = Where.STRADDLED if straddles else where
+            body += store_row(tile, stage, row, not edge, way_out)
     steps = Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
     return (*first, steps)

@@ -125,7 +125,7 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
 
         out: list[TreeNode] = []
         for rows, columns in blocks:
-            out += rows_and_columns(tile, rows, columns, Where.UNROLLED, make, around)
+            out += rows_and_columns(tile, rows, columns, Where.UNROLLED, make, *around)
         if part == "rows" and folds:
             out += rows_and_columns(tile, held, wide, Where.UNROLLED, make, outside)
         return out
@@ -137,7 +137,7 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
         return negate(_has_row(tile, stage, row)), ()
 
     # Rows beyond the array's come from those of the same plane, when the neighbours' rows come.
-    around = inside if part == "own" and folds else None
+    around = (inside,) if part == "own" and folds else ()
     out: list[TreeNode] = []
     for distance in range(1, stage.down + 1) if part == "own" else ():
         last = tidy(combine("sub", here, integer(distance - 1)))

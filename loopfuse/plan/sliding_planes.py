@@ -28,9 +28,9 @@ from loopfuse.plan.sliding_mirrors import (
     mirror_planes,
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
-from loopfuse.plan.sliding_rows import region_of, zero_of
+from loopfuse.plan.sliding_rows import is_plain, region_of, where_running, zero_of
 from loopfuse.plan.tile import in_region
-from loopfuse.plan.window_blocks import plane_rows
+from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
@@ -42,10 +42,14 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
     shape = windowed.shape
     assert isinstance(shape, Shape)
     tile = BlockTile(windowed.pipeline, shape, site)
-    whole = () if tile.has_views() else (tile_steps(tile, "whole"),)
-    inside, edge = ((tile_steps(tile, way),) for way in ("inside", "edge"))
-    interior = (Guard(tile.aligned(), whole, inside),) if whole else inside
-    ways = Guard(tile.inside(), interior, edge)
+
+    def choose(*ways: str) -> Guard:
+        inside, edge = ((tile_steps(tile, way),) for way in ways)
+        return Guard(tile.inside(), inside, edge)
+
+    ways = choose("inside", "edge")
+    if not tile.has_views():
+        ways = Guard(tile.aligned(), (choose("whole", "whole edge"),), (ways,))
     nodes: tuple[TreeNode, ...] = (*tile.kept.copies(), ways)
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
@@ -62,13 +66,15 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
     ]
     for var, count, where in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, where, nodes),)
-    return Launch(name, "sliding", labels, nodes, ends_first=not tile.outer)
+    cut = Cut(shape.columns, shape.warps, shape.pad, shape.stored, tile.block_rows)
+    most = register_limit(windowed.pipeline, cut, windowed.pipeline.program)
+    return Launch(name, "sliding", labels, nodes, registers=most, ends_first=not tile.outer)
 
 
 def tile_steps(tile: BlockTile, way: str) -> TreeNode:
-    """All steps of one tile: `whole` (no guards, 16-byte accesses), `inside` (no guards) or
-    `edge`."""
-    edge, where = way == "edge", Where.VECTOR if way == "whole" else Where.UNROLLED
+    """All steps of one tile: `inside` (no guards) or `edge`; `whole` and `whole edge` with 16-byte
+    accesses."""
+    edge, where = way.endswith("edge"), Where.VECTOR if "whole" in way else Where.UNROLLED
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     planes = {
@@ -123,6 +129,7 @@ def load_plane(
     feeds the point it stands at is loaded where the tile stores."""
     zero = zero_of(tile, stage)
     extents = tile.program.arrays[stage.array].extents
+    plain = is_plain(tile, stage)
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         target = tile.cell_at(stage, plane, row, column)
@@ -130,8 +137,7 @@ def load_plane(
         region = region_of(tile, stage)
         if not edge:
             return (Copy(target, tile.memory(stage.array, index, region is not None)),)
-        if tile.time is None and tile.pipeline.last(stage.array) is not None:
-            # It is overwritten: the nearest element is another thread's.
+        if plain:
             tests: list[Expr] = []
             for subscript, extent in zip(index, extents, strict=True):
                 tests += in_range(subscript, integer(0), extent)
@@ -148,18 +154,38 @@ def load_plane(
             return (Guard(in_region(folded, region), (other,), (node,)),)
         return (node,)
 
-    def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
+    def nothing_in(row: Expr) -> tuple[TreeNode, ...]:
         var = tile.site.names.fresh("v")
         nothing = Copy(tile.cell_at(stage, plane, row, Iter(var)), zero)
-        other = Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (nothing,))
-        return tile.is_stored(stage, plane, row), (other,)
+        return (Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (nothing,)),)
+
+    def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
+        return tile.is_stored(stage, plane, row), nothing_in(row)
 
     def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         return (Copy(tile.cell_at(stage, plane, row, column), zero),)
 
+    def present(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
+        # Where rows are whole vectors, all columns of a lane are elements, or none.
+        tests: list[Expr] = []
+        for column in (integer(0), integer(tile.shape.columns - 1)):
+            index = tile.element_at(stage, tile.point_at(plane, row, column))
+            for subscript, extent in zip(index, extents, strict=True):
+                tests += in_range(subscript, integer(0), extent)
+        return conjoin(*dict.fromkeys(tests)), nothing_in(row)
+
+    def there(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        index = tile.element_at(stage, tile.point_at(plane, row, column))
+        return (Copy(tile.cell_at(stage, plane, row, column), tile.memory(stage.array, index)),)
+
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    loads = rows_and_columns(tile, *own, where, make, stored if stage.is_local else None)
-    if not edge:
+    around = (stored,) if stage.is_local else ()
+    if edge and where is Where.VECTOR:
+        if plain:
+            return rows_and_columns(tile, *own, where, there, *around, present)
+        where = Where.UNROLLED
+    loads = rows_and_columns(tile, *own, where, make, *around)
+    if not edge or plain:
         return loads
     some = conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
     nothing = rows_and_columns(tile, *own, where, without)
@@ -177,10 +203,14 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
         if not edge:
             return body
         otherwise = tuple(unwritten(tile, stage, plane, row, column) for stage in made)
-        return (Guard(tile.running(made[0], point), body, otherwise),)
+        return where_running(tile, made, tile.running(made[0], point), body, otherwise)
 
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    return rows_and_columns(tile, *own, Where.UNROLLED, make)
+    rows = rows_and_columns(tile, *own, Where.UNROLLED, make)
+    if tile.block_rows.pad < tile.block_rows.held or any(map(tile.pipeline.readers, made)):
+        return rows
+    # Some warps only hold rows for others: nobody needs what they would compute.
+    return [Guard(tile.stores_some(made[0], plane), tuple(rows))]
 
 
 def unwritten(
@@ -296,14 +326,21 @@ def store_plane(
     """The part of the plane that is the tile's own, to memory."""
     copy = tile.time is not None and not tile.time.back
 
+    vectors = edge and where is Where.VECTOR and tile.runs_in_vectors(stage)
+    if edge and not vectors:
+        where = Where.UNROLLED
+
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         point = tile.point_at(plane, row, column)
         memory = tile.memory(stage.array, tile.element_at(stage, point), copy)
         node = Copy(memory, tile.cell_at(stage, plane, row, column))
-        return (Guard(tile.running(stage, point), (node,)),) if edge else (node,)
+        return (Guard(tile.running(stage, point), (node,)),) if edge and not vectors else (node,)
 
     def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
-        return tile.is_stored(stage, plane, row), ()
+        ends = (0, tile.shape.columns - 1) if vectors else ()
+        points = [tile.point_at(plane, row, integer(column)) for column in ends]
+        runs = dict.fromkeys(tile.running(stage, point) for point in points)
+        return conjoin(tile.is_stored(stage, plane, row), *runs), ()
 
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     return rows_and_columns(tile, *own, where, make, stored)

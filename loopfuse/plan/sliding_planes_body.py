@@ -20,10 +20,10 @@ def rows_and_columns(
     columns: tuple[int, int],
     where: Where,
     make: Callable[[Expr, Expr], tuple[TreeNode, ...]],
-    around: Callable[[Expr], tuple[Expr, tuple[TreeNode, ...]]] | None = None,
+    *around: Callable[[Expr], tuple[Expr, tuple[TreeNode, ...]]],
 ) -> list[TreeNode]:
-    """Loops over rows and columns (half open) around what `make` gives for one of each; with
-    `around`, each row under a guard, and what is done instead."""
+    """Loops over rows and columns (half open) around what `make` gives for one of each; `around`:
+    guards around each row, the outermost first, each with what is done instead."""
     if rows[0] >= rows[1] or columns[0] >= columns[1]:
         return []
     names = tile.site.names
@@ -32,8 +32,8 @@ def rows_and_columns(
     there = tidy(combine("add", Iter(column), integer(columns[0])))
     count = integer(columns[1] - columns[0])
     body: tuple[TreeNode, ...] = (Loop(column, integer(0), count, 1, where, make(here, there)),)
-    if around is not None:
-        test, otherwise = around(here)
+    for guard in reversed(around):
+        test, otherwise = guard(here)
         body = (Guard(test, body, otherwise),)
     return [Loop(row, integer(0), integer(rows[1] - rows[0]), 1, Where.UNROLLED, body)]
 

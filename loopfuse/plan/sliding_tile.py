@@ -224,6 +224,20 @@ class Tile(PipelineTile):
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
 
+    def runs_in_vectors(self, stage: Stage) -> bool:
+        """Where rows are whole vectors: does the stage's loop, which alone writes its array, run at
+        all columns of a lane, or at none?"""
+        if self.time is not None and len(self.pipeline.region(stage.array)) > 1:
+            return False
+        extent = self.program.arrays[stage.array].extents[-1]
+        ends = self.bounds(stage, self.pipeline.across)
+        shift = stage.frame.shifts[stage.frame.position(self.pipeline.across)]
+        for end, start in zip(ends, (integer(0), extent), strict=True):
+            apart = constant_value(combine("sub", end, start))
+            if shift or apart is None or apart % self.shape.columns:
+                return False
+        return True
+
     def written(self, stage: Stage, point: dict[str, Expr], index: tuple[Expr, ...]) -> Expr:
         """Some loop writes the element `index` of the stage's array, at that point."""
         region = self.pipeline.region(stage.array) if self.time is not None else ()

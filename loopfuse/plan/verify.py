@@ -31,8 +31,8 @@ from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.affine import is_checked
-from loopfuse.lang.nodes import Const, Load
-from loopfuse.lang.walk import iterators, substitute
+from loopfuse.lang.nodes import Binary, Const, Load
+from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
 from loopfuse.plan.linear import constant_value, interval, same_index
 from loopfuse.plan.looptree import (
     Buffer,
@@ -42,6 +42,7 @@ from loopfuse.plan.looptree import (
     Fold,
     LoopTree,
     Register,
+    Window,
     modulus_of,
 )
 from loopfuse.plan.tree_check import check_tree
@@ -292,13 +293,18 @@ class _Checker:
         instance = leaf.relation(node.iteration, statement.id)
         self.accesses.instances[leaf.name] = instance
         self.questions += 1
+        running = leaf
         if not instance.range().is_subset(statement.domain):
-            outside = instance.subtract_range(statement.domain)
-            self._fail(f"{statement.id} runs outside its loops", outside)
-            return
+            if not self._is_harmless(leaf, node, statement):
+                outside = instance.subtract_range(statement.domain)
+                self._fail(f"{statement.id} runs outside its loops", outside)
+                return
+            # What it leaves there is no value: nothing that is needed may find it.
+            instance = instance.intersect_range(statement.domain)
+            running = replace(leaf, points=instance.domain().reset_tuple_id())
         self.check = "value"
         try:
-            pairs = match_value(statement, leaf, node, self.registers)
+            pairs = match_value(statement, running, node, self.registers)
         except Different as error:
             self._reject(f"{statement.id} calculates something else: {error}")
             return
@@ -307,6 +313,26 @@ class _Checker:
         for number, load in pairs:
             self._compute_read(leaf, node, statement, instance, number, load)
         self.accesses.add_write(leaf, node.target, instance)
+
+    def _is_harmless(self, leaf: Leaf, node: Compute, statement: Statement) -> bool:
+        """May it run where its loops do not? It goes from a thread's own registers to others, and
+        can neither fault nor be reported."""
+
+        def is_own(load: Load) -> bool:
+            buffer = self.events.buffers[load.array]
+            is_held = isinstance(buffer.home, Register | Window)
+            return is_held and self._is_plainly_inside(leaf, load, buffer)
+
+        return (
+            leaf.rotated is not None
+            and statement.predicate is None
+            and all(map(is_own, (node.target, *loads(node.value))))
+            and not any(is_checked(part) for part in walk_expr(node.value))
+            and not any(
+                isinstance(part, Binary) and part.op in ("floordiv", "mod") and part.dtype.is_integer
+                for part in walk_expr(node.value)
+            )
+        )
 
     def _compute_read(
         self, leaf: Leaf, node: Compute, statement: Statement, instance: Any, number: int, load: Load
@@ -517,7 +543,7 @@ class _Checker:
             reads = [r for r in reads if r.statement is None or self.needs.may_be_junk(r.leaf)]
         for access in (*writes, *reads):
             index = access.load.index
-            if len(index) == len(buffer.extents) and self._is_plainly_inside(access, buffer):
+            if self._is_plainly_inside(access.leaf, access.load, buffer):
                 continue
             self.questions += 1
             box = self.events.box(buffer, access.cell.dim(isl.OUT) - len(index))
@@ -525,13 +551,13 @@ class _Checker:
             if not outside.is_empty():
                 self._fail(f"an access leaves {name}", outside)
 
-    def _is_plainly_inside(self, access: Read | Write, buffer: Buffer) -> bool:
+    def _is_plainly_inside(self, leaf: Leaf, load: Load, buffer: Buffer) -> bool:
         """Do the constant bounds of the loops around it keep an access of a buffer of constant
         extents inside?"""
-        ranges = self.events.ranges_around(access.leaf)
-        for position, (part, size) in enumerate(
-            zip(access.load.index, buffer.extents, strict=True)
-        ):
+        if len(load.index) != len(buffer.extents):
+            return False
+        ranges = self.events.ranges_around(leaf)
+        for position, (part, size) in enumerate(zip(load.index, buffer.extents, strict=True)):
             extent = constant_value(size)
             if position == 0 and modulus_of(buffer.home):
                 continue  # taken modulo its rows

@@ -12,13 +12,14 @@ relations (`verify_windows.different_tile`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, zip_longest
 from typing import Any
 
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import iterators, loads, substitute
+from loopfuse.plan.linear import coefficients
 from loopfuse.plan.looptree import (
     WRITTEN_OUT,
     Barrier,
@@ -38,6 +39,8 @@ Enter = Callable[[Any, Loop], Any]
 Tests = frozenset[Expr]
 """Conditions that all hold."""
 
+Number = tuple[int, int]
+"""A loop's place in the text, and which of those it is that it was taken apart into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class _Step:
     """A leaf of a way, the numbers of its loops in the text, the guards that are left, and where
     it runs."""
 
-    loops: tuple[tuple[int, Loop], ...]
+    loops: tuple[tuple[Number, Loop], ...]
     tests: Tests
     node: Compute | Copy | Barrier
     scope: Any
@@ -61,23 +64,30 @@ class _Pairs:
     """Which loop of the second way each loop of the first is, both by their numbers."""
 
     outside: frozenset[str]  # the variables around both
-    forth: dict[int, int] = field(default_factory=dict[int, int])
-    back: dict[int, int] = field(default_factory=dict[int, int])
+    forth: dict[Number, Number] = field(default_factory=dict[Number, Number])
+    back: dict[Number, Number] = field(default_factory=dict[Number, Number])
     vectors: set[int] = field(default_factory=set[int])  # of the second way
 
 
 def only_second(node: Guard, scope: Any, enter: Enter) -> tuple[TreeNode, ...] | None:
     """What every tile may be taken to run instead of the guard `node`, which chooses between two
     ways; None where that does not show. `scope` has the tiles that come to the guard."""
+    last = node.otherwise
+    if len(last) == 1 and isinstance(last[0], Guard) and is_tile(last[0]):
+        rest = only_second(last[0], scope, enter)
+        return None if rest is None else only_second(replace(node, otherwise=rest), scope, enter)
     lanes = {loop.var for loop in scope.chain if loop.mapping is Mapping.LANE}
     vectors: set[int] = set()
     try:
-        tiles = _holding(scope, node.condition)
-        seconds = list(_steps(node.otherwise, tiles, enter))
-        for first in _ways(node, lanes):
+        everywhere = _holding(scope, node.condition)
+        seconds = list(_steps(node.otherwise, everywhere, enter))
+        for first, tiles in _ways(node, lanes, scope):
             pairs = _Pairs(frozenset(scope.names))
-            for one, other in zip_longest(_steps(first, tiles, enter), seconds):
-                if one is None or other is None or not _is_same(one, other, pairs):
+            if not _are_same(_steps(first, everywhere, enter), seconds, pairs):
+                # Perhaps they are where this way is taken.
+                pairs = _Pairs(frozenset(scope.names))
+                there = _steps(node.otherwise, tiles, enter)
+                if not _are_same(_steps(first, tiles, enter), there, pairs):
                     return None
             vectors |= pairs.vectors
     except _Unlike:
@@ -85,18 +95,21 @@ def only_second(node: Guard, scope: Any, enter: Enter) -> tuple[TreeNode, ...] |
     return _with_vectors(node.otherwise, vectors, count())
 
 
-def _ways(node: Guard, lanes: set[str]) -> Iterator[tuple[TreeNode, ...]]:
-    """All that the guard may run instead of its second way, a warp together."""
+def _ways(
+    node: Guard, lanes: set[str], scope: Any
+) -> Iterator[tuple[tuple[TreeNode, ...], Any]]:
+    """All that the guard may run instead of its second way, a warp together, each with the tiles
+    that may take it."""
     if iterators(node.condition) & lanes or loads(node.condition):
         raise _Unlike
-    first = node.then
+    first, tiles = node.then, _holding(scope, node.condition)
     while len(first) == 1 and isinstance(first[0], Guard) and is_tile(first[0]):
         inner = first[0]
         if iterators(inner.condition) & lanes or loads(inner.condition):
             raise _Unlike
-        yield from _ways(replace(inner, then=inner.otherwise), lanes)
-        first = inner.then
-    yield first
+        yield from _ways(replace(inner, condition=node.condition, then=inner.otherwise), lanes, scope)
+        first, tiles = inner.then, _holding(tiles, inner.condition)
+    yield first, tiles
 
 
 # ------------------------------------------------------------------------------ the steps
@@ -111,7 +124,7 @@ def _walk(
     nodes: tuple[TreeNode, ...],
     scope: Any,
     enter: Enter,
-    loops: tuple[tuple[int, Loop], ...],
+    loops: tuple[tuple[Number, Loop], ...],
     tests: Tests,
     numbers: Iterator[int],
 ) -> Iterator[_Step]:
@@ -120,9 +133,11 @@ def _walk(
             case Loop():
                 if loads(node.lower) or loads(node.upper):
                     raise _Unlike
-                around = (*loops, (next(numbers), node))
-                inside = enter(scope, node)
-                yield from _walk(node.body, inside, enter, around, tests, numbers)
+                number = next(numbers)
+                for part, body in enumerate(_distributed(node)):
+                    around = (*loops, ((number, part), node))
+                    inside = enter(scope, node)
+                    yield from _walk(body, inside, enter, around, tests, numbers)
             case Guard(condition=condition):
                 if loads(condition):
                     raise _Unlike
@@ -136,7 +151,10 @@ def _walk(
                     _skip(node.then, numbers)
                 if open_tests:
                     fails = {_negation(open_tests)} if is_possible else set[Expr]()
-                    yield from _walk(node.otherwise, scope, enter, loops, tests | fails, numbers)
+                    rest = scope
+                    if node.otherwise:
+                        rest = replace(scope, domain=scope.domain.subtract(then.domain))
+                    yield from _walk(node.otherwise, rest, enter, loops, tests | fails, numbers)
                 else:
                     _skip(node.otherwise, numbers)
             case Copy(target=target, value=value) if target == value:
@@ -147,6 +165,31 @@ def _walk(
                 pass
             case _:
                 raise _Unlike
+
+
+def _distributed(loop: Loop) -> tuple[tuple[TreeNode, ...], ...]:
+    """The bodies of the loops that a loop is the same as: one for what its guard chooses, one for
+    the other choice, where both only fill cells of their own from what the loop does not write."""
+    body = loop.body
+    if loop.mapping not in WRITTEN_OUT or len(body) != 1 or not isinstance(body[0], Guard):
+        return (body,)
+    guard = body[0]
+    copies = (*guard.then, *guard.otherwise)
+    if not guard.otherwise or not all(isinstance(each, Copy) for each in copies):
+        return (body,)
+    targets = {each.target.array for each in copies if isinstance(each, Copy)}
+    for each in copies:
+        assert isinstance(each, Copy)
+        if targets & {load.array for load in loads(each.value)}:
+            return (body,)
+        moving = [coefficients(part) for part in each.target.index]
+        if not any(linear and abs(named.get(loop.var, 0)) == 1 for _, named, linear in moving):
+            return (body,)
+    opposite = Unary("not", guard.condition, guard.condition.dtype)
+    return (
+        (replace(guard, otherwise=()),),
+        (replace(guard, condition=opposite, then=guard.otherwise, otherwise=()),),
+    )
 
 
 def _skip(nodes: tuple[TreeNode, ...], numbers: Iterator[int]) -> None:
@@ -190,9 +233,17 @@ def _negation(tests: Tests) -> Expr:
 # ------------------------------------------------------------------------------- comparing
 
 
+def _are_same(ones: Iterable[_Step], others: Iterable[_Step], pairs: _Pairs) -> bool:
+    """Are they the same steps, one after the other?"""
+    return all(
+        one is not None and other is not None and _is_same(one, other, pairs)
+        for one, other in zip_longest(ones, others)
+    )
+
+
 def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
     """Do the two steps run the same in the same iterations?"""
-    if len(one.loops) != len(other.loops) or len(one.tests) != len(other.tests):
+    if len(one.loops) != len(other.loops):
         return False
     names: dict[str, Expr] = {}
     for (number, loop), (partner, like) in zip(one.loops, other.loops, strict=True):
@@ -203,7 +254,7 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
         if loop.mapping is not like.mapping:
             if loop.mapping not in WRITTEN_OUT or like.mapping not in WRITTEN_OUT:
                 return False
-            pairs.vectors.add(partner)
+            pairs.vectors.add(partner[0])
         ends = substitute(loop.lower, names), substitute(loop.upper, names), loop.step
         if ends != (like.lower, like.upper, like.step):
             return False
@@ -212,7 +263,9 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
         names[loop.var] = Iter(like.var)
     if len({like.var for _, like in other.loops}) < len(other.loops):
         return False
-    if frozenset(substitute(test, names) for test in one.tests) != other.tests:
+    if frozenset(substitute(test, names) for test in one.tests) != other.tests and not (
+        one.scope.domain.is_equal(other.scope.domain)
+    ):
         return False
     match one.node, other.node:
         case Compute() as first, Compute() as second:

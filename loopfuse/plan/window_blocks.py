@@ -166,14 +166,25 @@ def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
 def _price(pipeline: Pipeline, cut: Cut, registers: int, usual: int) -> float:
     """What a point stored costs: points computed for it, more where few warps hide each other's
     waiting; what comes from neighbours, a little for narrow accesses and for a second barrier."""
-    blocks = max(1, int(REGISTER_FILE / (cut.warps * LANES * TAKEN[0] * registers)))
-    waiting = 1 + 5 / (cut.warps * blocks)
+    waiting = 1 + 5 / (cut.warps * _blocks(cut, registers))
     aside = max(stage.left + stage.right for stage in pipeline.stages) / cut.columns
     rows = max(stage.band.north + stage.band.south for stage in pipeline.stages)
     beside = 1 + 0.06 * (aside + rows / (cut.rows.held * cut.columns))
     narrow = 1.05 if cut.columns < usual else 1.0
     again = 1.05 if cut.rows.copies == 1 else 1.0
     return cut.redundancy * waiting * beside * narrow * again
+
+
+def _blocks(cut: Cut, registers: int) -> int:
+    """How many blocks a multiprocessor is taken to hold, with so many registers by the estimate."""
+    return max(1, int(REGISTER_FILE / (cut.warps * LANES * TAKEN[0] * registers)))
+
+
+def register_limit(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """The limit of registers that the assembler gets, so that as many blocks fit as the cut was
+    chosen for."""
+    registers = fixed_registers(pipeline, program) + block_registers(pipeline, cut, program)
+    return registers_with(cut.warps * _blocks(cut, registers))
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

@@ -193,7 +193,7 @@ def test_one_plane_in_shared_memory_has_two_barriers(monkeypatch: pytest.MonkeyP
     assert found.verdict.answer == "proved", found.verdict.findings
     assert [b.home for b in found.tree.buffers if isinstance(b.home, Shared)] == [Shared(1)]
     barriers = [n for n in walk_nodes(found.tree.launches[0].body) if isinstance(n, Barrier)]
-    assert len(barriers) == 3 * 2
+    assert len(barriers) == 4 * 2
     for depth, height, width in SIZES:
         run(found, {"D": depth, "H": height, "W": width}, {})
 

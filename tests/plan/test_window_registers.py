@@ -168,6 +168,13 @@ def test_steps_of_the_register_file() -> None:
     assert step_for(400) == MOST
 
 
+@pytest.mark.parametrize(("threads", "least", "most"), [(32, 168, 255), (384, 168, 168), (384, 80, 96)])
+def test_a_block_fits_with_the_next_step(threads: int, least: int, most: int) -> None:
+    """A block of twelve warps has 168 registers a thread at most."""
+    text = ".visible .entry f_0(\n\t.param .u64 f_0_param_0\n)\n.reqntid {0}, 1, 1\n.maxnreg {1}\n{{\n}}"
+    assert with_room(text.format(threads, least), frozenset({"f_0"})) == text.format(threads, most)
+
+
 def test_who_spills_gets_the_next_step() -> None:
     found = compiled(PROGRAMS["loaded"].replace("MODE", "clamp"), "f")
     limit = limit_of(found.entries["f_0"])

@@ -88,6 +88,15 @@ def _plan(source: Source, name: str, target: Target, fuel: int | None, reassocia
         return pipeline.plan_kernel(read(source), name, options)
 
 
+def compiled_plan(
+    source: Source, name: str, target: Target, fuel: int | None, reassociate: bool
+) -> Any:
+    """The kernel planned as it is compiled: nothing is made small."""
+    options = Options(target=target, fuel=fuel, reassociate=reassociate)
+    with machine("usual"):
+        return pipeline.plan_kernel(read(source), name, options)
+
+
 def is_wide(planned: Any) -> bool:
     """Whether some launch has a great many threads whatever the sizes (a two-stage reduction):
     the LoopTree interpreter then takes seconds."""
@@ -114,9 +123,14 @@ def run_plan(
     fuel: int | None = None,
     reassociate: bool = False,
     order: str = "forward",
+    as_compiled: bool = False,
 ) -> Arrays:
-    """The LoopTree interpreter on the plan for `target`; `fuel=0` is the unfused one."""
-    planned = plan(source, kernel.name, target, fuel, reassociate)
+    """The LoopTree interpreter on the plan for `target`; `fuel=0` is the unfused one; `as_compiled`:
+    the very plan that is compiled, whose sums have the order that a device takes."""
+    if as_compiled:
+        planned = compiled_plan(source, kernel.name, target, fuel, reassociate)
+    else:
+        planned = plan(source, kernel.name, target, fuel, reassociate)
     held = copy_arguments(dict(arguments))
     integers = {
         param.name: int(held[param.name]) for param in kernel.scalars if param.dtype.is_integer

@@ -83,7 +83,7 @@ def test_gpu_has_the_bits(case: Case, library: Library) -> None:
                 got = run(compiled, arguments, named_sizes, library)
                 assert_same(kernel, expected, got, f"{kernel.name} {sizes}: GPU, fuel={fuel}")
             tree = engines.run_plan(
-                case.source, kernel, arguments, sizes, target=target, reassociate=True
+                case.source, kernel, arguments, sizes, target=target, reassociate=True, as_compiled=True
             )
             compiled = engines.loaded(case.source, kernel.name, None, True)
             got = run(compiled, arguments, named_sizes, library)

@@ -80,7 +80,7 @@ class Emitter:
         self.vector = ""
         self.lanes = 0
         self.versions: dict[str, int] = {}  # how often strips were written
-        self.arrivals: dict[str, Any] = {}  # rows of windows that are whole vectors as yet
+        self.arrivals: dict[str, Any] = {}  # rows of windows that are not in their places yet
         self.threads = 1
         self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop

@@ -87,7 +87,6 @@ class _Arrivals:
     """The rows of a window as they came: `each` units a lane and row, and how many bytes the row's
     first element lies behind the start of the first."""
 
-    layout: _Layout
     rows: int
     each: int
     memref: SSAValue
@@ -233,7 +232,7 @@ def _load(
         each = layout.units + layout.narrow
         units = builder.alloca(layout.unit, each * home.rows)
         behind = builder.alloca(I32, home.rows) if layout.narrow else None
-        arrivals = _Arrivals(layout, home.rows, each, units, behind)
+        arrivals = _Arrivals(home.rows, each, units, behind)
         emitter.arrivals[target.array] = arrivals
     number = _number(emitter, target, home.rows)
     if arrivals.behind is not None and row.behind is not None:

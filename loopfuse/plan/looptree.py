@@ -22,8 +22,8 @@ it.
 
 A STRADDLED loop runs over a lane's V elements of memory that lie between the V of the lane before
 and those of the lane after it, wherever they start. Its body is one Copy, or a Guard around it:
-from memory to a row of a Window, from such a row to itself, or to memory. The device moves whole
-aligned vectors: a warp takes part together; a load may touch up to a vector beyond the elements of
+from memory to a row of a Window, from such a row to itself, or to memory. A warp takes part
+together and moves its row as a whole; a load may touch up to a vector beyond the elements of
 the warp on both sides, which the array must have; a store touches nothing else. A row that a
 STRADDLED loop loads has its elements in their places only after the STRADDLED loop that copies it
 to itself: nothing else touches it before.

@@ -105,7 +105,7 @@ class BlockTile(Tile):
     def is_stored(self, stage: Stage, plane: Expr, row: Expr) -> Expr:
         """The row of the lane's columns is one that the tile stores."""
         shape, rows = self.shape, self.block_rows
-        tests = self._stores_plane(stage, plane)
+        tests = self.stores_at(stage, plane)
         place = self._at(row, self.warp, rows.held)
         tests += in_range(place, integer(rows.pad), integer(rows.pad + rows.stored))
         first = shape.pad // shape.columns
@@ -113,20 +113,13 @@ class BlockTile(Tile):
         tests += in_range(Iter(self.lane), integer(first), integer(last))
         return conjoin(*tests)
 
-    def _stores_plane(self, stage: Stage, plane: Expr) -> list[Expr]:
-        shape = self.shape
-        tests: list[Expr] = [compare("ge", plane, integer(shape.warm))]
-        if stage.lag < shape.steps - shape.warm - shape.rows:
-            tests.append(compare("lt", plane, integer(shape.warm + shape.rows)))
-        return tests
-
     def stores_some(self, stage: Stage, plane: Expr) -> Expr:
         """The tile stores some row of the warp's in the plane."""
         rows = self.block_rows
         first, last = (self._at(integer(row), self.warp, rows.held) for row in (0, rows.held - 1))
         low, high = integer(rows.pad), integer(rows.pad + rows.stored)
         tests = compare("ge", last, low), compare("lt", first, high)
-        return conjoin(*self._stores_plane(stage, plane), *tests)
+        return conjoin(*self.stores_at(stage, plane), *tests)
 
     def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
         """The rows of planes that some tile stores."""

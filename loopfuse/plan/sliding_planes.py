@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.expressions import ceil_div, compare, conjoin, in_range
+from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
@@ -28,7 +28,7 @@ from loopfuse.plan.sliding_mirrors import (
     mirror_planes,
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
-from loopfuse.plan.sliding_rows import is_plain, region_of, where_running, zero_of
+from loopfuse.plan.sliding_rows import are_elements, is_plain, region_of, where_running, zero_of
 from loopfuse.plan.tile import in_region
 from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.window_planes import whole_name
@@ -138,11 +138,8 @@ def load_plane(
         if not edge:
             return (Copy(target, tile.memory(stage.array, index, region is not None)),)
         if plain:
-            tests: list[Expr] = []
-            for subscript, extent in zip(index, extents, strict=True):
-                tests += in_range(subscript, integer(0), extent)
             node = Copy(target, tile.memory(stage.array, index))
-            return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
+            return (Guard(are_elements(extents, index), (node,), (Copy(target, zero),)),)
         # Beyond the array anything will do, and the nearest element needs no branch.
         folded = [
             lower_subscript(mode or "clamp", subscript, extent, False, False)
@@ -167,12 +164,10 @@ def load_plane(
 
     def present(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
         # Where rows are whole vectors, all columns of a lane are elements, or none.
-        tests: list[Expr] = []
-        for column in (integer(0), integer(tile.shape.columns - 1)):
-            index = tile.element_at(stage, tile.point_at(plane, row, column))
-            for subscript, extent in zip(index, extents, strict=True):
-                tests += in_range(subscript, integer(0), extent)
-        return conjoin(*dict.fromkeys(tests)), nothing_in(row)
+        ends = (integer(0), integer(tile.shape.columns - 1))
+        points = [tile.point_at(plane, row, column) for column in ends]
+        places = [tile.element_at(stage, point) for point in points]
+        return are_elements(extents, *places), nothing_in(row)
 
     def there(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         index = tile.element_at(stage, tile.point_at(plane, row, column))
@@ -233,11 +228,8 @@ def unwritten(
     if tile.site.stores[whole_name(stage.array)].home != "global":
         return nothing
     index = tile.element_at(stage, tile.point_at(plane, row, column))
-    tests: list[Expr] = []
-    for subscript, extent in zip(index, array.extents, strict=True):
-        tests += in_range(subscript, integer(0), extent)
     node = Copy(target, tile.memory(stage.array, index))
-    return Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))
+    return Guard(are_elements(array.extents, index), (node,), (nothing,))
 
 
 # --------------------------------------------------------------------------------- neighbours

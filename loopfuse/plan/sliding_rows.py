@@ -69,15 +69,11 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     nothing = Copy(target, zero_of(tile, stage))
     if where is Where.VECTOR and is_plain(tile, stage):
         # Where rows are whole vectors, all columns of a lane are elements, or none.
-        tests = [
-            test
-            for column in (integer(0), integer(tile.shape.columns - 1))
-            for subscript, extent in zip(tile.element(stage, row, column), extents, strict=True)
-            for test in in_range(subscript, integer(0), extent)
-        ]
+        ends = (integer(0), integer(tile.shape.columns - 1))
+        test = are_elements(extents, *(tile.element(stage, row, column) for column in ends))
         vector = Loop(*head, (Copy(target, tile.memory(stage.array, index)),))
         zeros = Loop(*head[:-1], Where.UNROLLED, (nothing,))
-        return [Guard(conjoin(*dict.fromkeys(tests)), (vector,), (zeros,))]
+        return [Guard(test, (vector,), (zeros,))]
     head = (*head[:-1], Where.UNROLLED)
     folded: list[Expr] = []
     tests: list[Expr] = []
@@ -104,8 +100,17 @@ def is_plain(tile: Tile, stage: Stage) -> bool:
     return region_of(tile, stage) is None and not any(stage.frame.modes)
 
 
+def are_elements(extents: Sequence[Expr], *places: Sequence[Expr]) -> Expr:
+    """All of these places lie in an array of these extents."""
+    tests: list[Expr] = []
+    for index in places:
+        for subscript, extent in zip(index, extents, strict=True):
+            tests += in_range(subscript, integer(0), extent)
+    return conjoin(*dict.fromkeys(tests))
+
+
 def settle_row(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
-    """A row that came as vectors which start before it: its elements to their places. That waits
+    """A row that the warp loaded as a whole: its elements to their places. That waits
     until the row has arrived, so not before it is needed."""
     head = columns(tile, Where.STRADDLED)
     cell = tile.cell(stage, row, Iter(head[0]))
@@ -344,10 +349,7 @@ def copy_row(tile: Tile, stage: Stage, source: Expr, target: Expr) -> TreeNode:
 def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
     """The part of the row that is the tile's own, to memory."""
     shape = tile.shape
-    streams = bool(tile.pipeline.stream)
-    tests: list[Expr] = [compare("ge", row, integer(shape.warm))] if streams else []
-    if stage.lag < shape.steps - shape.warm - shape.rows:
-        tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
+    tests = tile.stores_at(stage, row) if tile.pipeline.stream else []
     first = shape.pad // shape.columns
     tests.append(compare("ge", Iter(tile.lane), integer(first)))
     last = first + shape.stored // shape.columns

@@ -224,6 +224,15 @@ class Tile(PipelineTile):
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
 
+    def stores_at(self, stage: Stage, row: Expr) -> list[Expr]:
+        """What must hold for the row to be one that the chunk stores, and not one that only feeds
+        those."""
+        shape = self.shape
+        tests: list[Expr] = [compare("ge", row, integer(shape.warm))]
+        if stage.lag < shape.steps - shape.warm - shape.rows:
+            tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
+        return tests
+
     def runs_in_vectors(self, stage: Stage) -> bool:
         """Where rows are whole vectors: does the stage's loop, which alone writes its array, run at
         all columns of a lane, or at none?"""

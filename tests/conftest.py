@@ -11,7 +11,7 @@ import re
 import pytest
 
 _SLOW = (
-    ("test_mutation_table.py", r"computes_something_wrong"),
+    ("test_mutation_table.py", r"computes_something_wrong|there_are_many|page_is_current"),
     # Those are run again, in every way, by test_random_programs.py.
     ("test_cases.py", r"(agree\w*|promised)\[fuzz_(?!only|outputs?_|makes|stencil)"),
     ("test_cases.py", r"unfused_ways_agree\[(?!examples/)"),
@@ -32,6 +32,8 @@ _SLOW = (
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),
+    ("test_cases.py", r"all_ways_agree\[game_of_life|unfused_ways_agree\[examples/(bilateral|lattice)"),
+    ("test_cases.py", r"whole_numbers\[(examples/(lattice_boltzmann|fdtd_2d)|fdtd)\]"),
     ("test_types_table.py", r"test_compiled\[reduce_\w+_(few|all)-"),
     # Every mode is tried with one time loop, every time loop with one mode; chains likewise.
     ("test_window_edges.py", r"with_edges\[(levels|one sided|read later|bordered)-(refl|symm)"),
@@ -53,13 +55,14 @@ _SLOW = (
 """(file, what a test's name holds): tests that only run with `-m slow`."""
 
 _EVERY = (
-    ("test_mutation_table.py", r"mutant_is_rejected|before_the_change", 2),
+    ("test_mutation_table.py", r"mutant_is_rejected|before_the_change", 3),
     ("test_verify_mutants.py", r"mutants_of_the_table|computes_the_right", 2),
     ("test_metamorphic.py", r"changed_cases", 2),
     ("test_types_table.py", r"test_compiled", 2),
     ("test_types_ptx.py", r"verifies\[(ops|reduce)", 2),
     ("test_straddled_ptx.py", r"\[", 2),
     ("test_window_edges.py", r"are_exact", 2),
+    ("test_window_edges.py", r"with_edges", 2),
     ("test_sliding_planes.py", r"one_launch_of_planes", 2),
     ("test_line_buffers.py", r"time_steps_in_blocks", 2),
     ("test_lines_ptx.py", r"\[", 2),

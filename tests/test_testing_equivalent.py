@@ -14,6 +14,14 @@ from loopfuse import testing_forms
 from loopfuse.testing import assert_equivalent
 from loopfuse.testing_forms import find_difference
 
+SWEEPS = """
+kernel sweeps(inout a: f64[N, M], inout b: f64[N, M], steps: i64):
+    for t in 0..steps:
+        for i in 0..N, j in 0..M:
+            b[i, j] = 0.5 * a[i, j]
+        for i in 0..N, j in 0..M:
+            a[i, j] = a[i, j] + b[i, M-1-j]
+"""
 SCALE = """
 kernel scale(x: f32[N], out y: f32[N]):
     for i in 0..N:
@@ -33,11 +41,11 @@ def test_examples_on_random_data(name: str) -> None:
 
 
 def test_on_arguments_which_stay_as_they_are() -> None:
-    jacobi = example("jacobi")
+    sweeps = loopfuse.loads(SWEEPS)
     a, b = np.random.default_rng(0).random((2, 9, 9))
     before = a.copy(), b.copy()
-    assert_equivalent(jacobi, a, b, 3)
-    assert_equivalent(jacobi, a, b=b, steps=2, target="cpu")
+    assert_equivalent(sweeps, a, b, 3)
+    assert_equivalent(sweeps, a, b=b, steps=2, target="cpu")
     np.testing.assert_array_equal((a, b), before)
     assert_equivalent(loopfuse.loads(SCALE), np.array([np.nan, np.inf, -0.0], np.float32))
 

@@ -148,6 +148,13 @@ def test_there_are_many_and_all_kinds_of_checks_reject_some() -> None:
     }  # fmt: skip
 
 
+def test_page_names_every_row() -> None:
+    """What became of each, `-m slow` compares: that takes a minute."""
+    text = PAGE.read_text("utf-8")
+    for row in ROWS.values():
+        assert row.name in text, f"{row.name}: run python -m tests.plan.test_mutation_table"
+
+
 def test_page_is_current() -> None:
     outcomes = [outcome(name) for name in ROWS]
     print("\n" + print_table(outcomes))

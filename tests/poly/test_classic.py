@@ -12,6 +12,7 @@ from loopfuse.base.diagnostics import UserError
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.deps_report import describe_dependences, print_dependences
+from tests.machine import is_within
 
 
 def summary(text_or_kernel: object, **options: object) -> set[tuple[object, ...]]:
@@ -163,4 +164,4 @@ def test_unsharp_is_fast() -> None:
         start = time.process_time()
         find_dependences(build_model(core))
         best = min(best, time.process_time() - start)
-    assert best < 0.05, f"{best * 1e3:.1f} ms; it takes 3 on an idle machine"
+    assert is_within(best, 0.05), f"{best * 1e3:.1f} ms; it takes 3 on an idle machine"

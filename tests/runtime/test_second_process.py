@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.machine import is_within
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("second_process.py")
 
@@ -40,7 +42,7 @@ def test_a_hit_on_the_gpu_path_loads_no_compiler(process: Any) -> None:
     for one in again:
         assert one["loaded"] == [] and one["launches"] == first["launches"] == 1
         assert one["result"] == first["result"]
-    assert min(one["call"] for one in again) < 60
+    assert is_within(min(one["call"] for one in again), 60)
 
 
 def test_a_hit_on_the_gpu_path_for_a_view(process: Any) -> None:
@@ -57,7 +59,7 @@ def test_a_hit_on_the_cpu_path_loads_the_linker_alone(process: Any) -> None:
     again = [process("cpu") for _ in range(3)]
     for one in again:
         assert one["loaded"] == ["llvmlite"] and one["result"] == first["result"]
-    assert min(one["call"] for one in again) < 60
+    assert is_within(min(one["call"] for one in again), 60)
 
 
 def test_a_damaged_cache_is_made_anew(process: Any, tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+"""How fast this machine is just now: time limits of tests are those of a usual one."""
+
+from __future__ import annotations
+
+import time
+
+USUAL = 0.1
+"""Seconds that `slowness` counts for, on a usual machine (Python 3.11)."""
+
+
+def slowness() -> float:
+    """How many times as long as usual this machine takes, just now; at least 1."""
+    start, total = time.process_time(), 0
+    for number in range(2_000_000):
+        total += number * number
+    return max(1.0, (time.process_time() - start) / USUAL)
+
+
+def is_within(took: float, limit: float) -> bool:
+    """Did it take less than the limit, which is that of a usual machine?"""
+    return took < limit or took < limit * slowness()

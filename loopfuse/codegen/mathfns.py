@@ -56,7 +56,7 @@ _SINGLE_BOUNDS = {
     "log2": 1.2,
     "log1p": 1.3,
     "tanh": 1.4,
-    "erf": 1.15,
+    "erf": 1.3,
     "rsqrt": 1.5,
     "pow": 0.9,
     "mod": 0.0,

@@ -1,8 +1,9 @@
 """Makes loopfuse/codegen/mathfns_single_tables.py: the polynomials of the f32 functions.
 
 Each is the minimax of a weighted error (what it does to the result, in relative terms) by Remez'
-exchange on a fine grid; coefficients are rounded to f32 one by one, the lowest degree first, and
-what is left is fitted again each time. Run it from the repository's root.
+exchange on a fine grid, or by linear programming; coefficients are rounded to f32 one by one, the lowest degree first, and
+what is left is fitted again each time. Run it from the repository's root; the last
+bits of what the exchange finds depend on NumPy's solver.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+from scipy.optimize import linprog
 
 mp.mp.prec = 200
 LN2 = mp.log(2)
@@ -40,6 +42,8 @@ class Fit:
     high: float
     degree: int
     fixed: tuple[float, ...] = ()
+    best: Callable[[np.ndarray, np.ndarray, np.ndarray, list[int]], np.ndarray] | None = None
+    """How the best coefficients are found: by `remez`, if nothing is said."""
 
 
 def _expm1_rest(r: Any) -> Any:
@@ -69,12 +73,31 @@ def _over_log1p(power: int) -> Function:
 
 
 HALF, ROOT = float(LN2) / 2 * 1.002, float(mp.sqrt(0.5))
-TANH_NEAR, ERF_NEAR = 0.65, 0.9277
+TANH_NEAR, ERF_NEAR, ERF_END, ERF_MIDDLE = 0.65, 1.0, 3.92, 2.25
+
+
+def programmed(x: np.ndarray, target: np.ndarray, weight: np.ndarray, powers: list[int]) -> np.ndarray:
+    """The same as `remez`, by linear programming: where the error of some degree has more peaks
+    than that degree needs, the exchange loses its way."""
+    scale = 1e6  # the solver's tolerance is absolute
+    basis = np.stack([weight * x**p for p in powers], 1)
+    size = np.abs(basis).max(0)
+    basis, goal, one = basis / size, scale * weight * target, np.ones((x.size, 1))
+    count = len(powers)
+    found = linprog(
+        np.append(np.zeros(count), 1.0),
+        np.block([[basis, -one], [-basis, -one]]),
+        np.concatenate([goal, -goal]),
+        bounds=[(None, None)] * count + [(0, None)],
+        method="highs-ds",
+    )
+    return found.x[:count] / size / scale
+
+
 FITS = (
     # An error counts double where the result is below a power of two: its last place is smaller.
     Fit("EXP", "e^r, |r| <= ln2.", mp.exp, lambda r: 1 if r >= 0 else 2, -2 * HALF, 2 * HALF, 8, (1.0,)),
     Fit("EXP2", "2^r, |r| <= 1.", lambda r: mp.mpf(2) ** r, lambda r: 1 if r >= 0 else 2, -1.0, 1.0, 8, (1.0,)),
-    Fit("EXP_SHORT", "e^r, |r| <= ln2 / 2.", mp.exp, lambda r: mp.exp(-r), -HALF, HALF, 6, (1.0,)),
     Fit("EXP_TWICE", "e^(2 r), |r| <= ln2 / 4.", lambda r: mp.exp(2 * r), lambda r: mp.exp(-2 * r),
         -HALF / 2, HALF / 2, 6, (1.0,)),
     Fit("EXPM1", "(e^r - 1 - r) / r^2, |r| <= ln2 / 2.", _expm1_rest,
@@ -82,9 +105,9 @@ FITS = (
     Fit("TANH", f"tanh(x) / x in x^2, |x| <= {TANH_NEAR}.", _tanh_quotient,
         lambda z: 1 / _tanh_quotient(z), 1e-6, TANH_NEAR**2, 5, (1.0,)),
     Fit("ERF", f"erf(x) / x - 1 in x^2, |x| <= {ERF_NEAR}.", _erf_rest,
-        lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), 1e-7, ERF_NEAR**2, 5),
-    Fit("ERFC", f"log(erfc(t)) / t + 1 for {ERF_NEAR} <= t <= 3.93.", lambda t: mp.log(mp.erfc(t)) / t + 1,
-        lambda t: t * mp.erfc(t) / mp.erf(t), ERF_NEAR, 3.93, 6),
+        lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), 1e-7, ERF_NEAR**2, 6, (float(np.float32(float(_erf_rest(0)))),)),
+    Fit("ERF_FAR", f"erf(t) in t - {ERF_MIDDLE}, {ERF_NEAR} <= t <= {ERF_END}.", lambda y: mp.erf(y + ERF_MIDDLE),
+        lambda _: 1, ERF_NEAR - ERF_MIDDLE, ERF_END - ERF_MIDDLE, 12, best=programmed),
     Fit("LOG", "(log(1 + f) - f) / f^2, 1 + f between the roots of 1/2 and 2.", _log_rest, _over_log1p(2),
         ROOT - 1, 2 * ROOT - 1, 8),
     Fit("LOG2", "log2(1 + f) / f - 1, on the same.", _log2_quotient, lambda f: _over_log1p(1)(f) * LN2,
@@ -138,7 +161,8 @@ def fit(each: Fit) -> tuple[list[float], float]:
     found = list(each.fixed)
     while len(found) <= each.degree:
         left = target - sum(c * x**p for p, c in enumerate(found))
-        rest = remez(x, left, weight, list(range(len(found), each.degree + 1)))
+        best = each.best or remez
+        rest = best(x, left, weight, list(range(len(found), each.degree + 1)))
         found.append(float(np.float32(rest[0])))
     error = target - sum(c * x**p for p, c in enumerate(found))
     return found, float(np.abs(weight * error).max())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.mlir_build import BF16, F16, F32, F64, I16, I32, I64, Builder
+from loopfuse.codegen.mlir_build import BF16, F16, F32, F64, I16, I32, I64, Builder, lanes_of
 
 MANTISSA = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}
 BIAS = {DType.F16: 15, DType.BF16: 127, DType.F32: 127, DType.F64: 1023}
@@ -132,4 +132,19 @@ def cast_half(
 
 def _widen(builder: Builder, value: SSAValue, before: DType, gpu: bool) -> SSAValue:
     """An f16 or bf16 as an f32, by the machine's instruction or ours."""
-    return builder.convert("extf", value, F32) if gpu else widen_half(builder, value, before)
+    if not gpu:
+        return widen_half(builder, value, before)
+    if before is DType.BF16 and lanes_of(value.type) % 2 == 0 and lanes_of(value.type):
+        return _widen_pairs(builder, value)
+    return builder.convert("extf", value, F32)
+
+
+def _widen_pairs(builder: Builder, value: SSAValue) -> SSAValue:
+    """A vector of bf16 as f32: each word of 32 bits holds two, the first in its lower half. ptxas
+    takes a word apart before it converts the upper half: two instructions for one."""
+    both = builder.recast(value, I32)
+    words = _Words(builder, both)
+    halves = words.op("shli", both, 16), words.op("andi", both, -1 << 16)
+    places = range(lanes_of(both.type))
+    parts = [builder.extract(half, place) for place in places for half in halves]
+    return builder.recast(builder.from_elements(parts), F32)

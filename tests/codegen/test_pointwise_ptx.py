@@ -61,3 +61,19 @@ def test_loads_are_under_way_together() -> None:
         for block in blocks
     }
     assert (4, 0) in found and (0, 8) in found, found
+
+
+@pytest.mark.parametrize("columns", [8, 8 * 33])
+def test_pairs_of_bf16_are_widened_a_word_at_a_time(columns: int) -> None:
+    """One instruction an element: ptxas makes two of `cvt.f32.bf16` for the upper half of a word."""
+    text = """
+kernel f(a: bf16[H, W], b: bf16[W], out c: bf16[H, W]):
+    for y in 0..H, x in 0..W:
+        c[y, x] = bf16(f32(a[y, x]) * 0.1 + f32(b[x]))
+"""
+    stored = run(text, Tuning(), {"H": 3, "W": columns}, 0, strategy="pointwise")
+    assert stored == {16: 3 * columns // 8}
+    ptx = compiled(text, Tuning(), strategy="pointwise")[2].ptx
+    vectors = ptx[ptx.index("ld.global.nc.v4.b32") : ptx.index("st.global.v4.b32")]
+    assert "cvt.f32.bf16" not in vectors
+    assert len(re.findall(r"and\.b32 .*, -65536;", vectors)) == 8, vectors

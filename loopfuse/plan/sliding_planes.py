@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.expressions import ceil_div, compare, conjoin
+from loopfuse.plan.expressions import ceil_div, compare, conjoin, in_range
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
@@ -140,16 +140,23 @@ def load_plane(
         if plain:
             node = Copy(target, tile.memory(stage.array, index))
             return (Guard(are_elements(extents, index), (node,), (Copy(target, zero),)),)
-        # Beyond the array anything will do, and the nearest element needs no branch.
+        # Beyond the array anything will do, and the nearest element needs no branch; the other
+        # modes would pass many periods far from it, where nobody reads.
+        tests: list[Expr] = []
+        for dim, subscript, mode in zip(stage.frame.dims, index, stage.frame.modes, strict=True):
+            if mode not in ("", "clamp"):
+                tests += in_range(subscript, *tile.read_range(stage, dim))
         folded = [
             lower_subscript(mode or "clamp", subscript, extent, False, False)
             for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
         ]
-        node = Copy(target, tile.memory(stage.array, tuple(folded)))
+        node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
         if region is not None:  # what the time loop never writes stays in the array itself
             other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-            return (Guard(in_region(folded, region), (other,), (node,)),)
-        return (node,)
+            node = Guard(in_region(folded, region), (other,), (node,))
+        if not tests:
+            return (node,)
+        return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
 
     def nothing_in(row: Expr) -> tuple[TreeNode, ...]:
         var = tile.site.names.fresh("v")
@@ -191,14 +198,18 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
     """A plane of every stage that the step makes, from the windows it reads; where its loop does
     not run, what the arrays hold besides."""
     made = [stage for stage in tile.pipeline.stages if stage.step is step]
+    wrapped = [dim for dim in tile.group.dims if tile.wraps(made[0], dim)] if edge else []
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         point = tile.point_at(plane, row, column)
-        body = tuple(PlaneBody(tile).step(step, point))
+        body = tuple(PlaneBody(tile).step(step, point, wrapped))
         if not edge:
             return body
         otherwise = tuple(unwritten(tile, stage, plane, row, column) for stage in made)
-        return where_running(tile, made, tile.running(made[0], point), body, otherwise)
+        running = tile.running(made[0], point, beyond=True)
+        if wrapped:
+            return (Guard(running, body, otherwise),)
+        return where_running(tile, made, running, body, otherwise)
 
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     rows = rows_and_columns(tile, *own, Where.UNROLLED, make)

@@ -18,6 +18,7 @@ from loopfuse.plan.window_blocks import (
     cut_block,
     steps_of,
 )
+from loopfuse.plan.window_edges import MIRRORED
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_registers import most_registers, registers
@@ -145,8 +146,8 @@ def _why_no_block(pipeline: Pipeline) -> str:
         name = whole_name(stage.array)
         for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
             mode = stage.frame.modes[stage.frame.position(dim)]
-            if mode not in ("", "clamp"):
-                return f"`{name}` is read with `.{mode}`, in three dimensions"
+            if mode in MIRRORED and stage.step is not None:
+                return f"`{name}` is made and read with `.{mode}`, in three dimensions"
         if len(pipeline.region(stage.array)) > 1:
             return f"other loops write other parts of `{name}`, in three dimensions"
         is_again = time is not None and time.steps > 1

@@ -25,7 +25,7 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.tree_printer import print_node
 from loopfuse.plan.tree_walk import walk_nodes
-from tests.plan.mutate_edit import Edit, Nodes, all_of, home, map_bodies
+from tests.plan.mutate_edit import Edit, Nodes, all_of, everywhere, home, map_bodies
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import (
     each,
@@ -68,6 +68,15 @@ kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
         c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x] - b.clamp[z, y-1, x] + 3.0 * b.clamp[z, y+1, x] - b.clamp[z, y, x+1]
 """
 
+TORUS = """
+kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+    temp b: f32[D, H, W]
+    for z in 0..D, y in 0..H, x in 0..W:
+        b[z, y, x] = a.wrap[z-1, y, x] + 2.0 * a.wrap[z, y+1, x]
+    for z in 0..D, y in 0..H, x in 0..W:
+        c[z, y, x] = b.wrap[z+1, y, x] - b.wrap[z, y-1, x] + 3.0 * b.wrap[z, y, x-1]
+"""
+
 HEAT = """
 kernel f(inout a: f32[D, H, W], n: i64):
     temp b: f32[D, H, W]
@@ -87,6 +96,7 @@ BASES = [
     planned("planes of two", "sm_90", SIZE, text=CHAIN, tuning=WIDE),
     planned("planes in place", "sm_90", SIZE, text=IN_PLACE, tuning=SMALL),
     planned("planes mirrored", "sm_90", {"D": 3, "H": 4, "W": 5}, SIZE, text=MIRRORED, tuning=SMALL),
+    planned("planes wrapped", "sm_90", {"D": 3, "H": 4, "W": 5}, SIZE, text=TORUS, tuning=WIDE),
     planned("planes of heat", "sm_90", {**SIZE, "n": 3}, text=HEAT, tuning=replace(SMALL, band=6, steps=1)),
     planned("planes inside", "sm_90", {"D": 15, "H": 7, "W": 62}, text=STAR, tuning=SMALL),
     planned("planes held", "sm_90", {"D": 6, "H": 7, "W": 33}, text=STAR,
@@ -259,6 +269,17 @@ ROWS = [
         reading(r"copy b_window\[.*= b_window", r"^b_window", 0, -1)),
     Row("columns beyond the edge missing", "planes mirrored windows", "they hold what was computed there",
         gone(r"copy b_window\[.*= b_row\w*\[max")),
+    # ----------------------------------------------------------------- wrapped
+    Row("plane not computed behind the last", "planes wrapped windows", "b[D] is zero",
+        test(r"^if \(0 < D\)", r"< D \+ 1$", -1)),
+    Row("row not computed above the first", "planes wrapped windows", "b[0, -1] is zero",
+        test(r"^if \(0 < D\)", r"yw \* 4 - 1 >= -1$", 1)),
+    Row("column not computed before the first", "planes wrapped windows", "b[0, 0, -1] is zero",
+        test(r"^if \(0 < D\)", r"xb \* 31 - 1 >= -1$", 1)),
+    Row("plane not loaded before the first", "planes wrapped windows", "a[-1] is zero",
+        test(r"^if \(t\w* \+ zc \* 4 - 1 >= -1\)", r"zc \* 4 - 1 >= -1$", 1)),
+    Row("load wrapped by another period", "planes wrapped windows", "planes wrap a plane late",
+        everywhere("(t_1 + zc * 4 - 1) % D", "(t_1 + zc * 4 - 1) % (D + 1)")),
     # -------------------------------------------------------------- time steps
     Row("planes read from the array", "planes of heat windows", "instead of its copy, in the launch back",
         in_launch(1, from_other(r"= a__copy", "a__copy", "a"))),

@@ -80,6 +80,24 @@ CHAINS = {
             for z in 0..D, y in 0..H, x in 0..W:
                 c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x-1] - b.clamp[z, y-1, x] + b.clamp[z, y+1, x] - b[z, y, x] + b.clamp[z, y, x+1]
         """,
+    "wrapped loads": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = a.wrap[z-1, y, x] + 2.0 * a.wrap[z, y+1, x-1] - a.wrap[z+1, y-1, x]
+        """,
+    "reflected loads": """
+        kernel f(a: f32[D, H, W], k: f32[D, H, W], out c: f32[D, H, W]):
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = a.reflect[z-1, y, x] + 2.0 * a.reflect[z, y+1, x-1] - k.symmetric[z+2, y, x] + k.symmetric[z, y-1, x+1]
+        """,
+    "torus": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = a.wrap[z-1, y, x] + 2.0 * a.wrap[z, y+1, x] - a.wrap[z, y, x+1]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.wrap[z-1, y, x] + 2.0 * b.wrap[z+1, y, x-1] - b.wrap[z, y-1, x] + b[z, y, x]
+        """,
     "batches": """
         kernel f(a: f32[N, D, H, W], inout s: f32[N, D, H, W], out c: f32[N, D, H, W]):
             for n in 0..N, z in 1..D-1, y in 1..H-1, x in 1..W-1:
@@ -134,7 +152,7 @@ SIZES = [(0, 0, 0), (1, 1, 1), (3, 5, 4), (9, 13, 40), (14, 7, 31), (5, 3, 70)]
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("tuning", [SMALL, OTHER], ids=["small", "other"])
 def test_chain_is_one_launch_of_planes(name: str, tuning: Tuning) -> None:
-    if name in ("asymmetric", "batches", "in place", "mirrored", "zero", "two stencils", "weights of some batches"):  # a wider halo
+    if name in ("asymmetric", "batches", "in place", "mirrored", "zero", "two stencils", "weights of some batches", "reflected loads", "torus"):  # a wider halo
         wide = Tuning(columns=2, rows=5, warps=3, band=4)
         tuning = replace(SMALL, band=8) if tuning is SMALL and name == "batches" else tuning
         tuning = wide if tuning is OTHER else tuning
@@ -230,16 +248,24 @@ def test_views_stream_too() -> None:
     assert not re.search(r"(ld|st)\.global(\.nc)?\.v[24]\.", ptx)
 
 
-def test_other_edges_get_no_planes() -> None:
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+def test_mirrors_of_what_is_made_get_no_planes(mode: str) -> None:
     found = planned(
-        """
+        f"""
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
             for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = a.reflect[z-1, y, x] + a.reflect[z, y+1, x-1]
+                b[z, y, x] = a.{mode}[z-1, y, x] + a.{mode}[z, y+1, x-1]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.{mode}[z-1, y, x] + b.{mode}[z, y+1, x-1]
         """,
         SMALL,
     )
-    assert all(launch.strategy != "sliding" for launch in found.tree.launches)
+    reasons = [decision.reason for decision in found.plan.decisions]
+    assert any(f"`b` is made and read with `.{mode}`, in three dimensions" in r for r in reasons), reasons
+    assert found.verdict.answer == "proved", found.verdict.findings
+    for depth, height, width in SIZES[:4]:
+        run(found, {"D": depth, "H": height, "W": width}, {})
 
 
 SHAPES = {

@@ -31,6 +31,7 @@ from loopfuse.codegen.mlir_index import (
     linear,
 )
 from loopfuse.codegen.mlir_integer import divide
+from loopfuse.codegen.value_ranges import Held
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import (
     Buffer,
@@ -94,6 +95,7 @@ class Emitter:
         self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
         self.request_shared: Callable[[DType, int], SSAValue] = self._no_shared
         self.places: Mapping[str, LocationAttr] = {}
+        self.held: Callable[[], Held] = dict  # what the tree's buffers lie in
         self.emit_opaque: Callable[[nodes.Expr], SSAValue] = lambda _: self._no_shared(_, 0)
 
     def _no_shared(self, dtype: object, size: int) -> SSAValue:

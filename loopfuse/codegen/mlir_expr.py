@@ -35,6 +35,7 @@ from loopfuse.codegen.mlir_index import Linear, constant_form, is_index, linear,
 from loopfuse.codegen.mlir_integer import divide, shift
 from loopfuse.codegen.mlir_lanes import columns_of, load_lanes, own_place
 from loopfuse.codegen.mlir_saturate import saturate, saturation_of
+from loopfuse.codegen.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.walk import loads, walk_expr
@@ -90,7 +91,8 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
             return _select(emitter, expr)
         case nodes.Cast(operand=operand, dtype=dtype):
             if emitter.gpu and (found := saturation_of(expr)) is not None:
-                return saturate(builder, found, emit_value(emitter, found.value))
+                known = range_of(found.value, emitter.held())
+                return saturate(builder, found, emit_value(emitter, found.value), known)
             return _cast(emitter, emit_value(emitter, operand), operand.dtype, dtype)
         case nodes.Call(function=function, arguments=arguments, dtype=dtype):
             operands = [emit_value(emitter, each) for each in arguments]

@@ -6,7 +6,8 @@ takes `begin` and `end` besides and runs those iterations of the linearised THRE
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import (
@@ -60,6 +61,7 @@ from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_value
 from loopfuse.codegen.mlir_index import UNBOUNDED, linear
 from loopfuse.codegen.mlir_nodes import divides, emit_body, note_variable
+from loopfuse.codegen.value_ranges import Held, ranges_of
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
 from loopfuse.plan.looptree import Mapping as Where
@@ -83,9 +85,11 @@ def emit_module(
     entries: list[Operation] = []
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
     narrowest = min((b.dtype.bytes for b in (*kernel.arrays, *tree.buffers)), default=1)
+    held = cache(lambda: ranges_of(tree))
     for launch in tree.launches:
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
         entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest
+        entry.held = held
         entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
@@ -124,6 +128,7 @@ class _Entry:
         self.places: Mapping[str, LocationAttr] = {}
         self.codes: Mapping[tuple[str, int, int, int, bool], int] = {}
         self.narrowest = 1
+        self.held: Callable[[], Held] = dict
 
     def emit(self) -> list[Operation]:
         """The function, after the shared memory it uses."""
@@ -143,7 +148,7 @@ class _Entry:
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts = counts
-        emitter.places = self.places
+        emitter.places, emitter.held = self.places, self.held
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function
         emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)

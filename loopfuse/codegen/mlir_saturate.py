@@ -3,8 +3,8 @@
     before:  u8(round(min(max(x, 0.0), 255.0)))
     after:   the low byte of the bits of  minnum(maxnum(x, 0.0), 255.0) + 8388608.0
 
-A cast saturates, so that limits which the type has anyway are left away; NaN gives 0, which is what
-`maxnum` gives. Numbers from 2^23 on have steps of 1: adding it rounds to the nearest and leaves the
+A cast saturates, so that limits which the type has anyway are left away, and those that the value
+never passes (`value_ranges`: sums of bytes); NaN gives 0, which is what `maxnum` gives. Numbers from 2^23 on have steps of 1: adding it rounds to the nearest and leaves the
 integer in the lowest bits (an old trick; exact for 0 <= x <= 2^22). Only `round` is done this way:
 truncation by `add.rz` gave 255 for u8(0.0) on an H100 (tests/gpu/test_types_gpu.py).
 """
@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.mlir_build import I32, VALUE, Builder
+from loopfuse.codegen.value_ranges import Range
 from loopfuse.lang import nodes
 
 _STEP = 8388608.0
@@ -51,11 +52,13 @@ def saturation_of(expr: nodes.Cast) -> Saturation | None:
                 return Saturation(value, expr.dtype.bits) if rounded else None
 
 
-def saturate(builder: Builder, cast: Saturation, value: SSAValue) -> SSAValue:
-    """The cast of `value`, scalar or a vector."""
-    low, high = (builder.constant(limit, value.type) for limit in (0.0, float((1 << cast.bits) - 1)))
-    inside = builder.binary("minnumf", builder.binary("maxnumf", value, low), high)
-    step = builder.constant(_STEP, value.type)
-    moved = builder.binary("addf", inside, step)
+def saturate(builder: Builder, cast: Saturation, value: SSAValue, known: Range | None) -> SSAValue:
+    """The cast of `value`, scalar or a vector, which is known to lie in a range."""
+    high = float((1 << cast.bits) - 1)
+    if known is None or known.low < 0:
+        value = builder.binary("maxnumf", value, builder.constant(0.0, value.type))
+    if known is None or known.high > high:
+        value = builder.binary("minnumf", value, builder.constant(high, value.type))
+    moved = builder.binary("addf", value, builder.constant(_STEP, value.type))
     bits = builder.convert("bitcast", moved, I32)
     return builder.convert("trunci", bits, VALUE[DType.U8 if cast.bits == 8 else DType.U16])

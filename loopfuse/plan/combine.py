@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
@@ -19,7 +20,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.align import place_map
-from loopfuse.plan.body import BodyBuilder, declare_global, tidy_load
+from loopfuse.plan.body import BodyBuilder, declare_global, loop_conditions, tidy_load
 from loopfuse.plan.expressions import ceil_div, compare, conjoin
 from loopfuse.plan.generic import (
     Extent,
@@ -46,9 +47,9 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
-from loopfuse.poly.isl import value_expr
+from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
-from loopfuse.poly.model import Statement
+from loopfuse.poly.model import PolyProgram, Statement
 
 BLOCKS = 1024
 """GPU blocks of the first launch of a one-dimensional reduction."""
@@ -359,7 +360,7 @@ def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     if not iterators(count):
         return count
     images = [
-        s.domain.apply(place_map(s, placed, group.dims))
+        _all_iterations(s, site.program).apply(place_map(s, placed, group.dims))
         for placed in group.members
         if placed.coordinates
         for s in placed.unit.statements
@@ -369,6 +370,20 @@ def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     symbols = site.program.symbols
     last = combine("add", value_expr(high, symbols), integer(1))
     return _positive(tidy(combine("sub", last, value_expr(low, symbols))))
+
+
+def _all_iterations(statement: Statement, program: PolyProgram) -> Any:
+    """{ statement[iterators] } wherever its loops run: also where its guards do not hold, as these
+    stand inside the tree's loops."""
+    space = statement.domain.get_space()
+    reader, where = Reader(space), universe(space).intersect_params(program.context)
+    for loop in statement.loops:
+        for test in loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step):
+            holds = reader.condition(test)
+            if holds is None:
+                return statement.domain
+            where = where.intersect(holds)
+    return where
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

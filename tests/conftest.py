@@ -77,7 +77,7 @@ _FIRST = (
     "test_cases.py", "test_mutation_table.py", "test_random_programs.py", "test_benchmarks_ptx.py",
     "test_upstream.py", "test_determinism.py", "test_types_table.py", "test_testing_equivalent.py",
     "test_random_python.py", "test_metamorphic.py", "test_benchmarks.py", "test_window_edges.py",
-    "test_straddled_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
+    "test_straddled_ptx.py", "test_planes_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
     "test_verify_mutants.py", "test_verify_unknown.py", "test_sliding_planes.py", "test_time_blocks.py",
     "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py",
     "test_lower.py", "test_docs.py", "test_pyfunc_examples.py", "test_line_info.py",

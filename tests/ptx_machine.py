@@ -1,9 +1,9 @@
-"""A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels whose
-warps wait for no others use, bit for bit.
+"""A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels use
+whose blocks wait for no others, bit for bit.
 
 All threads of a launch run at once, as arrays; of those that stand at different places, the ones
 that are least far in the text go on (which joins the branches of structured code again). A shuffle
-and a warp's barrier wait for their whole warp. Memory is a dictionary of arrays at addresses, each
+and a warp's barrier wait for their whole warp, a block's for all of it. Memory is a dictionary of arrays at addresses, each
 block's shared memory among them; an access that is not wholly inside one of them, or not aligned to
 its size, is an error.
 """
@@ -134,7 +134,7 @@ class Machine:
         self, entry: Entry, arguments: list[int], grid: int, threads: int, memory: Memory
     ) -> None:
         self.entry, self.arguments, self.memory = entry, arguments, memory
-        self.count = grid * threads
+        self.count, self.threads = grid * threads, threads
         number = np.arange(self.count, dtype=np.uint32)
         self.special = {
             "%ctaid.x": number // np.uint32(threads),
@@ -213,17 +213,18 @@ class Machine:
         with np.errstate(all="ignore"):
             while True:
                 here = int(np.where(waiting, end + 1, at).min())
-                assert here <= end, "a shuffle waits for threads of its warp that do not come"
+                assert here <= end, "a shuffle or barrier waits for threads that do not come"
                 if here == end and not waiting.any():
                     return
                 if here == end:  # the others never come
-                    raise AssertionError("a thread ends before its warp's shuffle")
+                    raise AssertionError("a thread ends before its warp's shuffle or its block's barrier")
                 self.executed += 1
                 assert self.executed < limit, "it does not end"
                 mask = at == here
                 one = body[here]
-                if one.op[0] == "shfl" or one.op[:2] == ("bar", "warp"):
-                    together = np.repeat(mask.reshape(-1, WARP).all(axis=1), WARP)
+                if one.op[0] in ("shfl", "bar"):
+                    size = self.threads if one.op[:2] == ("bar", "sync") else WARP
+                    together = np.repeat(mask.reshape(-1, size).all(axis=1), size)
                     waiting[mask & ~together] = True
                     mask &= together
                     waiting[mask] = False
@@ -255,8 +256,8 @@ class Machine:
             self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
         elif name == "prefetch":
             pass  # it changes nothing, and faults nowhere
-        elif op[:2] == ("bar", "warp"):
-            assert operands == ("-1",)  # all of the warp are here
+        elif name == "bar":  # all of the warp are here, or of the block
+            assert operands == (("-1",) if op[1] == "warp" else ("0",))
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
         elif name == "shfl":

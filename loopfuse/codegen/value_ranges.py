@@ -203,7 +203,9 @@ def _cast(found: Range | None, before: DType, after: DType) -> Range | None:
     limits = of_type(after)
     assert limits is not None
     if before.is_float:  # truncates and saturates
-        ends = (max(limits.low, min(limits.high, math.trunc(end))) for end in (found.low, found.high))
+        ends = (
+            max(limits.low, min(limits.high, math.trunc(end))) for end in (found.low, found.high)
+        )
         return Range(*ends)
     inside = limits.low <= found.low and found.high <= limits.high
     return found if inside else limits
@@ -236,7 +238,9 @@ def _nearest(value: Fraction, dtype: DType) -> float:
     found = rounded(value, dtype)  # for f32, rounded twice: it may be a neighbour
     if dtype is DType.F64 or not math.isfinite(found):
         return found
-    near = [float(np.nextafter(np.float32(found), np.float32(way))) for way in (-math.inf, math.inf)]
+    near = [
+        float(np.nextafter(np.float32(found), np.float32(way))) for way in (-math.inf, math.inf)
+    ]
     numbers = [each for each in (found, *near) if math.isfinite(each)]
     return min(numbers, key=lambda each: (abs(Fraction(each) - value), _bits(each) & 1))
 

@@ -56,6 +56,7 @@ class BlockTile(Tile):
             for row in range(rows.held)
             if s.left or s.right or self.mirrors(s, pipeline.across)
         }
+        self.waiting = {s.name: self._waiting(s) for s in pipeline.stages if sum(self.fetched(s))}
         self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.band.is_read_beside}
         self.kept = Kept(self)
 
@@ -79,9 +80,12 @@ class BlockTile(Tile):
         for s in self.pipeline.stages:
             for dim in spans:
                 low, high = self.bounds(s, dim)
-                lag = integer(s.lag if dim == self.pipeline.stream else 0)
-                lows.setdefault(dim, []).append(tidy(combine("add", low, lag)))
-                highs.setdefault(dim, []).append(tidy(combine("add", high, lag)))
+                before = after = s.lag if dim == self.pipeline.stream else 0
+                if dim == self.pipeline.abreast:
+                    north, south = self.fetched(s)
+                    before, after = north, -south
+                lows.setdefault(dim, []).append(tidy(combine("add", low, integer(before))))
+                highs.setdefault(dim, []).append(tidy(combine("add", high, integer(after))))
         conditions: list[Expr] = []
         for dim, (first, _) in spans.items():
             conditions += [compare("ge", first, low) for low in dict.fromkeys(lows[dim])]
@@ -106,8 +110,9 @@ class BlockTile(Tile):
         """The row of the lane's columns is one that the tile stores."""
         shape, rows = self.shape, self.block_rows
         tests = self.stores_at(stage, plane)
-        place = self._at(row, self.warp, rows.held)
-        tests += in_range(place, integer(rows.pad), integer(rows.pad + rows.stored))
+        if rows.stored < shape.warps * rows.held:
+            place = self._at(row, self.warp, rows.held)
+            tests += in_range(place, integer(rows.pad), integer(rows.pad + rows.stored))
         first = shape.pad // shape.columns
         last = first + shape.stored // shape.columns
         tests += in_range(Iter(self.lane), integer(first), integer(last))
@@ -163,6 +168,16 @@ class BlockTile(Tile):
         row = tidy(combine("add", line, integer(band.north)))
         return Load(self.planes[stage.name], (tidy(plane), row, place), dtype)
 
+    def fetched(self, stage: Stage) -> tuple[int, int]:
+        """How many rows above the tile's first and below its last are read of a stage that is
+        loaded: they are fetched for shared memory alone."""
+        return self.block_rows.fetched(stage, self.shape.warps)
+
+    def fetched_at(self, stage: Stage, plane: Expr, slot: Expr, column: Expr) -> Load:
+        """An element of the rows that the thread's warp has fetched."""
+        dtype = self.program.arrays[stage.array].dtype
+        return Load(self.waiting[stage.name], (tidy(plane), slot, column), dtype)
+
     @staticmethod
     def _west(stage: Stage) -> int:
         """Columns before a lane's own in the window."""
@@ -178,6 +193,11 @@ class BlockTile(Tile):
         height = band.north + self.block_rows.held + band.south
         width = self._west(stage) + self.shape.columns + max(stage.right, band.right)
         return self.declare(stage, "window", (planes, height, width), Window(planes), zeroed=True)
+
+    def _waiting(self, stage: Stage) -> str:
+        """The rows of a plane that the thread's warp has fetched for the block."""
+        each = ceil(sum(self.fetched(stage)) / self.shape.warps)
+        return self.declare(stage, "fetched", (1, each, self.shape.columns), Window(1), zeroed=True)
 
     def _plane(self, stage: Stage) -> str:
         """The rows of a plane that other warps read, in shared memory."""

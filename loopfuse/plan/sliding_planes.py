@@ -8,19 +8,22 @@
 A thread holds some rows times some columns of each plane. The neighbours' rows of a plane are there
 one step after the plane: stencils read only their middle plane beside, as a rule, and that is a
 step old by then. So one barrier a step is enough where shared memory keeps two planes of a stage;
-with one, a second barrier stands between reading and writing it.
+with one, a second barrier stands between reading and writing it. Rows that only feed the tile's own are
+fetched straight to there (`sliding_fetch`).
 """
 
 from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.expressions import ceil_div, compare, conjoin, in_range
+from loopfuse.plan.expressions import ceil_div, conjoin
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
+from loopfuse.plan.sliding_fetch import fetch_rows
+from loopfuse.plan.sliding_load import load_plane
 from loopfuse.plan.sliding_mirrors import (
     line_beside,
     mirror_own_columns,
@@ -28,13 +31,11 @@ from loopfuse.plan.sliding_mirrors import (
     mirror_planes,
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
-from loopfuse.plan.sliding_rows import are_elements, is_plain, region_of, where_running, zero_of
-from loopfuse.plan.tile import in_region
+from loopfuse.plan.sliding_rows import are_elements, where_running, zero_of
 from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
-from loopfuse.poly.edges import lower_subscript
 
 
 def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
@@ -106,7 +107,9 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
         body += neighbour_columns(tile, stage, old)
         if edge and (stage.left or stage.right):
             body += mirror_planes(tile, stage, old, "columns")
-        body += spread_rows(tile, stage, aged(plane, stage.band.rows_age - 1), where)
+        handed = aged(plane, stage.band.rows_age - 1)
+        body += spread_rows(tile, stage, handed, where)
+        body += fetch_rows(tile, stage, handed, edge, where)
         if stage in tile.outputs:
             body += store_plane(tile, stage, plane, edge, where)
     if tile.planes:
@@ -120,78 +123,6 @@ def aged(plane: Expr, age: int) -> Expr:
 
 
 # ----------------------------------------------------------------------------- what fills planes
-
-
-def load_plane(
-    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
-) -> list[TreeNode]:
-    """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
-    feeds the point it stands at is loaded where the tile stores."""
-    zero = zero_of(tile, stage)
-    extents = tile.program.arrays[stage.array].extents
-    plain = is_plain(tile, stage)
-
-    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        target = tile.cell_at(stage, plane, row, column)
-        index = tile.element_at(stage, tile.point_at(plane, row, column))
-        region = region_of(tile, stage)
-        if not edge:
-            return (Copy(target, tile.memory(stage.array, index, region is not None)),)
-        if plain:
-            node = Copy(target, tile.memory(stage.array, index))
-            return (Guard(are_elements(extents, index), (node,), (Copy(target, zero),)),)
-        # Beyond the array anything will do, and the nearest element needs no branch; the other
-        # modes would pass many periods far from it, where nobody reads.
-        tests: list[Expr] = []
-        for dim, subscript, mode in zip(stage.frame.dims, index, stage.frame.modes, strict=True):
-            if mode not in ("", "clamp"):
-                tests += in_range(subscript, *tile.read_range(stage, dim))
-        folded = [
-            lower_subscript(mode or "clamp", subscript, extent, False, False)
-            for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
-        ]
-        node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
-        if region is not None:  # what the time loop never writes stays in the array itself
-            other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-            node = Guard(in_region(folded, region), (other,), (node,))
-        if not tests:
-            return (node,)
-        return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (Copy(target, zero),)),)
-
-    def nothing_in(row: Expr) -> tuple[TreeNode, ...]:
-        var = tile.site.names.fresh("v")
-        nothing = Copy(tile.cell_at(stage, plane, row, Iter(var)), zero)
-        return (Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (nothing,)),)
-
-    def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
-        return tile.is_stored(stage, plane, row), nothing_in(row)
-
-    def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        return (Copy(tile.cell_at(stage, plane, row, column), zero),)
-
-    def present(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
-        # Where rows are whole vectors, all columns of a lane are elements, or none.
-        ends = (integer(0), integer(tile.shape.columns - 1))
-        points = [tile.point_at(plane, row, column) for column in ends]
-        places = [tile.element_at(stage, point) for point in points]
-        return are_elements(extents, *places), nothing_in(row)
-
-    def there(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        index = tile.element_at(stage, tile.point_at(plane, row, column))
-        return (Copy(tile.cell_at(stage, plane, row, column), tile.memory(stage.array, index)),)
-
-    own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    around = (stored,) if stage.is_local else ()
-    if edge and where is Where.VECTOR:
-        if plain:
-            return rows_and_columns(tile, *own, where, there, *around, present)
-        where = Where.UNROLLED
-    loads = rows_and_columns(tile, *own, where, make, *around)
-    if not edge or plain:
-        return loads
-    some = conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
-    nothing = rows_and_columns(tile, *own, where, without)
-    return [Guard(some, tuple(loads), tuple(nothing))]
 
 
 def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[TreeNode]:

@@ -380,7 +380,8 @@ class Events:
                         raise Undecided("flags in a tile")  # the ways not taken raise none
                     if cramped := find_cramped((node,), scope, self._enter, self.buffers):
                         raise Undecided(f"a vector may lie outside {cramped}, in part")
-                    every = only_second(node, scope, self._enter)
+                    # A question of its own, which may take as long as others.
+                    every = self.context.ask(lambda: only_second(node, scope, self._enter))
                     if every is not None:
                         self._nodes(every, replace(scope, time=(*scope.time, 1)))
                         return

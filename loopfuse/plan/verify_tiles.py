@@ -18,7 +18,8 @@ from itertools import count, zip_longest
 from typing import Any
 
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
-from loopfuse.lang.walk import iterators, loads, substitute
+from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
+from loopfuse.plan.expressions import compare
 from loopfuse.plan.linear import coefficients
 from loopfuse.plan.looptree import (
     WRITTEN_OUT,
@@ -293,15 +294,31 @@ def _is_equal(one: Expr, other: Expr, scope: Any) -> bool:
         return False
     if replace(one, index=()) != replace(other, index=()) or len(one.index) != len(other.index):
         return False
-    for part, like in zip(one.index, other.index, strict=True):
-        if part != like:
+    return all(map(lambda a, b: _is_one_place(a, b, scope), one.index, other.index))
+
+
+def _is_one_place(part: Expr, like: Expr, scope: Any) -> bool:
+    """Are two subscripts equal wherever they run? Of a subscript held within limits, each limit is
+    asked by itself: isl would take it apart into cases first."""
+    if part == like:
+        return True
+    match like:
+        case Binary(op="max" | "min", left=inner, right=limit) if part in walk_expr(inner):
+            order = "ge" if like.op == "max" else "le"
+            inside = _holds(compare(order, part, limit), scope)
+            return inside and _is_one_place(part, inner, scope)
+        case _:
             here = scope.reader.piecewise(part, scope.domain)
             there = scope.reader.piecewise(like, scope.domain)
             if here is None or there is None:
                 return False
-            if not scope.domain.is_subset(here.eq_set(there)):
-                return False
-    return True
+            return scope.domain.is_subset(here.eq_set(there))
+
+
+def _holds(condition: Expr, scope: Any) -> bool:
+    """Does the condition hold everywhere in the scope?"""
+    where = scope.reader.condition(condition, scope.domain)
+    return where is not None and scope.domain.is_subset(where)
 
 
 def _with_vectors(

@@ -14,8 +14,9 @@ from math import ceil, lcm
 
 from loopfuse.base.options import Tuning
 from loopfuse.base.register_steps import registers_with
+from loopfuse.lang.nodes import Load
 from loopfuse.plan.window_kept import kept_words
-from loopfuse.plan.window_records import Pipeline, Stage
+from loopfuse.plan.window_records import Pipeline, Stage, Step
 from loopfuse.poly.model import PolyProgram
 
 LANES = 32
@@ -25,9 +26,11 @@ ROWS = (1, 2, 3, 4, 6, 8)
 REGISTER_FILE = 65_536
 OVERWRITTEN = 8
 """Registers for the tests of each element that a tile at an edge loads of what it overwrites."""
-TAKEN = (0.65, 0.85)
-"""How much of what `block_registers` says threads take where they may have any number, and where they
-have as few as they can do with (ptxas 13.0 for the heat and wave equations)."""
+TAKEN = 0.85
+"""How much of what `block_registers` says threads take where they have as few as they can do with
+(ptxas 13.0 for the wave equation)."""
+FETCHED = 0.5
+"""What a row costs that is loaded and not computed, for each that is."""
 SHARED = 48 * 1024
 """Bytes that a block may declare."""
 PLANES_AHEAD = 1
@@ -39,13 +42,21 @@ PLANES = (64, 256)
 @dataclass(frozen=True, slots=True)
 class BlockRows:
     """The rows of a block's tile: `held` by each warp; the tile's rows that are stored, after
-    `pad` rows that only feed them; `copies`: planes that shared memory keeps of a stage (with two,
+    `pad` rows that are computed and only feed them; `copies`: planes that shared memory keeps of a stage (with two,
     one is filled while the other is read)."""
 
     held: int
     pad: int
     stored: int
     copies: int
+
+    def fetched(self, stage: Stage, warps: int) -> tuple[int, int]:
+        """How many rows above the tile's first and below its last are read of a stage that is
+        loaded: no warp holds them."""
+        if stage.step is not None:
+            return 0, 0
+        behind = warps * self.held - self.pad - self.stored
+        return max(0, stage.band.before - self.pad), max(0, stage.band.after - behind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +86,13 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
         registers = fixed + block_registers(pipeline, cut, program)
-        if not chosen and TAKEN[1] * registers > registers_with(cut.warps):
+        if not chosen and TAKEN * registers > registers_with(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
         if shared_bytes(pipeline, cut, program) > SHARED:
             why = "its planes take more shared memory than a block has"
             continue
-        price = _price(pipeline, cut, registers, usual)
+        price = _price(pipeline, cut, program, usual)
         if best is None or price < 0.98 * least:
             best, least = cut, price
     return why if best is None else best
@@ -96,8 +107,8 @@ def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
 def _cuts(pipeline: Pipeline, usual: int, tuning: Tuning) -> Iterator[Cut]:
     before = max(stage.before for stage in pipeline.stages)
     after = max(stage.after for stage in pipeline.stages)
-    north = max(stage.band.before for stage in pipeline.stages)
-    south = max(stage.band.after for stage in pipeline.stages)
+    ends = [_held_around(stage) for stage in pipeline.stages]
+    north, south = max(above for above, _ in ends), max(below for _, below in ends)
     for columns in (tuning.columns,) if tuning.columns else (usual, usual // 2):
         pad = ceil(before / columns) * columns
         stored = (LANES * columns - pad - after) // columns * columns
@@ -107,6 +118,15 @@ def _cuts(pipeline: Pipeline, usual: int, tuning: Tuning) -> Iterator[Cut]:
                     rows = BlockRows(held, north, warps * held - north - south, copies)
                     if stored > 0 and rows.stored > 0:
                         yield Cut(columns, warps, pad, stored, rows)
+
+
+def _held_around(stage: Stage) -> tuple[int, int]:
+    """How many rows above and below those stored some warp must hold of a stage: what is loaded and
+    read beside may come to shared memory alone."""
+    band = stage.band
+    if stage.step is not None:
+        return band.before, band.after
+    return max(0, band.before - band.north), max(0, band.after - band.south)
 
 
 def plane_rows(stage: Stage, rows: BlockRows) -> int:
@@ -157,34 +177,59 @@ def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
         if band.columns_kept:
             beside = (stage.left + stage.right) * cut.rows.held
             total += words * beside * band.columns_kept
+        fetched = ceil(sum(cut.rows.fetched(stage, cut.warps)) / cut.warps)
+        total += words * fetched * cut.columns
         if band.rows_kept:
             beside = (band.north + band.south) * (band.left + cut.columns + band.right)
             total += words * beside * band.rows_kept
     return total
 
 
-def _price(pipeline: Pipeline, cut: Cut, registers: int, usual: int) -> float:
+def least_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """Registers that a thread can do with: its windows, what lies beside one plane of one stage, and
+    27 for the rest (heat in two steps, three rows of two columns: 85, which ptxas does with 80)."""
+    own = beside = 0
+    for stage in pipeline.stages:
+        words = max(1, program.arrays[stage.array].dtype.bytes // 4)
+        planes = stage.rows if stage.rows > 1 or stage.step is None else 0
+        if planes and stage.step is not None and _is_copy(stage.step):
+            planes -= 1  # its newest is the other's oldest
+        own += words * planes * cut.rows.held * cut.columns
+        band = stage.band
+        columns = (stage.left + stage.right) * cut.rows.held
+        rows = (band.north + band.south) * (band.left + cut.columns + band.right)
+        beside = max(beside, words * (columns + rows))
+    return 27 + kept_words(pipeline, program) + own + beside
+
+
+def _is_copy(step: Step) -> bool:
+    """Does the step only copy an array?"""
+    return all(isinstance(s.value, Load) for s in step.placed.unit.statements)
+
+
+def _price(pipeline: Pipeline, cut: Cut, program: PolyProgram, usual: int) -> float:
     """What a point stored costs: points computed for it, more where few warps hide each other's
     waiting; what comes from neighbours, a little for narrow accesses and for a second barrier."""
-    waiting = 1 + 5 / (cut.warps * _blocks(cut, registers))
+    waiting = 1 + 5 / (cut.warps * _blocks(cut, least_registers(pipeline, cut, program)))
     aside = max(stage.left + stage.right for stage in pipeline.stages) / cut.columns
     rows = max(stage.band.north + stage.band.south for stage in pipeline.stages)
     beside = 1 + 0.06 * (aside + rows / (cut.rows.held * cut.columns))
     narrow = 1.05 if cut.columns < usual else 1.0
     again = 1.05 if cut.rows.copies == 1 else 1.0
-    return cut.redundancy * waiting * beside * narrow * again
+    fetched = max(sum(cut.rows.fetched(stage, cut.warps)) for stage in pipeline.stages)
+    around = 1 + FETCHED * fetched / cut.rows.stored
+    return cut.redundancy * waiting * beside * narrow * again * around
 
 
 def _blocks(cut: Cut, registers: int) -> int:
-    """How many blocks a multiprocessor is taken to hold, with so many registers by the estimate."""
-    return max(1, int(REGISTER_FILE / (cut.warps * LANES * TAKEN[0] * registers)))
+    """How many blocks a multiprocessor is taken to hold, whose threads can do with so many registers."""
+    return max(1, int(REGISTER_FILE / (cut.warps * LANES * registers)))
 
 
 def register_limit(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     """The limit of registers that the assembler gets, so that as many blocks fit as the cut was
     chosen for."""
-    registers = fixed_registers(pipeline, program) + block_registers(pipeline, cut, program)
-    return registers_with(cut.warps * _blocks(cut, registers))
+    return registers_with(cut.warps * _blocks(cut, least_registers(pipeline, cut, program)))
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

@@ -1,0 +1,117 @@
+"""What a tile in three dimensions loads: lines of a plane of memory, the lane's own columns of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopfuse.lang.affine import integer
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.plan.expressions import compare, conjoin, in_range
+from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
+from loopfuse.plan.looptree import Mapping as Where
+from loopfuse.plan.sliding_block import BlockTile
+from loopfuse.plan.sliding_planes_body import rows_and_columns
+from loopfuse.plan.sliding_rows import are_elements, is_plain, region_of, zero_of
+from loopfuse.plan.tile import in_region
+from loopfuse.plan.window_records import Stage
+from loopfuse.poly.edges import lower_subscript
+
+Cells = Callable[[Expr], Load]
+"""By column of the lane: where its element goes."""
+Points = Callable[[Expr], dict[str, Expr]]
+"""By column of the lane: the group's point."""
+
+
+def load_plane(
+    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+) -> list[TreeNode]:
+    """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
+    feeds the point it stands at is loaded where the tile stores."""
+
+    def cells(row: Expr) -> Cells:
+        return lambda column: tile.cell_at(stage, plane, row, column)
+
+    def points(row: Expr) -> Points:
+        return lambda column: tile.point_at(plane, row, column)
+
+    var = tile.site.names.fresh("r")
+    row = Iter(var)
+    body = load_line(tile, stage, cells(row), points(row), edge, where)
+    if stage.is_local:
+        body = (
+            Guard(tile.is_stored(stage, plane, row), body, (nothing(tile, stage, cells(row)),)),
+        )
+    count = integer(tile.block_rows.held)
+    loads: list[TreeNode] = [Loop(var, integer(0), count, 1, Where.UNROLLED, body)]
+    if not edge or is_plain(tile, stage):
+        return loads
+
+    def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        return (Copy(tile.cell_at(stage, plane, row, column), zero_of(tile, stage)),)
+
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
+    empty = rows_and_columns(tile, *own, Where.UNROLLED, without)
+    return [Guard(has_elements(tile, stage), tuple(loads), tuple(empty))]
+
+
+def has_elements(tile: BlockTile, stage: Stage) -> Expr:
+    """The array is not empty: where it is, edge modes have nothing to read."""
+    extents = tile.program.arrays[stage.array].extents
+    return conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
+
+
+def load_line(
+    tile: BlockTile, stage: Stage, cells: Cells, points: Points, edge: bool, where: Where
+) -> tuple[TreeNode, ...]:
+    """The lane's columns of one row, where the array has them."""
+    var = tile.site.names.fresh("v")
+    head = var, integer(0), integer(tile.shape.columns), 1
+    if not edge:
+        index = tile.element_at(stage, points(Iter(var)))
+        memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
+        return (Loop(*head, where, (Copy(cells(Iter(var)), memory),)),)
+    if where is not Where.VECTOR or not is_plain(tile, stage):
+        node = _element(tile, stage, cells(Iter(var)), points(Iter(var)))
+        return (Loop(*head, Where.UNROLLED, node),)
+    # Where rows are whole vectors, all columns of a lane are elements, or none.
+    ends = (integer(0), integer(tile.shape.columns - 1))
+    extents = tile.program.arrays[stage.array].extents
+    present = are_elements(extents, *(tile.element_at(stage, points(end)) for end in ends))
+    memory = tile.memory(stage.array, tile.element_at(stage, points(Iter(var))))
+    vector = Loop(*head, where, (Copy(cells(Iter(var)), memory),))
+    return (Guard(present, (vector,), (nothing(tile, stage, cells),)),)
+
+
+def nothing(tile: BlockTile, stage: Stage, cells: Cells) -> TreeNode:
+    """Zeros in the place of a line."""
+    var = tile.site.names.fresh("v")
+    zero = Copy(cells(Iter(var)), zero_of(tile, stage))
+    return Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (zero,))
+
+
+def _element(
+    tile: BlockTile, stage: Stage, target: Load, point: dict[str, Expr]
+) -> tuple[TreeNode, ...]:
+    """One element, or what the edge mode reads in its place."""
+    extents = tile.program.arrays[stage.array].extents
+    index = tile.element_at(stage, point)
+    empty = Copy(target, zero_of(tile, stage))
+    if is_plain(tile, stage):
+        node = Copy(target, tile.memory(stage.array, index))
+        return (Guard(are_elements(extents, index), (node,), (empty,)),)
+    # Beyond the array anything will do, and the nearest element needs no branch; the other modes
+    # would pass many periods far from it, where nobody reads.
+    tests: list[Expr] = []
+    for dim, subscript, mode in zip(stage.frame.dims, index, stage.frame.modes, strict=True):
+        if mode not in ("", "clamp"):
+            tests += in_range(subscript, *tile.read_range(stage, dim))
+    folded = [
+        lower_subscript(mode or "clamp", subscript, extent, False, False)
+        for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
+    ]
+    node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
+    region = region_of(tile, stage)
+    if region is not None:  # what the time loop never writes stays in the array itself
+        other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
+        node = Guard(in_region(folded, region), (other,), (node,))
+    return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (empty,)),) if tests else (node,)

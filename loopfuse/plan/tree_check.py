@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
@@ -160,12 +161,22 @@ def _check_launch(launch: Launch, place: _Place) -> None:
             place = replace(place, sizes={**place.sizes, loop.var: size or 0})
     if sum(loop.mapping is Mapping.LANE for loop in chain) > 1:
         raise place.fail(launch.name, "a warp has one lane loop")
+    if launch.ends_first:
+        _check_ends_first(launch, chain, place)
     threads = 1
     for size in (place.sizes[v] for v, m in place.vars.items() if m in _INNER):
         threads *= size
     if threads > 1024:
         raise place.fail(launch.name, f"a block has at most 1024 threads, not {threads}")
     _check_nodes(body, place)
+
+
+def _check_ends_first(launch: Launch, chain: Sequence[Loop], place: _Place) -> None:
+    grids = sum(loop.mapping is Mapping.GRID for loop in chain)
+    if not 1 <= grids <= 3:
+        raise place.fail(launch.name, f"ends come first in one to three grid loops, not {grids}")
+    if any(isinstance(node, Await) for node in walk_nodes(launch.body)):
+        raise place.fail(launch.name, "where blocks wait for others, they start in order")
 
 
 def _check_loop(loop: Loop, place: _Place) -> None:

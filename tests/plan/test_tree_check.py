@@ -11,6 +11,7 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load
 from loopfuse.plan.looptree import (
+    Await,
     Barrier,
     Buffer,
     Global,
@@ -48,6 +49,11 @@ def _cpu(body: Callable[[Kit], TreeNode], *buffers: Buffer) -> LoopTree:
     return tree("k", "cpu", [kit.buffer("a", "N", Global()), *buffers], launch("k_0", body(kit)))
 
 
+def _ends_first(found: LoopTree) -> LoopTree:
+    (only,) = found.launches
+    return replace(found, body=(replace(only, ends_first=True),))
+
+
 BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
     "parallel loop inside the thread": (
         "alone in the chain",
@@ -68,6 +74,21 @@ BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
     "grid on the cpu": (
         "a cpu launch has no grid loops",
         lambda: _cpu(lambda kit: kit.loop("grid", "g in 0..N", kit.copy("a[g]", "0.0"))),
+    ),
+    "ends first on the cpu": (
+        "ends come first in one to three grid loops, not 0",
+        lambda: _ends_first(_cpu(lambda kit: kit.loop("thread", "t in 0..N", kit.copy("a[t]", "0.0")))),
+    ),
+    "ends first in four dimensions": (
+        "ends come first in one to three grid loops, not 4",
+        lambda: _ends_first(_gpu(lambda kit: [kit.loop("grid", "g in 0..N", kit.loop(
+            "grid", "h in 0..N", kit.loop("grid", "i in 0..N", kit.loop(
+                "grid", "j in 0..N", kit.copy("acc", "0.0")))))])),
+    ),
+    "ends first where blocks wait": (
+        "they start in order",
+        lambda: _ends_first(_gpu(lambda kit: [kit.loop("grid", "g in 0..N", Await(
+            kit.load("flag[0]"), kit.ex("1")))])),
     ),
     "symbolic block": (
         "from 0 to a constant",

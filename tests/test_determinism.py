@@ -23,7 +23,7 @@ EXAMPLES = tuple(sorted(each.stem for each in (ROOT / "examples").glob("*.lf")))
 FEW = tuple(
     name
     for name in EXAMPLES
-    if name in ("unsharp", "stats", "csr_matvec", "jacobi")
+    if name in ("unsharp", "stats", "csr_matvec", "wave")
 )
 
 DIGESTS = r"""

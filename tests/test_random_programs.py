@@ -1,6 +1,6 @@
 """Random whole programs: every way of running them gives the same bits.
 
-120 in a default run, in chunks so that workers share them, 2,000 more under `-m slow`; for hours there
+96 in a default run, in chunks so that workers share them, 2,000 more under `-m slow`; for hours there
 is `tests/loopfuse-fuzz` (docs/fuzzing.md), which makes what it finds smaller and writes it down.
 `LOOPFUSE_RANDOM_PROGRAMS=5000` runs more, `LOOPFUSE_RANDOM_SEED=7` others. A failure prints the program,
 ready to be saved as a case; since each try takes a compile, Hypothesis makes it small only under
@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 from loopfuse.base.diagnostics import LoopfuseError
 
 CHUNKS = 8
-COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PROGRAMS", "120"))
+COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PROGRAMS", "96"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
 PHASES = (
     (Phase.generate, Phase.shrink)

@@ -38,7 +38,6 @@ from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_registers import most_registers
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
-
 SPARED = 40
 """Of how many rows a chunk spares at least one that no row stored needs."""
 

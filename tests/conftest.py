@@ -47,6 +47,7 @@ _SLOW = (
     ("test_straddled_ptx.py", r"widths_of_strips\[(f32-8|u8-4|f16-4|f16-16|u8-2)\]"),
     ("test_straddled_ptx.py", r"other_chains\[mixed-(i64|f16)\]|test_time_steps\[f64\]"),
     ("test_types_ptx.py", r"test_ptx_assembles\[sm_80"),
+    ("test_planes_ptx.py", r"\[(box|two stencils|reflected|from below)"),
     # 80 random programs of 320, and 10 of 30.
     ("test_deps_random.py", r"what_happens\[(\d\d|[4-9])\]|guards_are_covered\[[12]\d\]"),
     # jacobi and jacobi-swap, fdtd and heat stay: one of each kind.

@@ -34,12 +34,9 @@ from loopfuse.plan.sliding_rows import (
     store_row,
 )
 from loopfuse.plan.sliding_tile import Tile
-from loopfuse.plan.window_records import Stage, Step
+from loopfuse.plan.window_records import Step
 from loopfuse.plan.window_registers import most_registers
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
-
-SPARED = 40
-"""Of how many rows a chunk spares at least one that no row stored needs."""
 
 
 def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
@@ -104,11 +101,11 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
     done: list[Step] = []
+    last = tile.shape.steps - 1
     first: list[TreeNode] = []
     if not edge and tile.shape.asked:
         for stage in tile.pipeline.stages:
             if stage.step is None:
-                last = tile.last_needed(stage)
                 ahead = combine("add", Iter(var), integer(tile.shape.asked))
                 body.append(ask_for(tile, stage, combine("min", ahead, integer(last))))
                 rows = range(min(tile.shape.asked, last))
@@ -116,7 +113,7 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
     for stage in tile.pipeline.stages:
         row = tidy(combine("sub", Iter(var), integer(stage.lag)))
         if stage.step is None:
-            body += load_row(tile, stage, row, _needed(tile, stage, row), not edge, where)
+            body += load_row(tile, stage, row, not edge, where)
         elif stage.step not in done:
             done.append(stage.step)
             body += compute_rows(tile, stage.step, row, not edge)
@@ -136,11 +133,3 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
             body += store_row(tile, stage, row, not edge, way_out)
     steps = Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
     return (*first, steps)
-
-
-def _needed(tile: Tile, stage: Stage, row: Expr) -> Expr:
-    """The row, or behind the last that the chunk needs that one again, which costs no traffic: loads
-    run ahead, and in a short chunk a row or two are much of it."""
-    last = tile.last_needed(stage)
-    spared = tile.shape.steps - 1 - stage.lag - last
-    return combine("min", row, integer(last)) if spared * SPARED > tile.shape.steps else row

@@ -233,12 +233,6 @@ class Tile(PipelineTile):
             tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
         return tests
 
-    def last_needed(self, stage: Stage) -> int:
-        """The last row of a stage that some row stored needs; loads run ahead of it."""
-        if not self.pipeline.stream:
-            return 0
-        return self.shape.warm + self.shape.rows - 1 + stage.below
-
     def runs_in_vectors(self, stage: Stage) -> bool:
         """Where rows are whole vectors: does the stage's loop, which alone writes its array, run at
         all columns of a lane, or at none?"""

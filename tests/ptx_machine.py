@@ -79,7 +79,7 @@ class Entry:
     body: tuple[Instruction, ...]
     labels: Mapping[str, int]
     shared: Mapping[str, int]
-    """Bytes of the arrays in shared memory."""
+    """Bytes of the arrays in shared memory; 0: as many as a launch gives."""
 
 
 def read_ptx(text: str) -> dict[str, Entry]:
@@ -105,9 +105,9 @@ def read_ptx(text: str) -> dict[str, Entry]:
             if line == "}":
                 break
         shared = {
-            found[1]: int(found[2])
-            for found in re.finditer(r"\.shared [^\n]*?(\w+)\[(\d+)\];", text)
-            if found[1].startswith(name)
+            found[1]: int(found[2] or 0)
+            for found in re.finditer(r"\.shared [^\n]*?(\w+)\[(\d*)\];", text)
+            if found[1].startswith(name) or not found[2]
         }
         out[name] = Entry(name, tuple(body), labels, shared)
     return out
@@ -128,10 +128,17 @@ def _instruction(text: str) -> Instruction:
 
 
 class Machine:
-    """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words."""
+    """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words, `given`
+    bytes of shared memory for each block besides what the code declares."""
 
     def __init__(
-        self, entry: Entry, arguments: list[int], grid: int, threads: int, memory: Memory
+        self,
+        entry: Entry,
+        arguments: list[int],
+        grid: int,
+        threads: int,
+        memory: Memory,
+        given: int = 0,
     ) -> None:
         self.entry, self.arguments, self.memory = entry, arguments, memory
         self.count, self.threads = grid * threads, threads
@@ -145,7 +152,7 @@ class Machine:
         self.shared: dict[str, Lanes] = {}
         for number_of, (symbol, size) in enumerate(entry.shared.items()):
             start = (number_of + 1) << 40
-            stride = -(-size // 256) * 256
+            stride = -(-(size or given) // 256) * 256
             memory.place(start, np.full(grid * stride, 0xA5, np.uint8))
             block = self.special["%ctaid.x"].astype(np.uint64)
             self.shared[symbol] = np.uint64(start) + block * np.uint64(stride)

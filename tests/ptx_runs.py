@@ -80,7 +80,8 @@ def run(
 
     def launch(one: Any, grid: int, block: Any) -> None:
         entry = entries[one["name"]]
-        machine = Machine(entry, list(block.words), grid, one["threads"], memory)
+        given = one["shared_bytes"]
+        machine = Machine(entry, list(block.words), grid, one["threads"], memory, given)
         machine.run()
         for size, count in machine.bytes_stored.items():
             stored[size] = stored.get(size, 0) + count

@@ -27,5 +27,5 @@ def warps_with(registers: int) -> int:
 
 def registers_with(warps: int) -> int:
     """How many registers a thread may have where a block of so many warps runs on each
-    multiprocessor."""
-    return min(MOST, 4 * _PART // warps // 8 * 8)
+    multiprocessor, whose parts take every fourth of them."""
+    return min(MOST, _PART // -(-warps // 4) // 8 * 8)

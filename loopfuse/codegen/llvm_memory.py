@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from loopfuse.codegen.llvm_types import bits_of
+from loopfuse.codegen.abi import DYNAMIC, SCRATCH, STATIC_SHARED_BYTES, shared_size
+from loopfuse.codegen.llvm_types import bits_of, space_of
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import element_type
 
@@ -17,9 +18,41 @@ def allocate(writer: Writer, operation: Operation) -> None:
     writer.define(operation, f"alloca [{kind.get_shape()[0]} x {element}], align 16")
 
 
+def place_buffers(writer: Writer) -> None:
+    """The buffers of shared memory of the next function: arrays of the module, or, where they are too
+    large for that, parts of what its launch gives each block (`abi.dynamic_shared_bytes`)."""
+    dynamic = {name: kind for name, kind in writer.buffers.items() if not name.endswith(SCRATCH)}
+    sizes = {
+        name: shared_size(_elements(kind), kind.element_type.size)  # pyright: ignore
+        for name, kind in dynamic.items()
+    }
+    if sum(sizes.values()) <= STATIC_SHARED_BYTES:
+        dynamic = {}
+    start = 0
+    for name, kind in writer.buffers.items():
+        space = f"addrspace({space_of(kind)})"
+        if name in dynamic:
+            array = f"@{DYNAMIC} = external {space} global [0 x i8], align 16"
+            if array not in writer.globals:
+                writer.globals.append(array)
+            writer.placed[name] = f"getelementptr (i8, ptr {space} @{DYNAMIC}, i64 {start})"
+            start += sizes[name]
+        else:
+            element = writer.kind(kind.element_type)
+            writer.globals.append(
+                f"@{name} = internal {space} global [{_elements(kind)} x {element}] undef, align 16"
+            )
+    writer.buffers.clear()
+
+
+def _elements(kind: MemRefType) -> int:
+    return int(kind.get_shape()[0])
+
+
 def get_global(writer: Writer, operation: Operation) -> None:
     """A buffer of the module."""
-    writer.names[operation.results[0]] = f"@{operation.properties['name'].string_value()}"  # pyright: ignore
+    name = operation.properties["name"].string_value()  # pyright: ignore
+    writer.names[operation.results[0]] = writer.placed.get(name, f"@{name}")
 
 
 def address(writer: Writer, operation: Operation) -> None:

@@ -24,12 +24,12 @@ from loopfuse.codegen.llvm_memory import (
     get_global,
     load,
     number_of_block_or_thread,
+    place_buffers,
     prefetch,
     shuffle,
     store,
 )
 from loopfuse.codegen.llvm_predicated import is_predicable, store_where
-from loopfuse.codegen.llvm_types import space_of
 from loopfuse.codegen.llvm_values import (
     absolute,
     broadcast,
@@ -83,12 +83,9 @@ def _top(writer: Writer, operation: Operation) -> None:
         case "memref.global":
             kind: MemRefType = operation.properties["type"]  # pyright: ignore
             name = operation.properties["sym_name"].data  # pyright: ignore
-            element = writer.kind(kind.element_type)
-            writer.globals.append(
-                f"@{name} = internal addrspace({space_of(kind)}) global "
-                f"[{kind.get_shape()[0]} x {element}] undef, align 16"
-            )
+            writer.buffers[name] = kind
         case "func.func" | "gpu.func":
+            place_buffers(writer)
             _function(writer, operation)
         case name:
             raise AssertionError(f"{name} at the top of a module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from loopfuse.codegen.debug_info import DebugInfo
@@ -17,6 +18,10 @@ class Writer:
     halves_as_bits: bool
     lines: list[str] = field(default_factory=list[str])
     globals: list[str] = field(default_factory=list[str])
+    buffers: dict[str, MemRefType] = field(default_factory=dict[str, MemRefType])
+    """Buffers of shared memory of the function that comes next."""
+    placed: dict[str, str] = field(default_factory=dict[str, str])
+    """Pointers to buffers that are parts of what the launch gives a block."""
     declared: dict[str, str] = field(default_factory=dict[str, str])
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """Values of the function at hand: `%v3`, or the text of a constant."""

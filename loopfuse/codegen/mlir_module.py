@@ -28,7 +28,8 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.base.register_steps import step_for
 from loopfuse.codegen.abi import (
-    STATIC_SHARED_BYTES,
+    SCRATCH,
+    SHARED_BYTES,
     Chain,
     accessed_buffers,
     block_threads,
@@ -79,8 +80,9 @@ def emit_module(
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
     after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
     """
-    if target.is_gpu and shared_bytes(tree) > STATIC_SHARED_BYTES:
-        raise not_lowered(f"a block with {shared_bytes(tree)} bytes of shared memory")
+    most = max((shared_bytes(tree, launch) for launch in tree.launches), default=0)
+    if target.is_gpu and most > SHARED_BYTES:
+        raise not_lowered(f"a block with {most} bytes of shared memory")
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
@@ -227,7 +229,7 @@ class _Entry:
         kind = memref_type(_storage(dtype), size, WORKGROUP)
         found = self.globals.get(key)
         if found is None:
-            name = f"{self.name}_shared{len(self.globals)}"
+            name = f"{self.name}_shared{len(self.globals)}{SCRATCH if scratch else ''}"
             found = memref.GlobalOp.create(
                 properties={
                     "sym_name": StringAttr(name),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopfuse.lang.affine import integer
+from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare, conjoin, in_range
-from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
+from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
+from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
 from loopfuse.plan.sliding_planes_body import rows_and_columns
 from loopfuse.plan.sliding_rows import are_elements, is_plain, region_of, zero_of
@@ -52,6 +53,21 @@ def load_plane(
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     empty = rows_and_columns(tile, *own, Where.UNROLLED, without)
     return [Guard(has_elements(tile, stage), tuple(loads), tuple(empty))]
+
+
+def ask_for_plane(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+    """Asks memory for the lane's columns of a plane that is loaded later."""
+    if not tile.shape.asked:
+        return []
+    later = tidy(combine("add", plane, integer(tile.shape.asked)))
+
+    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        index = tile.element_at(stage, tile.point_at(later, row, column))
+        return (Prefetch(tile.memory(stage.array, index, region_of(tile, stage) is not None)),)
+
+    own = (0, tile.block_rows.held), (0, 1)
+    nodes = rows_and_columns(tile, *own, Where.UNROLLED, make)
+    return [Guard(compare("le", later, integer(tile.last_loaded(stage))), tuple(nodes))]
 
 
 def has_elements(tile: BlockTile, stage: Stage) -> Expr:

@@ -23,7 +23,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
 from loopfuse.plan.sliding_fetch import fetch_rows
-from loopfuse.plan.sliding_load import load_plane
+from loopfuse.plan.sliding_load import ask_for_plane, load_plane
 from loopfuse.plan.sliding_mirrors import (
     line_beside,
     mirror_own_columns,
@@ -96,6 +96,8 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
         plane = planes[stage.name]
         if stage.step is None:
             body += load_plane(tile, stage, plane, edge, where)
+            if not edge:
+                body += ask_for_plane(tile, stage, plane)
         elif stage.step not in done:
             done.append(stage.step)
             body += compute_plane(tile, stage.step, plane, edge)

@@ -56,10 +56,13 @@ def region_of(tile: Tile, stage: Stage) -> Region | None:
     return tile.time.region(stage.array) if tile.time is not None else None
 
 
-def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
-    """A row of memory into the window; beyond an edge, what the edge mode reads there."""
+def load_row(
+    tile: Tile, stage: Stage, row: Expr, source: Expr, inside: bool, where: Where
+) -> list[TreeNode]:
+    """The row `source` of memory into the window's `row`; beyond an edge, what the edge mode reads
+    there."""
     head = columns(tile, where)
-    index = tile.element(stage, row, Iter(head[0]))
+    index = tile.element(stage, source, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
     region = region_of(tile, stage)
     if inside:
@@ -70,7 +73,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     if where is Where.VECTOR and is_plain(tile, stage):
         # Where rows are whole vectors, all columns of a lane are elements, or none.
         ends = (integer(0), integer(tile.shape.columns - 1))
-        test = are_elements(extents, *(tile.element(stage, row, column) for column in ends))
+        test = are_elements(extents, *(tile.element(stage, source, column) for column in ends))
         vector = Loop(*head, (Copy(target, tile.memory(stage.array, index)),))
         zeros = Loop(*head[:-1], Where.UNROLLED, (nothing,))
         return [Guard(test, (vector,), (zeros,))]

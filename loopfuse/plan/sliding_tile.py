@@ -22,6 +22,9 @@ from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
 from loopfuse.plan.window_shape import LANES, Shape
 
+SPARED = 40
+"""Of how many rows of a tile at least one must be spared to be worth the arithmetic."""
+
 
 class Tile(PipelineTile):
     """A strip of columns times a chunk of rows, for one iteration of the outer dimensions. Where
@@ -156,6 +159,8 @@ class Tile(PipelineTile):
             for what, dim in (*streams, ("column", self.pipeline.across)):
                 lag = s.lag if what == "row" else 0
                 low, high = (tidy(combine("add", end, integer(lag))) for end in self.bounds(s, dim))
+                if what == "row":
+                    high = tidy(combine("add", high, integer(self.spared(s))))
                 if not s.is_border:
                     lows[what].append(low)
                     highs[what].append(high)
@@ -232,6 +237,22 @@ class Tile(PipelineTile):
         if stage.lag < shape.steps - shape.warm - shape.rows:
             tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
         return tests
+
+    def last_loaded(self, stage: Stage) -> int:
+        """The last row of the tile that is loaded of a stage."""
+        return self.shape.steps - 1 - stage.lag - self.spared(stage)
+
+    def spared(self, stage: Stage) -> int:
+        """How many steps at the end of the tile load nothing new: loads run ahead of what uses
+        them, and in a short chunk the row or two behind the last that is needed are much of its
+        traffic. None in blocks of time steps and in three dimensions, which have long chunks, and
+        proofs that this would make longer."""
+        is_long = self.time is not None or self.pipeline.abreast
+        if stage.step is not None or is_long or not self.pipeline.stream:
+            return 0
+        shape = self.shape
+        beyond = shape.steps - stage.lag - (shape.warm + shape.rows + stage.below)
+        return beyond if beyond * SPARED > shape.steps else 0
 
     def runs_in_vectors(self, stage: Stage) -> bool:
         """Where rows are whole vectors: does the stage's loop, which alone writes its array, run at

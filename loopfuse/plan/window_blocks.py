@@ -24,26 +24,33 @@ WARPS = (8, 12, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
 """Warps of a block, and rows of a warp, that are tried."""
 REGISTER_FILE = 65_536
-OVERWRITTEN = 8
-"""Registers for the tests of each element that a tile at an edge loads of what it overwrites."""
-TAKEN = 0.85
-"""How much of what `block_registers` says threads take where they have as few as they can do with
-(ptxas 13.0 for the wave equation)."""
+SLACK = 5
+"""With how many registers fewer than `least_registers` says ptxas still manages."""
+UNDER_WAY = 56 * 1024
+"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy: so many that blocks
+of time steps ask as many rows ahead as was best when measured."""
 FETCHED = 0.5
 """What a row costs that is loaded and not computed, for each that is."""
-SHARED = 48 * 1024
-"""Bytes that a block may declare."""
+SHARED = 96 * 1024
+"""Bytes of shared memory that a block may have on any GPU (`codegen.abi.SHARED_BYTES`)."""
+SHARED_HELD = 160 * 1024
+"""Bytes that the blocks on a multiprocessor may have together (of an A100; an H100 has more)."""
 PLANES_AHEAD = 1
 """Planes that loads run ahead of their first use: a step does the work of many rows."""
-PLANES = (64, 256)
-"""The fewest and the most steps of a chunk."""
+PLANES = (48, 256)
+"""The fewest and the most planes of a chunk."""
+WARMED = 6
+"""Planes of a chunk for each that only feeds it, before the first or ahead of the last: with more,
+the last round of blocks leaves more of the machine idle (docs/decisions/windows-3d.md)."""
+PLANES_ASKED = 2
+"""Planes at most that memory is asked for before their loads."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
     """The rows of a block's tile: `held` by each warp; the tile's rows that are stored, after
-    `pad` rows that are computed and only feed them; `copies`: planes that shared memory keeps of a stage (with two,
-    one is filled while the other is read)."""
+    `pad` rows that are computed and only feed them; `copies`: planes that shared memory keeps of
+    a stage (with two, one is filled while the other is read)."""
 
     held: int
     pad: int
@@ -80,19 +87,19 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
     best: Cut | None = None
     least = 0.0
     why = "its halo is as wide as a tile"
-    usual, fixed = _usual_columns(pipeline, program), fixed_registers(pipeline, program)
+    usual, kept = _usual_columns(pipeline, program), kept_words(pipeline, program)
     for cut in _cuts(pipeline, usual, tuning):
         if cut.stored * 2 < LANES * cut.columns or cut.rows.stored * 2 < cut.warps * cut.rows.held:
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
-        registers = fixed + block_registers(pipeline, cut, program)
-        if not chosen and TAKEN * registers > registers_with(cut.warps):
+        registers = least_registers(pipeline, cut, program, kept) - SLACK
+        if not chosen and registers > registers_with(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
         if shared_bytes(pipeline, cut, program) > SHARED:
             why = "its planes take more shared memory than a block has"
             continue
-        price = _price(pipeline, cut, program, usual)
+        price = _price(pipeline, cut, program, usual, kept)
         if best is None or price < 0.98 * least:
             best, least = cut, price
     return why if best is None else best
@@ -155,39 +162,11 @@ def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     return total
 
 
-def fixed_registers(pipeline: Pipeline, program: PolyProgram) -> int:
-    """Registers of 32 bits that a thread takes however the planes are cut: what it keeps, the tests
-    of what the tile overwrites, and 40 for the rest."""
-    overwritten = sum(
-        stage.step is None and pipeline.group.time is None and pipeline.last(stage.array) is not None
-        for stage in pipeline.stages
-    )
-    return 40 + OVERWRITTEN * overwritten + kept_words(pipeline, program)
-
-
-def block_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
-    """Registers of 32 bits that the windows take, beside those. What lies beside a plane comes as
-    it is used; what only the point itself uses is gone with it."""
-    total = 0
-    for stage in pipeline.stages:
-        words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        planes = stage.rows if stage.rows > 1 or stage.step is None else 0
-        total += words * planes * cut.rows.held * cut.columns
-        band = stage.band
-        if band.columns_kept:
-            beside = (stage.left + stage.right) * cut.rows.held
-            total += words * beside * band.columns_kept
-        fetched = ceil(sum(cut.rows.fetched(stage, cut.warps)) / cut.warps)
-        total += words * fetched * cut.columns
-        if band.rows_kept:
-            beside = (band.north + band.south) * (band.left + cut.columns + band.right)
-            total += words * beside * band.rows_kept
-    return total
-
-
-def least_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
-    """Registers that a thread can do with: its windows, what lies beside one plane of one stage, and
-    27 for the rest (heat in two steps, three rows of two columns: 85, which ptxas does with 80)."""
+def least_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram, kept: int) -> int:
+    """Registers of 32 bits that a thread can do with: its windows, what lies beside one plane of
+    one stage, `kept` words that it reads once, and 27 for the rest. Held against ptxas 13.0: it
+    says 85 for heat in two steps (three rows of two columns), 133 in four, 171 for a wave equation
+    (two rows of four), and 80, 128 and 168 are enough."""
     own = beside = 0
     for stage in pipeline.stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
@@ -199,7 +178,9 @@ def least_registers(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
         columns = (stage.left + stage.right) * cut.rows.held
         rows = (band.north + band.south) * (band.left + cut.columns + band.right)
         beside = max(beside, words * (columns + rows))
-    return 27 + kept_words(pipeline, program) + own + beside
+        own += words * columns * max(0, band.columns_kept - 1)
+        own += words * rows * max(0, band.rows_kept - 1)
+    return 27 + kept + own + beside
 
 
 def _is_copy(step: Step) -> bool:
@@ -207,10 +188,10 @@ def _is_copy(step: Step) -> bool:
     return all(isinstance(s.value, Load) for s in step.placed.unit.statements)
 
 
-def _price(pipeline: Pipeline, cut: Cut, program: PolyProgram, usual: int) -> float:
+def _price(pipeline: Pipeline, cut: Cut, program: PolyProgram, usual: int, kept: int) -> float:
     """What a point stored costs: points computed for it, more where few warps hide each other's
     waiting; what comes from neighbours, a little for narrow accesses and for a second barrier."""
-    waiting = 1 + 5 / (cut.warps * _blocks(cut, least_registers(pipeline, cut, program)))
+    waiting = 1 + 5 / (cut.warps * _blocks(pipeline, cut, program, kept))
     aside = max(stage.left + stage.right for stage in pipeline.stages) / cut.columns
     rows = max(stage.band.north + stage.band.south for stage in pipeline.stages)
     beside = 1 + 0.06 * (aside + rows / (cut.rows.held * cut.columns))
@@ -221,15 +202,31 @@ def _price(pipeline: Pipeline, cut: Cut, program: PolyProgram, usual: int) -> fl
     return cut.redundancy * waiting * beside * narrow * again * around
 
 
-def _blocks(cut: Cut, registers: int) -> int:
-    """How many blocks a multiprocessor is taken to hold, whose threads can do with so many registers."""
-    return max(1, int(REGISTER_FILE / (cut.warps * LANES * registers)))
+def planes_asked(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """How many planes before its load a plane is asked for, where a multiprocessor holds one block
+    only: its loads alone are too few to keep memory busy. Not for one plane alone, which gains
+    nothing and takes registers (a wave equation)."""
+    if _blocks(pipeline, cut, program, kept_words(pipeline, program)) > 1:
+        return 0
+    loaded = [stage for stage in pipeline.stages if stage.step is None]
+    width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
+    points = cut.warps * LANES * cut.rows.held * cut.columns
+    planes = UNDER_WAY // (points * width) - PLANES_AHEAD
+    return min(PLANES_ASKED, planes) if planes > 1 else 0
+
+
+def _blocks(pipeline: Pipeline, cut: Cut, program: PolyProgram, kept: int) -> int:
+    """How many blocks a multiprocessor is taken to hold."""
+    registers = least_registers(pipeline, cut, program, kept)
+    by_registers = int(REGISTER_FILE / (cut.warps * LANES * registers))
+    return max(1, min(by_registers, SHARED_HELD // max(1, shared_bytes(pipeline, cut, program))))
 
 
 def register_limit(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     """The limit of registers that the assembler gets, so that as many blocks fit as the cut was
     chosen for."""
-    return registers_with(cut.warps * _blocks(cut, least_registers(pipeline, cut, program)))
+    kept = kept_words(pipeline, program)
+    return registers_with(cut.warps * _blocks(pipeline, cut, program, kept))
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

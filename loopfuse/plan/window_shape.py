@@ -13,9 +13,12 @@ from loopfuse.plan.line_shape import LineShape, lines_for
 from loopfuse.plan.window_blocks import (
     PLANES,
     PLANES_AHEAD,
+    UNDER_WAY,
+    WARMED,
     BlockRows,
     Cut,
     cut_block,
+    planes_asked,
     steps_of,
 )
 from loopfuse.plan.window_edges import MIRRORED
@@ -33,9 +36,6 @@ MANY = 116
 """Registers from which on a thread has many."""
 WARPS_HELD = 32
 """Warps that a multiprocessor holds, where a block has one."""
-UNDER_WAY = 56 * 1024
-"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy: so many that blocks
-of time steps ask as many rows ahead as was best when measured."""
 ASKED = 6
 """The most rows that are asked for before their load."""
 AHEAD = 2
@@ -181,7 +181,7 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape 
     """The shape of a pipeline, or why it has none."""
     if pipeline.abreast:
         cut = cut_block(pipeline, program, tuning)
-        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, tuning)
+        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, program, tuning)
     if not pipeline.stream:
         line = cut_line(pipeline, program, tuning)
         if isinstance(line, str):
@@ -227,11 +227,14 @@ def _shape(
     return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
 
 
-def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
+def _block_shape(pipeline: Pipeline, cut: Cut, program: PolyProgram, tuning: Tuning) -> Shape:
     """The shape of a block that streams down planes."""
     lag, warm, unroll = steps_of(pipeline, cut.rows.copies)
-    wanted = tuning.rows or min(PLANES[1], max(PLANES[0], 7 * (lag + warm)))
-    steps = ceil((wanted + lag + warm) / unroll) * unroll
+    if tuning.rows:
+        steps = ceil((tuning.rows + lag + warm) / unroll) * unroll
+    else:
+        wanted = min(PLANES[1], max(PLANES[0], WARMED * (lag + warm)))
+        steps = max(1, (wanted + lag + warm) // unroll) * unroll
     return Shape(
         cut.columns,
         cut.warps,
@@ -241,6 +244,7 @@ def _block_shape(pipeline: Pipeline, cut: Cut, tuning: Tuning) -> Shape:
         warm,
         steps,
         unroll,
+        planes_asked(pipeline, cut, program),
         block=cut.rows,
     )
 

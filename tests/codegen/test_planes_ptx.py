@@ -15,7 +15,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ptx_runs import compiled, run
 
-from loopfuse.base.options import Tuning
+from loopfuse.base.diagnostics import LimitError
+from loopfuse.base.options import Target, Tuning
+from loopfuse.codegen.abi import SHARED_BYTES, shared_bytes
+from loopfuse.codegen.assemble import assemble
+from loopfuse.codegen.mlir_module import emit_module
+from loopfuse.lang.affine import integer
+from loopfuse.plan.looptree import Shared
 from tests.plan.test_sliding_planes import CHAINS
 
 SMALL = Tuning(columns=2, rows=4, warps=2, band=4)
@@ -68,3 +74,40 @@ def test_rows_that_no_warp_holds(name: str) -> None:
         run(text, tuning, {"D": depth, "H": height, "W": width}, 0)
     ptx = compiled(text, tuning)[2].ptx
     assert re.search(r"st\.shared", ptx) and "bar.sync" in ptx
+
+
+def test_planes_larger_than_code_may_declare() -> None:
+    """Their launch gives each block the shared memory: two planes of two stages."""
+    text = textwrap.dedent(
+        """
+        kernel f(a: f64[D, H, W], out c: f64[D, H, W]):
+            temp b: f64[D, H, W]
+            for z in 1..D-1, y in 1..H-1, x in 0..W-1:
+                b[z, y, x] = a[z-1, y, x] - a[z+1, y, x] + a[z, y-1, x] - a[z, y+1, x+1]
+            for z in 2..D-2, y in 2..H-2, x in 1..W-1:
+                c[z, y, x] = b[z-1, y, x] - b[z+1, y, x] + b[z, y-1, x] - b[z, y+1, x-1]
+        """
+    )
+    tuning = Tuning(columns=2, rows=3, warps=12, band=2)
+    run(text, tuning, {"D": 9, "H": 27, "W": 70}, 0)
+    _, tree, artifact = compiled(text, tuning)
+    (launch,) = tree.launches
+    assert artifact.manifest["steps"][0]["launch"]["shared_bytes"] == shared_bytes(tree, launch)
+    assert 48 << 10 < shared_bytes(tree, launch) <= SHARED_BYTES
+    assert artifact.ptx.count(".shared") - artifact.ptx.count(".shared.") == 1
+    assert ".extern .shared .align 16 .b8 loopfuse_shared[];" in artifact.ptx
+    made = assemble(artifact.ptx, Target("sm_90"))
+    assert made is None or not any(made[2].values())
+
+
+def test_a_block_has_no_more_than_every_gpu_gives() -> None:
+    """Too much of it is an error of the compiler, not of the launch."""
+    kernel, tree, _ = compiled(textwrap.dedent(CHAINS["star"]), SMALL)
+    huge = tuple(
+        replace(one, extents=(*one.extents[:1], integer(99 << 10), *one.extents[2:]))
+        if isinstance(one.home, Shared)
+        else one
+        for one in tree.buffers
+    )
+    with pytest.raises(LimitError, match="bytes of shared memory"):
+        emit_module(replace(tree, buffers=huge), kernel, Target("sm_90"))

@@ -26,13 +26,13 @@ BASES = [
 ]  # fmt: skip
 
 _COLUMN = "lane + v_12 + xb * {0} + xw * {0} - 3"
-_ROW = "t_2 + yc * 7 - 1"
+_ROW = "yc * 7 - 1 + min(t_2, 9)"
 
 
 ROWS = [
     # ------------------------------------------------ loads
     Row("load wrapped in another row", "wrapped windows", "a[1] for a[H]",
-        everywhere(f"({_ROW}) % H", "(t_2 + yc * 7) % H")),
+        everywhere(f"({_ROW}) % H", "(yc * 7 + min(t_2, 9)) % H")),
     Row("load wrapped in another column", "wrapped windows", "a[W - 2] for a[-1]",
         everywhere(f"({_COLUMN.format(29)}) % W", "(lane + v_12 + xb * 29 + xw * 29 - 4) % W")),
     Row("load wrapped by another period", "wrapped windows", "rows wrap a row late",

@@ -16,7 +16,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 from window_kernels import SM90, compiled, limit_of  # noqa: E402
 from window_registers import estimates, hold, spills_with  # noqa: E402
 
-from loopfuse.base.register_steps import MOST, STEPS, step_for, warps_with  # noqa: E402
+from loopfuse.base.register_steps import (  # noqa: E402
+    MOST,
+    STEPS,
+    registers_with,
+    step_for,
+    warps_with,
+)
 from loopfuse.codegen.assemble import assemble, find_ptxas, with_room  # noqa: E402
 from loopfuse.plan.window_registers import TOLERANCE  # noqa: E402
 from tests.plan.test_window_edges import MODES, PROGRAMS, TIMES  # noqa: E402
@@ -186,3 +192,12 @@ def test_who_spills_gets_the_next_step() -> None:
     assert made is not None and made[2] == {"f_0": 0} and 56 < made[1]["f_0"] <= step_for(limit + 1)
     most = found.ptx.replace(f".maxnreg {limit}", f".maxnreg {MOST}")
     assert with_room(most, frozenset({"f_0"})) == most
+
+
+@pytest.mark.parametrize("warps", range(1, 33))
+def test_a_block_of_any_number_of_warps_fits(warps: int) -> None:
+    """Warps go to the four parts in turn: 14 of them need room for four in a part, not for three and a
+    half (a launch of 14 warps with 144 registers each failed on an H100)."""
+    each = registers_with(warps)
+    assert -(-warps // 4) * each * 32 <= 16384
+    assert each == MOST or -(-warps // 4) * (each + 8) * 32 > 16384

@@ -280,8 +280,8 @@ def tuned_section(made: dict[str, Any]) -> str:
     lines = [
         "## The planner's own choices, and tuned ones",
         "",
-        f"{made['device']}, {made['date']}; `loopfuse.tuning` with {made['seconds']:.0f} s a case, round sizes,",
-        "milliseconds of the kernel. Choices whose results differ from the default's by a bit would be",
+        f"{made['device']}, {made['date']} if no other date stands there; `loopfuse.tuning`, round sizes,",
+        "milliseconds of the kernel; `tried`: how many choices, in how many seconds. Choices whose results differ from the default's by a bit would be",
         f"reported: {sum(len(row['wrong']) for row in rows)} did. More than 10 % faster tuned: "
         f"{', '.join(far) or 'none'}.",
         "",
@@ -290,6 +290,9 @@ def tuned_section(made: dict[str, Any]) -> str:
     ]
     for row in rows:
         tried = f"{row['tried']}, {'all' if row['complete'] else 'not all'}"
+        tried += f", {row.get('seconds', made['seconds']):.0f} s"
+        if row.get("date", made["date"]) != made["date"]:
+            tried += f", {row['date']}"
         lines.append(
             f"| {row['case']} | {row['default'] * 1e3:.3f} | {row['tuned'] * 1e3:.3f} | {row['gain']:.2f}"
             f" | {row['words']} | {tried} |"

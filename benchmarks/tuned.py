@@ -6,7 +6,8 @@
 Searches for a tuning of every case that has something to choose (`loopfuse.tuning`), prints the
 default's time, the tuned one's and what was found, and exits with 1 where the default takes more
 than `--within` times the tuned time, or a trial computed something else. The file is written after
-each case. Searches are remembered in the disk cache: empty it to search again.
+each case; its rows of other cases, measured on the same device, stay, with their dates. Searches are
+remembered in the disk cache: empty it to search again.
 """
 
 from __future__ import annotations
@@ -58,8 +59,19 @@ def tune_case(case: Case, variant: str, target: Target, seconds: float) -> dict[
         "case": case.key, "sizes": variant, "default": found.default_seconds,
         "tuned": found.seconds, "gain": found.gain, "found": asdict(found.tuning),
         "words": describe(found.tuning), "tried": found.tried, "complete": found.complete,
-        "wrong": list(found.wrong),
+        "wrong": list(found.wrong), "seconds": seconds, "date": str(date.today()),
     }  # fmt: skip
+
+
+def kept_rows(file: Path | None, device: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows that the file has of this device, by case and sizes."""
+    if file is None or not file.exists():
+        return {}
+    made = json.loads(file.read_text())
+    if made["device"] != device:
+        return {}
+    common = {"seconds": made["seconds"], "date": made["date"]}
+    return {(row["case"], row["sizes"]): common | row for row in made["rows"]}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
         found = cuda.need_gpu()
         target, device = Target(found.target), found.name
     warnings.simplefilter("ignore")
-    rows: list[dict[str, Any]] = []
+    rows = kept_rows(given.json, device)
     good = True
     for case in chosen(given.only):
         try:
@@ -93,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
         gc.collect()
         if row is None:
             continue
-        rows.append(row)
+        rows[row["case"], row["sizes"]] = row
         far = row["gain"] > given.within or bool(row["wrong"])
         good = good and not far
         print(
@@ -106,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"    DIFFERS {text}", flush=True)
         if given.json is not None:
             made = {"target": target.name, "device": device, "date": str(date.today()),
-                    "seconds": given.seconds, "rows": rows}  # fmt: skip
+                    "seconds": given.seconds, "rows": list(rows.values())}  # fmt: skip
             given.json.write_text(json.dumps(made, indent=1) + "\n")
     return 0 if good else 1
 

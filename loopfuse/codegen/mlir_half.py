@@ -134,7 +134,8 @@ def _widen(builder: Builder, value: SSAValue, before: DType, gpu: bool) -> SSAVa
     """An f16 or bf16 as an f32, by the machine's instruction or ours."""
     if not gpu:
         return widen_half(builder, value, before)
-    if before is DType.BF16 and lanes_of(value.type) % 2 == 0 and lanes_of(value.type):
+    lanes = lanes_of(value.type)
+    if before is DType.BF16 and lanes and lanes % 2 == 0:
         return _widen_pairs(builder, value)
     return builder.convert("extf", value, F32)
 

@@ -4,9 +4,10 @@
     after:   the low byte of the bits of  minnum(maxnum(x, 0.0), 255.0) + 8388608.0
 
 A cast saturates, so that limits which the type has anyway are left away, and those that the value
-never passes (`value_ranges`: sums of bytes); NaN gives 0, which is what `maxnum` gives. Numbers from 2^23 on have steps of 1: adding it rounds to the nearest and leaves the
-integer in the lowest bits (an old trick; exact for 0 <= x <= 2^22). Only `round` is done this way:
-truncation by `add.rz` gave 255 for u8(0.0) on an H100 (tests/gpu/test_types_gpu.py).
+never passes (`value_ranges`: sums of bytes); NaN gives 0, which is what `maxnum` gives. Numbers
+from 2^23 on have steps of 1: adding it rounds to the nearest and leaves the integer in the lowest
+bits (an old trick; exact for 0 <= x <= 2^22). Only `round` is done this way: truncation by `add.rz`
+gave 255 for u8(0.0) on an H100 (tests/gpu/test_types_gpu.py).
 """
 
 from __future__ import annotations

@@ -173,6 +173,10 @@ class BlockTile(Tile):
         loaded: they are fetched for shared memory alone."""
         return self.block_rows.fetched(stage, self.shape.warps)
 
+    def fetched_by_each(self, stage: Stage) -> int:
+        """How many of those rows one warp fetches."""
+        return ceil(sum(self.fetched(stage)) / self.shape.warps)
+
     def fetched_at(self, stage: Stage, plane: Expr, slot: Expr, column: Expr) -> Load:
         """An element of the rows that the thread's warp has fetched."""
         dtype = self.program.arrays[stage.array].dtype
@@ -196,8 +200,8 @@ class BlockTile(Tile):
 
     def _waiting(self, stage: Stage) -> str:
         """The rows of a plane that the thread's warp has fetched for the block."""
-        each = ceil(sum(self.fetched(stage)) / self.shape.warps)
-        return self.declare(stage, "fetched", (1, each, self.shape.columns), Window(1), zeroed=True)
+        extents = (1, self.fetched_by_each(stage), self.shape.columns)
+        return self.declare(stage, "fetched", extents, Window(1), zeroed=True)
 
     def _plane(self, stage: Stage) -> str:
         """The rows of a plane that other warps read, in shared memory."""

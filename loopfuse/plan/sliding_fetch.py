@@ -12,7 +12,6 @@ registers, of which a row takes a few, where a row that a warp holds takes some 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
@@ -82,21 +81,16 @@ def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) 
         return out
     var = tile.site.names.fresh("k")
     empty = nothing(tile, stage, cells(Iter(var)))
-    count = integer(rows_of_each(tile, stage))
+    count = integer(tile.fetched_by_each(stage))
     zeros = Loop(var, integer(0), count, 1, Where.UNROLLED, (empty,))
     return [Guard(has_elements(tile, stage), tuple(out), (zeros,))]
-
-
-def rows_of_each(tile: BlockTile, stage: Stage) -> int:
-    """How many of the rows that no warp holds one warp fetches."""
-    return ceil(sum(tile.fetched(stage)) / tile.shape.warps)
 
 
 def _by_warps(tile: BlockTile, stage: Stage, between: int, make: Row) -> list[TreeNode]:
     """Each warp's share of the rows: of those above the tile's first and, `between` further, of those
     below its last."""
     north, south = tile.fetched(stage)
-    each = rows_of_each(tile, stage)
+    each = tile.fetched_by_each(stage)
     var = tile.site.names.fresh("k")
     own = combine("mul", Iter(tile.warp), integer(each))
     number = tidy(combine("add", own, Iter(var)))

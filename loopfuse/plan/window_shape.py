@@ -55,8 +55,8 @@ FEW_REGISTERS = 168
 class Shape:
     """How a pipeline is cut: columns a lane, warps a block, the strip's columns that are stored
     (after `pad` columns that only feed them), rows of a chunk that are stored (after `warm`
-    steps), steps of a chunk, how many of them bring every window's rows back to their places, and how many
-    rows before its load a row is asked for."""
+    steps), steps of a chunk, how many of them bring every window's rows back to their places, and
+    how many rows before its load a row is asked for."""
 
     columns: int
     warps: int

@@ -18,8 +18,6 @@ from loopfuse.lang.nodes import Const, Fma, Unary
 from loopfuse.plan.looptree import Compute
 from loopfuse.plan.tree_walk import walk_nodes
 
-LIMITS = Range(0, 255)
-
 
 def planned(text: str) -> pipeline.Planned:
     program = pipeline.read_program(Source("t.lf", text.lstrip()))
@@ -81,10 +79,10 @@ def test_ends_are_rounded_as_the_operation_rounds() -> None:
     product = range_of(Fma(tiny, tiny, Const(0.0, DType.F32), DType.F32), {})
     exact = (1.0 + 2.0**-23) ** 2
     assert product == Range(np.float32(exact), np.float32(exact))
-    # 2**24 + 1 + 2**-60: rounded to f64 first, it would be halfway, and go to the even 2**24.
-    big, one = Const(2.0**24 + 2, DType.F32), Const(1.0, DType.F32)
-    less = range_of(Fma(big, one, Const(-1.0 + 2.0**-24, DType.F32), DType.F32), {})
-    assert less == Range(2.0**24 + 2, 2.0**24 + 2)
+    # 2**24 + 3 - 2**-30: rounded to f64 first, it would be halfway, and go to the even 2**24 + 4.
+    more, less = Const(1.0 + 2.0**-15, DType.F32), Const(1.0 - 2.0**-15, DType.F32)
+    once = range_of(Fma(more, less, Const(2.0**24 + 2, DType.F32), DType.F32), {})
+    assert once == Range(2.0**24 + 2, 2.0**24 + 2)
     assert range_of(Unary("neg", whole, DType.F32), {}) == Range(-765.0, -765.0)
     assert range_of(Const(float("nan"), DType.F32), {}) is None
     assert of_type(DType.I8) == Range(-128, 127) and of_type(DType.F32) is None

@@ -77,7 +77,7 @@ def best_blocks(
             if steps > 1:
                 break
             continue  # two iterations may go where one does not: a swap is back in its place
-        if steps > FEW_STEPS and not rules.tuning.steps and _is_hard_to_prove(found[0]):
+        if not rules.tuning.steps and steps > _provable_steps(found[0]):
             break
         there, again = found[0], found[0].shape.redundancy
         reload = again if there.pipeline.abreast else None
@@ -91,15 +91,19 @@ def best_blocks(
     return (best[1], shorter) if best[1] % shorter == 0 and best[1] > 1 else (best[1],)
 
 
-def _is_hard_to_prove(windowed: Windowed) -> bool:
-    """Does isl give up over more than two steps? Rows that are computed and wrap are computed again
-    on both sides of a strip, in each step a column further."""
+def _provable_steps(windowed: Windowed) -> int:
+    """How many steps of a block are proved before isl gives up. Rows that are computed and wrap are
+    computed again on both sides of a strip, in each step a column further. In three dimensions, where
+    several arrays live on, the border of each stage stands in memory that others write."""
     pipeline = windowed.pipeline
-    wraps = any(
-        stage.step is not None and stage.frame.mode(pipeline.across) == "wrap"
-        for stage in pipeline.stages
-    )
-    return (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
+    made = [stage for stage in pipeline.stages if stage.step is not None]
+    if pipeline.abreast:
+        left = {whole_name(stage.array) for stage in made}
+        if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
+            return 1
+    wraps = any(stage.frame.mode(pipeline.across) == "wrap" for stage in made)
+    is_hard = (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
+    return FEW_STEPS if is_hard else STEPS[-1]
 
 
 def _folds(windowed: Windowed) -> int:

@@ -380,3 +380,16 @@ def test_a_border_that_is_no_row_says_so() -> None:
     assert found.report.decisions[-1].reason.endswith(
         "do not fit: `b` is read along other dimensions than it is written"
     )
+
+
+def test_blocks_in_three_dimensions_are_as_long_as_proofs_go() -> None:
+    """Several live arrays take more operations than a compile may spend: such loops keep their windows
+    in place of a warning."""
+    example = (Path(__file__).parents[2] / "examples" / "heat3d.lf").read_text()
+    program = pipeline.read_program(Source("heat3d.lf", example))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pipeline.plan_kernel(program, "heat3d", Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved" and found.scheduled.windows
+    times = [each.group.time for each in found.scheduled.windows.values()]
+    assert all(time is None or time.steps == 1 for time in times)

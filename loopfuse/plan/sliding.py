@@ -34,7 +34,7 @@ from loopfuse.plan.sliding_rows import (
     store_row,
 )
 from loopfuse.plan.sliding_tile import Tile
-from loopfuse.plan.window_records import Stage, Step
+from loopfuse.plan.window_records import Step
 from loopfuse.plan.window_registers import most_registers
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
@@ -113,7 +113,7 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
     for stage in tile.pipeline.stages:
         row = tidy(combine("sub", Iter(var), integer(stage.lag)))
         if stage.step is None:
-            body += load_row(tile, stage, row, _needed(tile, stage, row), not edge, where)
+            body += load_row(tile, stage, row, not edge, where)
         elif stage.step not in done:
             done.append(stage.step)
             body += compute_rows(tile, stage.step, row, not edge)
@@ -133,8 +133,3 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
             body += store_row(tile, stage, row, not edge, way_out)
     steps = Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
     return (*first, steps)
-
-
-def _needed(tile: Tile, stage: Stage, row: Expr) -> Expr:
-    """The row to load; behind the last that is needed that one again, which costs no traffic."""
-    return combine("min", row, integer(tile.last_loaded(stage))) if tile.spared(stage) else row

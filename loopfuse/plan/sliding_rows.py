@@ -56,12 +56,10 @@ def region_of(tile: Tile, stage: Stage) -> Region | None:
     return tile.time.region(stage.array) if tile.time is not None else None
 
 
-def load_row(
-    tile: Tile, stage: Stage, row: Expr, source: Expr, inside: bool, where: Where
-) -> list[TreeNode]:
-    """The row `source` of memory into the window's `row`; beyond an edge, what the edge mode reads
-    there."""
+def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
+    """A row of memory into the window; beyond an edge, what the edge mode reads there."""
     head = columns(tile, where)
+    source = tile.loaded_row(stage, row)
     index = tile.element(stage, source, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
     region = region_of(tile, stage)

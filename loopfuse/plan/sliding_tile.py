@@ -238,6 +238,13 @@ class Tile(PipelineTile):
             tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
         return tests
 
+    def loaded_row(self, stage: Stage, row: Expr) -> Expr:
+        """The row that is loaded for a row of the window: behind the last that is needed that one
+        again, which costs no traffic."""
+        if not self.spared(stage):
+            return row
+        return combine("min", row, integer(self.last_loaded(stage)))
+
     def last_loaded(self, stage: Stage) -> int:
         """The last row of the tile that is loaded of a stage."""
         return self.shape.steps - 1 - stage.lag - self.spared(stage)

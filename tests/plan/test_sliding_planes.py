@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +13,9 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.codegen.assemble import assemble
-from loopfuse.plan.looptree import Barrier, HostLoop, Launch, Prefetch, Shared
+from loopfuse.plan.looptree import Barrier, HostLoop, Launch, Shared
 from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.plan.window_shape import Shape
 from tests.plan.test_sliding import planned, run
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "kernels"
 
 STAR = """
     kernel f(a: f32[D, H, W], out b: f32[D, H, W]):
@@ -274,8 +270,7 @@ def test_mirrors_of_what_is_made_get_no_planes(mode: str) -> None:
 SHAPES = {
     "star": STAR,
     "box": CHAINS["box"],
-    "wave": (BENCHMARKS / "wave.lf").read_text(),
-}
+}  # test_benchmarks_ptx.py has the wave equation and heat
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -296,18 +291,3 @@ def test_windows_lie_in_registers(name: str) -> None:
         pytest.skip("no ptxas")
     _, registers, spills = made
     assert not any(spills.values()), (registers, spills)
-
-
-def test_shapes_that_were_best_when_measured() -> None:
-    """On an H100 (docs/decisions/windows-3d.md): heat in four steps a launch, whose planes are asked
-    for two ahead and take more shared memory than code may declare."""
-    for file, steps, warps, held, asked in (("heat.lf", 4, 16, 3, 2), ("wave.lf", None, 12, 2, 0)):
-        program = pipeline.read_program(Source(file, (BENCHMARKS / file).read_text()))
-        found = pipeline.plan_kernel(program, program.kernels[0].name, Options(target=Target("sm_90")))
-        first = next(iter(found.scheduled.windows.values()))
-        shape, time = first.shape, first.group.time
-        assert isinstance(shape, Shape) and shape.block is not None
-        assert (time.steps if time else None, shape.warps, shape.block.held) == (steps, warps, held)
-        assert (shape.asked, shape.block.copies) == (asked, 2)
-        asks = [node for node in walk_nodes(found.tree.launches[0].body) if isinstance(node, Prefetch)]
-        assert bool(asks) == bool(asked)

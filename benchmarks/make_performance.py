@@ -281,7 +281,8 @@ def tuned_section(made: dict[str, Any]) -> str:
         "## The planner's own choices, and tuned ones",
         "",
         f"{made['device']}, {made['date']} if no other date stands there; `loopfuse.tuning`, round sizes,",
-        "milliseconds of the kernel; `tried`: how many choices, in how many seconds. Choices whose results differ from the default's by a bit would be",
+        "milliseconds of the kernel; `tried`: how many choices, in how many seconds. Choices whose",
+        "results differ from the default's by a bit would be",
         f"reported: {sum(len(row['wrong']) for row in rows)} did. More than 10 % faster tuned: "
         f"{', '.join(far) or 'none'}.",
         "",

@@ -58,6 +58,7 @@ def are_as_measured(found: Compiled, steps: int | None, warps: int, held: int, a
     assert (time.steps if time else None, shape.warps, shape.block.held) == (steps, warps, held)
     assert (shape.asked, shape.block.copies) == (asked, 2)
     assert ("prefetch.global.L2" in found.entries[name]) == bool(asked)
+    assert "st.shared.v" in found.entries[name] and "ld.shared.v" in found.entries[name]
 
 
 def spill_nothing(found: Compiled) -> None:

@@ -158,6 +158,10 @@ class Machine:
             self.shared[symbol] = np.uint64(start) + block * np.uint64(stride)
         self.registers: dict[str, Lanes] = {}
         self.lane = np.arange(self.count) % WARP
+        self.late: list[tuple[Lanes, Lanes, Lanes, Lanes]] = []
+        """Copies under way: their threads, the numbers of their groups, where to, and where from with
+        how many bytes."""
+        self.groups = np.zeros(self.count, np.int64)
         self.executed = 0
         self.bytes_stored: dict[int, int] = {}
         """How many threads stored that many bytes at once."""
@@ -265,6 +269,8 @@ class Machine:
             pass  # it changes nothing, and faults nowhere
         elif name == "bar":  # all of the warp are here, or of the block
             assert operands == (("-1",) if op[1] == "warp" else ("0",))
+        elif op[:2] == ("cp", "async"):
+            self._late(op, operands, mask)
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
         elif name == "shfl":
@@ -293,13 +299,44 @@ class Machine:
         else:
             self._arithmetic(one, mask)
 
+    def _late(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        """Copies that go on by themselves, as late as they may: each when its thread waits for its
+        group. What the memory holds is read then, and its place holds poison before."""
+        if op[2] == "commit_group":
+            self.groups[mask] += 1
+        elif op[2] == "wait_group":
+            done = np.where(mask, self.groups - int(operands[0]), -1)
+            left: list[tuple[Lanes, Lanes, Lanes, Lanes]] = []
+            for thread, group, to, source in self.late:
+                here = group < done[thread]
+                if here.any():
+                    size = int(source[1][0])
+                    self.memory.store(to[here], self.memory.load(source[0][here], size))
+                if not here.all():
+                    rest = ~here
+                    left.append((thread[rest], group[rest], to[rest], source[:, rest]))
+            self.late = left
+        else:
+            assert op[2:5] == ("ca", "shared", "global"), op
+            size = int(operands[2])
+            to, source = (self._address(each, mask) for each in operands[:2])
+            self.memory.load(source, size)  # it is there, and aligned
+            self.memory.store(to, np.full((to.size, size), 0xA5, np.uint8))
+            sizes = np.full(to.size, size, np.uint64)
+            self.late.append(
+                (np.flatnonzero(mask), self.groups[mask], to, np.stack([source, sizes]))
+            )
+
+    def _address(self, place: str, mask: Lanes) -> Lanes:
+        found = re.fullmatch(r"\[(%?\w+)(?:\+(-?\d+))?\]", place)
+        assert found, place
+        return self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
+
     def _memory(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
         count = next((int(each[1:]) for each in op if re.fullmatch(r"v\d", each)), 1)
         bits = int(op[-1][1:])
         place = operands[1] if op[0] == "ld" else operands[0]
-        found = re.fullmatch(r"\[(%?\w+)(?:\+(-?\d+))?\]", place)
-        assert found, place
-        addresses = self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
+        addresses = self._address(place, mask)
         others = operands[0] if op[0] == "ld" else operands[1]
         names = [each.strip() for each in others.strip("{}").split(",")]
         assert len(names) == count

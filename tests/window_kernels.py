@@ -71,6 +71,9 @@ def limit_of(entry: str) -> int:
 
 
 def bytes_moved(entry: str, instruction: str) -> list[int]:
-    """Bytes that each access to the device's memory moves a lane: `instruction` is `ld` or `st`."""
+    """Bytes that each access to the device's memory moves a lane: `instruction` is `ld` or `st`; copies
+    that come late load."""
     found = re.findall(rf"\b{instruction}\.global(?:\.nc)?(?:\.v(\d))?\.[a-z](\d+)", entry)
-    return [int(count or 1) * int(bits) // 8 for count, bits in found]
+    late = re.findall(r"\bcp\.async\.ca\.shared\.global \[.*\], (\d+);", entry)
+    moved = [int(count or 1) * int(bits) // 8 for count, bits in found]
+    return moved + [int(size) for size in late if instruction == "ld"]

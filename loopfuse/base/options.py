@@ -103,7 +103,8 @@ class Tuning:
     CPU); `columns`: elements a lane holds of a row (columns of a strip on the CPU); `warps`: warps
     of a block; `rows`: rows of a chunk (planes, in three dimensions); `band`: rows of a plane that
     a warp holds, in three dimensions; `ahead`: rows that
-    loads run ahead; `steps`: time steps in one launch."""
+    loads run ahead; `late`: planes that come by themselves, by way of shared memory, instead (a GPU,
+    in three dimensions; 0: none); `steps`: time steps in one launch."""
 
     windows: bool = True
     columns: int = 0
@@ -112,6 +113,7 @@ class Tuning:
     ahead: int | None = None
     steps: int = 0
     band: int = 0
+    late: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

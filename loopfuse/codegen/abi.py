@@ -19,6 +19,7 @@ from loopfuse.lang.affine import COMPARISONS, is_checked
 from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
+    Arrive,
     Await,
     Barrier,
     Buffer,
@@ -96,7 +97,7 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (counter, count)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Barrier():
+        case Combine() | Barrier() | Arrive():
             return ()
         case _:
             assert_never(node)

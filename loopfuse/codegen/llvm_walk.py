@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Block, Operation
 
 from loopfuse.codegen.debug_info import place_of
+from loopfuse.codegen.llvm_late import copy_late, end_group, wait_for_groups
 from loopfuse.codegen.llvm_memory import (
     address,
     allocate,
@@ -283,6 +284,9 @@ _SPECIAL: dict[str, Callable[[Writer, Operation], None]] = {
     "memref.load": load,
     "vector.load": load,
     "memref.prefetch": prefetch,
+    "nvgpu.device_async_copy": copy_late,
+    "nvgpu.device_async_create_group": end_group,
+    "nvgpu.device_async_wait": wait_for_groups,
     "memref.store": store,
     "vector.store": store,
     "memref.atomic_rmw": atomic,

@@ -41,9 +41,11 @@ from xdsl.ir import (
     Attribute,
     Block,
     Operation,
+    ParametrizedAttribute,
     Region,
     SpacedOpaqueSyntaxAttribute,
     SSAValue,
+    TypeAttribute,
 )
 from xdsl.irdl import (
     IRDLOperation,
@@ -120,6 +122,53 @@ class PrefetchOp(IRDLOperation):
     name = "memref.prefetch"
     source = operand_def(MemRefType)
     index = operand_def(IndexType)
+
+
+WIDEST_COPY = 16
+"""Bytes of the widest late copy."""
+
+
+@irdl_attr_definition
+class AsyncTokenType(ParametrizedAttribute, TypeAttribute):
+    """`!nvgpu.device.async.token`."""
+
+    name = "nvgpu.device.async.token"
+
+
+@irdl_op_definition
+class AsyncCopyOp(IRDLOperation):
+    """`nvgpu.device_async_copy source[place], target[place], elements`."""
+
+    name = "nvgpu.device_async_copy"
+    source = operand_def(MemRefType)
+    source_index = operand_def(IndexType)
+    target = operand_def(MemRefType)
+    target_index = operand_def(IndexType)
+    elements = prop_def(IntegerAttr)
+    token = result_def(AsyncTokenType)
+
+
+def copied_bytes(operation: Operation) -> int:
+    """How many bytes an `nvgpu.device_async_copy` moves."""
+    element = operation.operands[0].type.element_type  # pyright: ignore
+    return operation.properties["elements"].value.data * element.size  # pyright: ignore
+
+
+@irdl_op_definition
+class AsyncGroupOp(IRDLOperation):
+    """`nvgpu.device_async_create_group`: of all copies since the last."""
+
+    name = "nvgpu.device_async_create_group"
+    token = result_def(AsyncTokenType)
+
+
+@irdl_op_definition
+class AsyncWaitOp(IRDLOperation):
+    """`nvgpu.device_async_wait group {numGroups = N : i32}`."""
+
+    name = "nvgpu.device_async_wait"
+    group = operand_def(AsyncTokenType)
+    pending = prop_def(IntegerAttr)
 
 
 @irdl_op_definition
@@ -412,6 +461,27 @@ class Builder:
     def prefetch(self, source: SSAValue, index: SSAValue) -> None:
         """`memref.prefetch source[index]`."""
         self.block.add_op(PrefetchOp.create(operands=(source, index)))
+
+    def copy_late(
+        self, source: SSAValue, here: SSAValue, target: SSAValue, there: SSAValue, elements: int
+    ) -> None:
+        """`nvgpu.device_async_copy source[here], target[there], elements`."""
+        self.block.add_op(
+            AsyncCopyOp.create(
+                operands=(source, here, target, there),
+                result_types=(AsyncTokenType(),),
+                properties={"elements": IntegerAttr(elements, I32)},
+            )
+        )
+
+    def arrive(self, pending: int) -> None:
+        """`nvgpu.device_async_create_group`, and a wait for all groups but the last `pending`."""
+        group = self.add(AsyncGroupOp.create(result_types=(AsyncTokenType(),)))
+        self.block.add_op(
+            AsyncWaitOp.create(
+                operands=(group,), properties={"pending": IntegerAttr(pending, I32)}
+            )
+        )
 
     def vector_load(self, source: SSAValue, index: SSAValue, lanes: int, alignment: int) -> SSAValue:
         """`vector.load`, of `alignment` bytes where that is more than an element's (else 0)."""

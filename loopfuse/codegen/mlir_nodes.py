@@ -29,11 +29,13 @@ from loopfuse.codegen.mlir_index import (
     known_divisors,
     linear,
 )
+from loopfuse.codegen.mlir_late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir_straddled import emit_straddled
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import iterators, loads, walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
+    Arrive,
     Await,
     Barrier,
     Combine,
@@ -79,12 +81,18 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
         case Loop(mapping=Mapping.STRADDLED):
             if not emit_straddled(emitter, node):
                 emit_unrolled(emitter, node)
+        case Loop(mapping=Mapping.SPREAD):
+            emit_unrolled(emitter, spread_over_lanes(emitter, node))
         case Loop(var=var, mapping=mapping):
             raise broken(f"the {mapping.value} loop {var} is not in the head chain")
         case Guard():
             emit_guard(emitter, node)
         case Compute(target=target, value=value, predicate=predicate):
             emit_compute(emitter, target, value, predicate)
+        case Copy(late=True):
+            emit_late(emitter, node)
+        case Arrive():
+            emit_arrive(emitter, node)
         case Copy(target=target, value=value):
             emit_compute(emitter, target, value, None)
         case Prefetch(source=source):

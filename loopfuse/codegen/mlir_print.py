@@ -254,6 +254,24 @@ class _Printer:
         place = f"{self.name(source)}[{self.name(index)}]"
         self.line(f"memref.prefetch {place}, read, locality<2>, data : {print_type(source.type)}")
 
+    def copy_late(self, operation: Operation) -> None:
+        source, here, target, there = operation.operands
+        elements = operation.properties["elements"].value.data  # pyright: ignore
+        places = f"{self.name(source)}[{self.name(here)}], {self.name(target)}[{self.name(there)}]"
+        types = f"{print_type(source.type)} to {print_type(target.type)}"
+        self.line(
+            f"{self.define(operation.results[0])} = {operation.name} {places}, {elements}"
+            f" : {types}"
+        )
+
+    def group(self, operation: Operation) -> None:
+        self.line(f"{self.define(operation.results[0])} = {operation.name}")
+
+    def wait(self, operation: Operation) -> None:
+        pending = operation.properties["pending"].value.data  # pyright: ignore
+        group = self.name(operation.operands[0])
+        self.line(f"{operation.name} {group} {{numGroups = {pending} : i32}}")
+
     def store(self, operation: Operation) -> None:
         value, target, *index = operation.operands
         typed = print_type(target.type)
@@ -409,6 +427,9 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "memref.load": _Printer.load,
     "vector.load": _Printer.load,
     "memref.prefetch": _Printer.prefetch,
+    "nvgpu.device_async_copy": _Printer.copy_late,
+    "nvgpu.device_async_create_group": _Printer.group,
+    "nvgpu.device_async_wait": _Printer.wait,
     "memref.store": _Printer.store,
     "vector.store": _Printer.store,
     "memref.global": _Printer.global_,

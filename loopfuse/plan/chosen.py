@@ -37,6 +37,7 @@ def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
         "ahead": ahead if tuning.ahead is None else tuning.ahead,
         "steps": 0 if time is None else time.steps,
         "band": band,
+        "late": windowed.pipeline.late,
     }
     known = {one.name for one in fields(Tuning)}
     return Tuning(**{name: value for name, value in found.items() if name in known})

@@ -11,7 +11,7 @@ Grammar::
     node    = Loop var lower upper step mapping node* | Guard condition node* node*
             | Compute statement iteration target value | Copy target value
             | Fold op target value | Combine op buffer over | Barrier scope
-            | Raise flag | Await flag | Ticket counter node* | Prefetch source
+            | Raise flag | Await flag | Ticket counter node* | Prefetch source | Arrive pending
 
 A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
 the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
@@ -27,6 +27,11 @@ together and moves its row as a whole; a load may touch up to a vector beyond th
 the warp on both sides, which the array must have; a store touches nothing else. A row that a
 STRADDLED loop loads has its elements in their places only after the STRADDLED loop that copies it
 to itself: nothing else touches it before.
+
+A SPREAD loop runs over a lane's V elements too. Its body is late Copies, or Guards around them and
+around Copies to the same places. A lane may make another's, so that neighbouring lanes take
+neighbours in memory: what has come is every lane's own only behind a Barrier of the warp, and asked
+for again only behind another.
 
 Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
 read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
@@ -45,6 +50,10 @@ ALIGNED = Symbol("aligned", DType.BOOL)
 """True when every array argument of the call starts on a 16-byte boundary (set by the caller)."""
 
 
+LATE_BYTES = (4, 8)
+"""Sizes of the elements that late copies move (a GPU's `cp.async`)."""
+
+
 class Mapping(enum.Enum):
     """Who runs the iterations of a loop."""
 
@@ -60,6 +69,7 @@ class Mapping(enum.Enum):
     UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
     VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
     STRADDLED = "straddled"  # as VECTOR, over neighbours in memory that may straddle vectors
+    SPREAD = "spread"  # as UNROLLED, over late copies that the lanes of a warp make for each other
 
     @property
     def is_parallel(self) -> bool:
@@ -69,7 +79,7 @@ class Mapping(enum.Enum):
         )  # fmt: skip
 
 
-WRITTEN_OUT = (Mapping.UNROLLED, Mapping.VECTOR, Mapping.STRADDLED)
+WRITTEN_OUT = (Mapping.UNROLLED, Mapping.VECTOR, Mapping.STRADDLED, Mapping.SPREAD)
 """Loops with constant bounds whose iterations are all in the text: their variables are constants."""
 
 
@@ -222,10 +232,21 @@ class Compute:
 @dataclass(frozen=True, slots=True)
 class Copy:
     """`target = value`: moves a value between buffers (`value` a Load), or sets an accumulator to
-    its neutral element (`value` a Const)."""
+    its neutral element (`value` a Const). `late`: from Global to Shared memory, by itself: it is
+    begun here, and has come once an Arrive says so. Until then nothing else touches the target, and
+    only its own thread does then; nothing writes the source."""
 
     target: Load
     value: Expr
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrive:
+    """The late copies that the thread began since the last Arrive are a group; waits until all
+    its groups but the last `pending` have come."""
+
+    pending: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +320,18 @@ class Ticket:
 
 
 TreeNode = (
-    Loop | Guard | Compute | Copy | Fold | Combine | Barrier | Raise | Await | Ticket | Prefetch
+    Loop
+    | Guard
+    | Compute
+    | Copy
+    | Fold
+    | Combine
+    | Barrier
+    | Raise
+    | Await
+    | Ticket
+    | Prefetch
+    | Arrive
 )
 
 

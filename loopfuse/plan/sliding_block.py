@@ -57,6 +57,11 @@ class BlockTile(Tile):
             if s.left or s.right or self.mirrors(s, pipeline.across)
         }
         self.waiting = {s.name: self._waiting(s) for s in pipeline.stages if sum(self.fetched(s))}
+        self.coming = {
+            s.name: self._coming(s, rows.held)
+            for s in pipeline.stages
+            if s.step is None and pipeline.late
+        }
         self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.band.is_read_beside}
         self.kept = Kept(self)
 
@@ -108,14 +113,19 @@ class BlockTile(Tile):
 
     def is_stored(self, stage: Stage, plane: Expr, row: Expr) -> Expr:
         """The row of the lane's columns is one that the tile stores."""
+        shape = self.shape
+        first = shape.pad // shape.columns
+        last = first + shape.stored // shape.columns
+        tests = in_range(Iter(self.lane), integer(first), integer(last))
+        return conjoin(self.is_stored_row(stage, plane, row), *tests)
+
+    def is_stored_row(self, stage: Stage, plane: Expr, row: Expr) -> Expr:
+        """The row is one that the tile stores, but for columns at its ends."""
         shape, rows = self.shape, self.block_rows
         tests = self.stores_at(stage, plane)
         if rows.stored < shape.warps * rows.held:
             place = self._at(row, self.warp, rows.held)
             tests += in_range(place, integer(rows.pad), integer(rows.pad + rows.stored))
-        first = shape.pad // shape.columns
-        last = first + shape.stored // shape.columns
-        tests += in_range(Iter(self.lane), integer(first), integer(last))
         return conjoin(*tests)
 
     def stores_some(self, stage: Stage, plane: Expr) -> Expr:
@@ -179,8 +189,27 @@ class BlockTile(Tile):
 
     def fetched_at(self, stage: Stage, plane: Expr, slot: Expr, column: Expr) -> Load:
         """An element of the rows that the thread's warp has fetched."""
+        if self.pipeline.late:
+            return self._late(self.waiting, stage, plane, slot, column)
         dtype = self.program.arrays[stage.array].dtype
         return Load(self.waiting[stage.name], (tidy(plane), slot, column), dtype)
+
+    def coming_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """An element of the warp's rows of a plane that comes late."""
+        return self._late(self.coming, stage, plane, row, column)
+
+    def _late(
+        self, rings: dict[str, str], stage: Stage, plane: Expr, row: Expr, column: Expr
+    ) -> Load:
+        dtype = self.program.arrays[stage.array].dtype
+        place = tidy(plane), Iter(self.warp), row, Iter(self.lane), column
+        return Load(rings[stage.name], place, dtype)
+
+    def is_stored_column(self, column: Expr) -> Expr:
+        """The column, counted from the lane's first, is one that the tile stores."""
+        place = self._at(column, self.lane, self.shape.columns)
+        ends = integer(self.shape.pad), integer(self.shape.pad + self.shape.stored)
+        return conjoin(*in_range(place, *ends))
 
     @staticmethod
     def _west(stage: Stage) -> int:
@@ -200,8 +229,16 @@ class BlockTile(Tile):
 
     def _waiting(self, stage: Stage) -> str:
         """The rows of a plane that the thread's warp has fetched for the block."""
+        if self.pipeline.late:
+            return self._coming(stage, self.fetched_by_each(stage), "fetched")
         extents = (1, self.fetched_by_each(stage), self.shape.columns)
         return self.declare(stage, "fetched", extents, Window(1), zeroed=True)
+
+    def _coming(self, stage: Stage, rows: int, suffix: str = "coming") -> str:
+        """Rows of planes that come late: each thread's own, in shared memory."""
+        planes, shape = self.pipeline.late, self.shape
+        extents = (planes, shape.warps, rows, LANES, shape.columns)
+        return self.declare(stage, suffix, extents, Shared(planes))
 
     def _plane(self, stage: Stage) -> str:
         """The rows of a plane that other warps read, in shared memory."""

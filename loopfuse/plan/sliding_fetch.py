@@ -16,7 +16,7 @@ from collections.abc import Callable
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare
-from loopfuse.plan.looptree import Copy, Guard, Loop, TreeNode
+from loopfuse.plan.looptree import Barrier, Copy, Guard, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
@@ -37,6 +37,12 @@ def fetch_rows(
     where the warps have loaded theirs by then."""
     if not sum(tile.fetched(stage)):
         return []
+    if tile.pipeline.late:
+        later = tidy(combine("add", plane, integer(tile.pipeline.late)))
+        last = tile.last_loaded(stage) - (stage.band.rows_age - 1)
+        is_needed = compare("le", later, integer(last))
+        handed = hand_over(tile, stage, plane, where)
+        return [*handed, Barrier("warp"), Guard(is_needed, tuple(fetch(tile, stage, later, edge, where)))]
     if stage.band.rows_age < 2:
         return [*fetch(tile, stage, plane, edge, where), *hand_over(tile, stage, plane, where)]
     later = tidy(combine("add", plane, integer(1)))
@@ -53,7 +59,8 @@ def hand_over(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> list[
             tile.line_at(stage, plane, line, Iter(var)),
             tile.fetched_at(stage, plane, slot, Iter(var)),
         )
-        return (Loop(var, integer(0), integer(tile.shape.columns), 1, where, (node,)),)
+        vectors = Where.VECTOR if tile.pipeline.late else where
+        return (Loop(var, integer(0), integer(tile.shape.columns), 1, vectors, (node,)),)
 
     return _by_warps(tile, stage, kept, make)
 
@@ -74,8 +81,8 @@ def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) 
         return load_line(tile, stage, cells(slot), point, edge, where)
 
     out: list[TreeNode] = _by_warps(tile, stage, held, make)
-    if stage.band.rows_age > 2:  # older than what the warps load: theirs begin here
-        begun = compare("ge", plane, integer(-stage.lag))
+    if tile.pipeline.late or stage.band.rows_age > 2:  # older than what the warps load: theirs begin here
+        begun = compare("ge", plane, integer(tile.pipeline.late - stage.lag))
         out = [Guard(begun, tuple(out))]
     if not edge or is_plain(tile, stage):
         return out

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare, conjoin, in_range
-from loopfuse.plan.looptree import Copy, Guard, Loop, Prefetch, TreeNode
+from loopfuse.plan.looptree import Barrier, Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
@@ -19,6 +19,8 @@ from loopfuse.poly.edges import lower_subscript
 
 Cells = Callable[[Expr], Load]
 """By column of the lane: where its element goes."""
+CellAt = Callable[[Stage, Expr, Expr, Expr], Load]
+"""By stage, plane, row and column."""
 Points = Callable[[Expr], dict[str, Expr]]
 """By column of the lane: the group's point."""
 
@@ -27,10 +29,28 @@ def load_plane(
     tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
 ) -> list[TreeNode]:
     """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
-    feeds the point it stands at is loaded where the tile stores."""
+    feeds the point it stands at is loaded where the tile stores. Where planes come late, one that has
+    come, and another is asked for in its place."""
+    if not tile.pipeline.late:
+        return _load_plane(tile, stage, plane, edge, where, tile.cell_at)
 
+    def take(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        come = tile.coming_at(stage, plane, row, column)
+        return (Copy(tile.cell_at(stage, plane, row, column), come),)
+
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
+    taken = rows_and_columns(tile, *own, Where.VECTOR, take)
+    later = tidy(combine("add", plane, integer(tile.pipeline.late)))
+    loads = _load_plane(tile, stage, later, edge, where, tile.coming_at)
+    is_needed = compare("le", later, integer(tile.last_loaded(stage)))
+    return [*taken, Barrier("warp"), Guard(is_needed, tuple(loads))]
+
+
+def _load_plane(
+    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where, cell_at: CellAt
+) -> list[TreeNode]:
     def cells(row: Expr) -> Cells:
-        return lambda column: tile.cell_at(stage, plane, row, column)
+        return lambda column: cell_at(stage, plane, row, column)
 
     def points(row: Expr) -> Points:
         return lambda column: tile.point_at(plane, row, column)
@@ -38,17 +58,19 @@ def load_plane(
     var = tile.site.names.fresh("r")
     row = Iter(var)
     body = load_line(tile, stage, cells(row), points(row), edge, where)
-    if stage.is_local:
-        body = (
-            Guard(tile.is_stored(stage, plane, row), body, (nothing(tile, stage, cells(row)),)),
-        )
+    if stage.is_local and not tile.pipeline.late:
+        is_stored = tile.is_stored(stage, plane, row)
+        body = (Guard(is_stored, body, (nothing(tile, stage, cells(row)),)),)
+    elif stage.is_local:
+        stored = tile.is_stored if where is Where.VECTOR else tile.is_stored_row
+        body = (Guard(stored(stage, plane, row), body),)
     count = integer(tile.block_rows.held)
     loads: list[TreeNode] = [Loop(var, integer(0), count, 1, Where.UNROLLED, body)]
     if not edge or is_plain(tile, stage):
         return loads
 
     def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        return (Copy(tile.cell_at(stage, plane, row, column), zero_of(tile, stage)),)
+        return (Copy(cell_at(stage, plane, row, column), zero_of(tile, stage)),)
 
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     empty = rows_and_columns(tile, *own, Where.UNROLLED, without)
@@ -82,20 +104,40 @@ def load_line(
     """The lane's columns of one row, where the array has them."""
     var = tile.site.names.fresh("v")
     head = var, integer(0), integer(tile.shape.columns), 1
+    single = Where.SPREAD if tile.pipeline.late else Where.UNROLLED
+    if tile.pipeline.late and where is not Where.VECTOR:
+        where = Where.SPREAD
+
+    def each(*body: TreeNode) -> tuple[TreeNode, ...]:
+        if where is Where.SPREAD and stage.is_local:
+            body = (Guard(tile.is_stored_column(Iter(var)), body),)
+        return body
+
     if not edge:
         index = tile.element_at(stage, points(Iter(var)))
         memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
-        return (Loop(*head, where, (Copy(cells(Iter(var)), memory),)),)
+        return (Loop(*head, where, each(_move(tile, cells(Iter(var)), memory))),)
     if where is not Where.VECTOR or not is_plain(tile, stage):
         node = _element(tile, stage, cells(Iter(var)), points(Iter(var)))
-        return (Loop(*head, Where.UNROLLED, node),)
+        return (Loop(*head, single, each(*node)),)
     # Where rows are whole vectors, all columns of a lane are elements, or none.
     ends = (integer(0), integer(tile.shape.columns - 1))
     extents = tile.program.arrays[stage.array].extents
     present = are_elements(extents, *(tile.element_at(stage, points(end)) for end in ends))
+    empty = () if _is_needed_alone(tile, stage) else (nothing(tile, stage, cells),)
     memory = tile.memory(stage.array, tile.element_at(stage, points(Iter(var))))
-    vector = Loop(*head, where, (Copy(cells(Iter(var)), memory),))
-    return (Guard(present, (vector,), (nothing(tile, stage, cells),)),)
+    vector = Loop(*head, where, (_move(tile, cells(Iter(var)), memory),))
+    return (Guard(present, (vector,), empty),)
+
+
+def _is_needed_alone(tile: BlockTile, stage: Stage) -> bool:
+    """Does an element come late that only the point it stands at reads? Where there is none, nothing
+    reads it."""
+    return tile.pipeline.late > 0 and stage.is_local
+
+
+def _move(tile: BlockTile, target: Load, memory: Load) -> Copy:
+    return Copy(target, memory, late=tile.pipeline.late > 0)
 
 
 def nothing(tile: BlockTile, stage: Stage, cells: Cells) -> TreeNode:
@@ -113,8 +155,9 @@ def _element(
     index = tile.element_at(stage, point)
     empty = Copy(target, zero_of(tile, stage))
     if is_plain(tile, stage):
-        node = Copy(target, tile.memory(stage.array, index))
-        return (Guard(are_elements(extents, index), (node,), (empty,)),)
+        node = _move(tile, target, tile.memory(stage.array, index))
+        others = () if _is_needed_alone(tile, stage) else (empty,)
+        return (Guard(are_elements(extents, index), (node,), others),)
     # Beyond the array anything will do, and the nearest element needs no branch; the other modes
     # would pass many periods far from it, where nobody reads.
     tests: list[Expr] = []
@@ -125,9 +168,9 @@ def _element(
         lower_subscript(mode or "clamp", subscript, extent, False, False)
         for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
     ]
-    node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
+    node: TreeNode = _move(tile, target, tile.memory(stage.array, tuple(folded)))
     region = region_of(tile, stage)
     if region is not None:  # what the time loop never writes stays in the array itself
-        other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
+        other = _move(tile, target, tile.memory(stage.array, tuple(folded), copy=True))
         node = Guard(in_region(folded, region), (other,), (node,))
     return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (empty,)),) if tests else (node,)

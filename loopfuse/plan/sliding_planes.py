@@ -18,7 +18,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.expressions import ceil_div, conjoin
 from loopfuse.plan.generic import Site, count_of
-from loopfuse.plan.looptree import Barrier, Copy, Guard, Launch, Loop, TreeNode
+from loopfuse.plan.looptree import Arrive, Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
@@ -78,6 +78,8 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
     edge, where = way.endswith("edge"), Where.VECTOR if "whole" in way else Where.UNROLLED
     var = tile.site.names.fresh("t")
     body: list[TreeNode] = []
+    if tile.pipeline.late:
+        body += [Arrive(tile.pipeline.late - 1), Barrier("warp")]
     planes = {
         stage.name: tidy(combine("sub", Iter(var), integer(stage.lag)))
         for stage in tile.pipeline.stages
@@ -259,24 +261,31 @@ def fill_beside(tile: BlockTile, stage: Stage, plane: Expr, edge: bool) -> list[
 def store_plane(
     tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
 ) -> list[TreeNode]:
-    """The part of the plane that is the tile's own, to memory."""
+    """The part of the plane that is the tile's own, to memory; where rows start anywhere, a warp's
+    row at once."""
     copy = tile.time is not None and not tile.time.back
+    own = (0, tile.block_rows.held), (0, tile.shape.columns)
 
-    vectors = edge and where is Where.VECTOR and tile.runs_in_vectors(stage)
-    if edge and not vectors:
-        where = Where.UNROLLED
-
-    def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+    def one(row: Expr, column: Expr) -> tuple[TreeNode, Expr]:
         point = tile.point_at(plane, row, column)
         memory = tile.memory(stage.array, tile.element_at(stage, point), copy)
         node = Copy(memory, tile.cell_at(stage, plane, row, column))
-        return (Guard(tile.running(stage, point), (node,)),) if edge and not vectors else (node,)
+        return node, tile.running(stage, point)
+
+    def whole(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        return (one(row, column)[0],)
 
     def stored(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
-        ends = (0, tile.shape.columns - 1) if vectors else ()
-        points = [tile.point_at(plane, row, integer(column)) for column in ends]
-        runs = dict.fromkeys(tile.running(stage, point) for point in points)
+        ends = (0, tile.shape.columns - 1) if edge else ()
+        runs = dict.fromkeys(one(row, integer(column))[1] for column in ends)
         return conjoin(tile.is_stored(stage, plane, row), *runs), ()
 
-    own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    return rows_and_columns(tile, *own, where, make, stored)
+    if where is Where.VECTOR and (not edge or tile.runs_in_vectors(stage)):
+        return rows_and_columns(tile, *own, where, whole, stored)
+
+    def single(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        node, runs = one(row, column)
+        tests = (runs,) if edge else ()
+        return (Guard(conjoin(tile.is_stored(stage, plane, row), *tests), (node,)),)
+
+    return rows_and_columns(tile, *own, Where.STRADDLED, single)

@@ -13,7 +13,9 @@ from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.linear import coefficients, constant_value
 from loopfuse.plan.looptree import (
     ALIGNED,
+    LATE_BYTES,
     WRITTEN_OUT,
+    Arrive,
     Await,
     Barrier,
     Buffer,
@@ -42,6 +44,7 @@ from loopfuse.plan.looptree import (
     modulus_of,
     print_home,
 )
+from loopfuse.plan.tree_late import late_fault, spread_fault
 from loopfuse.plan.tree_printer import print_expr, print_node
 from loopfuse.plan.tree_straddled import arrival_fault, form_fault
 from loopfuse.plan.tree_walk import split_chain, walk_nodes
@@ -101,6 +104,8 @@ def check_tree(tree: LoopTree) -> None:
         if times > 1:
             raise place.fail(name, "two launches have this name")
     _check_host(tree.body, place)
+    if fault := late_fault(tree):
+        raise place.fail(tree.kernel, fault)
 
 
 def _check_buffer(buffer: Buffer, place: _Place) -> None:
@@ -203,6 +208,12 @@ def _check_straddled(loop: Loop, place: _Place) -> None:
         if Mapping.LANE not in place.vars.values():
             raise place.fail(loop, "a warp runs it, but no lane loop is around it")
         _check_converged("warp", loop, place)
+    if loop.mapping is Mapping.SPREAD:
+        if fault := spread_fault(loop):
+            raise place.fail(loop, fault)
+        if Mapping.LANE not in place.vars.values():
+            raise place.fail(loop, "the lanes of a warp share it, but no lane loop is around it")
+        _check_converged("warp", loop, place)
     if loop.mapping is Mapping.ROTATED and (fault := arrival_fault(loop, buffers)):
         raise place.fail(loop, fault)
 
@@ -244,6 +255,11 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_move(node.value, node.target, what, place)
             if not isinstance(node.value, Load | Const):
                 raise place.fail(what, "a copy moves a load or a constant")
+            if node.late:
+                _check_late(node, what, place)
+        case Arrive(pending=pending):
+            if pending < 0:
+                raise place.fail(what, "it leaves no group or more under way")
         case Prefetch(source=source):
             _check_names(source, what, place)
             if not isinstance(place.tree.buffer(source.array).home, Global):
@@ -259,6 +275,18 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_converged(scope, what, place)
         case Raise() | Await() | Ticket():
             _check_flag(node, what, place)
+
+
+def _check_late(node: Copy, what: What, place: _Place) -> None:
+    source = node.value
+    ends = isinstance(place.tree.buffer(node.target.array).home, Shared) and (
+        isinstance(source, Load)
+        and isinstance(place.tree.buffer(source.array).home, Global)
+    )
+    if not ends or place.tree.device != "gpu":
+        raise place.fail(what, "only from global to shared memory does a copy come late")
+    if node.target.dtype.bytes not in LATE_BYTES or node.target.dtype != source.dtype:
+        raise place.fail(what, "elements of 4 or 8 bytes come late")
 
 
 def _diverge(place: _Place, *conditions: Expr) -> _Place:

@@ -25,6 +25,7 @@ from loopfuse.lang.walk import loads
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import (
     ALIGNED,
+    Arrive,
     Await,
     Barrier,
     Buffer,
@@ -400,7 +401,7 @@ class _LaunchWriter:
                 self.emit_store(node.target, text, (value, predicate), depth)
             case Copy(value=value):
                 self.emit_store(node.target, write.value(value), (value,), depth)
-            case Prefetch():
+            case Prefetch() | Arrive():  # a late copy comes at once
                 self.emit(depth, "pass")
             case Fold(op=op, value=value):
                 operation = write.operation(FOLD_BINARY[op], value.dtype)

@@ -21,6 +21,7 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.plan.looptree import (
+    Arrive,
     Await,
     Barrier,
     Buffer,
@@ -132,7 +133,10 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
                 f"{print_expr(node.value)}{when}"
             )
         case Copy():
-            lines.append(f"{indent}copy {print_expr(node.target)} = {print_expr(node.value)}")
+            late = " late" if node.late else ""
+            lines.append(f"{indent}copy{late} {print_expr(node.target)} = {print_expr(node.value)}")
+        case Arrive(pending=pending):
+            lines.append(f"{indent}arrive, {pending} pending")
         case Prefetch(source=source):
             lines.append(f"{indent}prefetch {print_expr(source)}")
         case Fold():

@@ -10,6 +10,7 @@ from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.plan.looptree import (
     ALIGNED,
+    Arrive,
     Await,
     Barrier,
     Combine,
@@ -69,7 +70,7 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (count, counter)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Barrier():
+        case Combine() | Barrier() | Arrive():
             return ()
 
 

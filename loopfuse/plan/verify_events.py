@@ -19,6 +19,7 @@ from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import iterators, loads, map_expr
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import (
+    Arrive,
     Await,
     Barrier,
     Buffer,
@@ -396,8 +397,8 @@ class Events:
                 self._nodes(node.otherwise, otherwise)
             case Compute() | Copy() | Fold() | Combine() | Barrier() | Raise() | Await():
                 self._leaf(node, self._take_turns(scope))
-            case Prefetch():
-                pass  # it neither reads nor writes
+            case Prefetch() | Arrive():
+                pass  # they neither read nor write
             case Ticket():
                 raise Undecided("a ticket that is not the last thing its blocks do")
 

@@ -23,6 +23,7 @@ from loopfuse.plan.expressions import compare
 from loopfuse.plan.linear import coefficients
 from loopfuse.plan.looptree import (
     WRITTEN_OUT,
+    Arrive,
     Barrier,
     Compute,
     Copy,
@@ -162,7 +163,7 @@ def _walk(
                 pass  # it changes nothing
             case Compute() | Copy() | Barrier():
                 yield _Step(loops, tests, node, scope)
-            case Prefetch():
+            case Prefetch() | Arrive():
                 pass
             case _:
                 raise _Unlike
@@ -276,7 +277,7 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
             exprs = [*zip(first.iteration, second.iteration, strict=True)]
             if first.predicate is not None and second.predicate is not None:
                 exprs.append((first.predicate, second.predicate))
-        case Copy() as first, Copy() as second:
+        case Copy() as first, Copy() as second if first.late == second.late:
             exprs: list[tuple[Expr, Expr]] = []
         case Barrier(scope=first), Barrier(scope=second):
             return first == second

@@ -29,9 +29,11 @@ SLACK = 5
 UNDER_WAY = 56 * 1024
 """Bytes that a multiprocessor must have asked for to keep an H100's memory busy: so many that blocks
 of time steps ask as many rows ahead as was best when measured."""
+BESIDE = 4
+"""Elements beside such a row (`codegen.mlir_straddled.BESIDE`)."""
 FETCHED = 0.5
 """What a row costs that is loaded and not computed, for each that is."""
-SHARED = 96 * 1024
+SHARED = 99 * 1024
 """Bytes of shared memory that a block may have on any GPU (`codegen.abi.SHARED_BYTES`)."""
 SHARED_HELD = 160 * 1024
 """Bytes that the blocks on a multiprocessor may have together (of an A100; an H100 has more)."""
@@ -44,6 +46,8 @@ WARMED = 6
 the last round of blocks leaves more of the machine idle (docs/decisions/windows-3d.md)."""
 PLANES_ASKED = 2
 """Planes at most that memory is asked for before their loads."""
+PLANES_LATE = 2
+"""Planes that are under way where they come by themselves, by way of shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +157,18 @@ def plane_extents(stage: Stage, columns: int, warps: int, rows: BlockRows) -> tu
 
 
 def shared_bytes(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
-    """Bytes of shared memory that the planes take."""
-    total = 0
+    """Bytes of shared memory that the planes take, and the rows that are put in order on their way to
+    memory."""
+    widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
+    total = cut.warps * (LANES * cut.columns + BESIDE) * max(4, widest)
     for stage in pipeline.stages:
         if stage.band.is_read_beside:
             copies, height, width = plane_extents(stage, cut.columns, cut.warps, cut.rows)
             total += copies * height * width * program.arrays[stage.array].dtype.bytes
+        if stage.step is None:
+            each = ceil(sum(cut.rows.fetched(stage, cut.warps)) / cut.warps)
+            lines = pipeline.late * cut.warps * (cut.rows.held + each)
+            total += lines * LANES * cut.columns * program.arrays[stage.array].dtype.bytes
     return total
 
 
@@ -206,13 +216,25 @@ def planes_asked(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     """How many planes before its load a plane is asked for, where a multiprocessor holds one block
     only: its loads alone are too few to keep memory busy. Not for one plane alone, which gains
     nothing and takes registers (a wave equation)."""
+    planes = 0 if pipeline.late else _planes_wanted(pipeline, cut, program)
+    return min(PLANES_ASKED, planes) if planes > 1 else 0
+
+
+def should_come_late(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> bool:
+    """Should planes come by themselves, by way of shared memory? Where one block fits a multiprocessor
+    and one more plane under way would keep memory busy, but has no registers to wait in."""
+    return not pipeline.late and _planes_wanted(pipeline, cut, program) == 1
+
+
+def _planes_wanted(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+    """How many planes more than loads run ahead must be under way to keep memory busy, where a
+    multiprocessor holds one block."""
     if _blocks(pipeline, cut, program, kept_words(pipeline, program)) > 1:
         return 0
     loaded = [stage for stage in pipeline.stages if stage.step is None]
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     points = cut.warps * LANES * cut.rows.held * cut.columns
-    planes = UNDER_WAY // (points * width) - PLANES_AHEAD
-    return min(PLANES_ASKED, planes) if planes > 1 else 0
+    return UNDER_WAY // (points * width) - PLANES_AHEAD
 
 
 def _blocks(pipeline: Pipeline, cut: Cut, program: PolyProgram, kept: int) -> int:
@@ -234,4 +256,6 @@ def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:
     window's planes are back in their places)."""
     lag = max(stage.lag for stage in pipeline.stages)
     warm = max(stage.above for stage in pipeline.stages)
-    return lag, warm, lcm(max(stage.rows for stage in pipeline.stages), copies)
+    rows = max(stage.rows for stage in pipeline.stages)
+    rings = lcm(copies, max(1, pipeline.late))
+    return lag, warm, ceil(rows / rings) * rings

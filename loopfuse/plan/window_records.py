@@ -191,7 +191,9 @@ class Pipeline:
     dimensions have no stencil. `abreast`: where there are stencils along three dimensions, the
     middle one, whose rows the warps of a block hold beside each other ("" where there are two).
     `lines`: rows lie in line buffers of CPU workers, not in registers. `stream` is "" where there
-    are stencils along one dimension alone: every window then is one row, and nothing streams."""
+    are stencils along one dimension alone: every window then is one row, and nothing streams.
+    `late`: how many steps before a plane is needed it is asked for, where it comes by itself, by way of
+    shared memory; 0: loads run ahead of need, and hold registers."""
 
     group: Group
     steps: tuple[Step, ...]
@@ -202,6 +204,7 @@ class Pipeline:
     planes: Planes
     abreast: str = ""
     lines: bool = False
+    late: int = 0
 
     @property
     def program(self) -> PolyProgram:

@@ -13,19 +13,21 @@ from loopfuse.plan.line_shape import LineShape, lines_for
 from loopfuse.plan.window_blocks import (
     PLANES,
     PLANES_AHEAD,
+    PLANES_LATE,
     UNDER_WAY,
     WARMED,
     BlockRows,
     Cut,
     cut_block,
     planes_asked,
+    should_come_late,
     steps_of,
 )
 from loopfuse.plan.window_edges import MIRRORED
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_registers import most_registers, registers
-from loopfuse.plan.windows import Pipeline, find_pipeline
+from loopfuse.plan.windows import Pipeline, come_late, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
 LANES = 32
@@ -129,6 +131,8 @@ def fit_windows(
         return why
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
+    if pipeline.abreast:
+        pipeline = _perhaps_late(pipeline, rules.tuning)
     shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
@@ -137,6 +141,19 @@ def fit_windows(
     if many > (REGISTERS if time is None or time.steps == 1 else TIME_REGISTERS):
         return "its windows take more registers than a thread has"
     return Windowed(pipeline, shape)
+
+
+def _perhaps_late(pipeline: Pipeline, tuning: Tuning) -> Pipeline:
+    """The pipeline, with planes that come late where that is better, or asked for."""
+    cut = cut_block(pipeline, pipeline.program, tuning)
+    if tuning.late == 0 or isinstance(cut, str):
+        return pipeline
+    if not tuning.late and not should_come_late(pipeline, cut, pipeline.program):
+        return pipeline
+    later = come_late(pipeline, tuning.late or PLANES_LATE)
+    if later is None or isinstance(cut_block(later, later.program, tuning), str):
+        return pipeline
+    return later
 
 
 def _why_no_block(pipeline: Pipeline) -> str:

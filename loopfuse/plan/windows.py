@@ -34,6 +34,7 @@ from loopfuse.plan.expressions import TRUE
 from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
 from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.looptree import LATE_BYTES
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_align import align_steps
 from loopfuse.plan.window_borders import is_border, with_borders, without_edges
@@ -154,6 +155,19 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
             if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
                 return f"`{whole_name(stage.array)}` is overwritten by the loops that read it"
     return found
+
+
+def come_late(pipeline: Pipeline, planes: int) -> Pipeline | None:
+    """A pipeline of planes, with those that it loads coming by themselves, by way of shared memory,
+    asked for that many steps before they are needed; None where their elements cannot."""
+    loaded = [stage for stage in pipeline.stages if stage.step is None]
+    if any(pipeline.program.arrays[s.array].dtype.bytes not in LATE_BYTES for s in loaded):
+        return None
+    found = _with_stages(pipeline, 0)
+    if isinstance(found, str):
+        return None
+    stages = tuple(replace(stage, lag=stage.lag + planes) for stage in found.stages)
+    return replace(found, stages=stages, late=planes)
 
 
 def _is_deep(pipeline: Pipeline) -> bool:

@@ -10,7 +10,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
 from loopfuse.tuning.search import Trial
-from loopfuse.tuning.space import describe
+from loopfuse.tuning.space import FROM_ZERO, describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _read(stored: Mapping[str, Any]) -> Tuned:
             fine = type(value) is bool
         else:
             fine = (type(value) is int and 0 <= value < 1 << 20) or (
-                name == "ahead" and value is None
+                name in FROM_ZERO and value is None
             )
         if not fine:
             raise ValueError(name)

@@ -9,6 +9,8 @@ from loopfuse.base.choices import Choices
 from loopfuse.base.options import Tuning
 
 DEFAULT = Tuning()
+FROM_ZERO = ("ahead", "late")
+"""Fields for which 0 is a choice, and None leaves it to the planner."""
 
 GPU: dict[str, tuple[int, ...]] = {
     "steps": (1, 2, 3, 4, 5, 6, 8, 10, 12, 16),
@@ -17,6 +19,7 @@ GPU: dict[str, tuple[int, ...]] = {
     "warps": (1, 2, 4, 8),
     "band": (1, 2, 3, 4, 6, 8),
     "ahead": (0, 1, 2, 3, 4, 6),
+    "late": (0, 1, 2, 3, 4),
     "windows": (0, 1),
 }
 """On a GPU, the field that matters most first."""
@@ -43,7 +46,7 @@ class Axis:
         given = getattr(tuning, self.field)
         if self.field == "windows":
             return int(given)
-        if given is None or (self.field != "ahead" and not given):
+        if given is None or (self.field not in FROM_ZERO and not given):
             return self.chosen
         return int(given)
 
@@ -68,8 +71,8 @@ def axes(start: Tuning, choices: Choices, on_gpu: bool) -> tuple[Axis, ...]:
     def applies(name: str) -> bool:
         if name == "steps":
             return choices.blocks
-        if name == "band":  # rows of planes: in three dimensions
-            return bool(getattr(choices.tuning, name, 0))
+        if name in ("band", "late"):  # of planes: in three dimensions
+            return bool(choices.tuning.band)
         return choices.streams
 
     table = GPU if on_gpu else CPU

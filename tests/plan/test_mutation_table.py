@@ -20,6 +20,7 @@ from tests.plan import (
     mutate_edges,
     mutate_headers,
     mutate_kept,
+    mutate_late,
     mutate_lines,
     mutate_planes,
     mutate_planned,
@@ -47,8 +48,8 @@ from tests.plan.mutate_table import (
 PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
 ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
-    mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_edges, mutate_beside, mutate_strips,
-    mutate_registers,
+    mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
+    mutate_strips, mutate_registers,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

@@ -130,7 +130,7 @@ def test_what_applies() -> None:
     nothing = Choices(False, False, Tuning())
     assert names(nothing) == names(nothing, gpu=False) == []
     assert names(STENCIL) == ["rows", "columns", "warps", "ahead", "windows"]
-    assert names(TIME) == [name for name in GPU if name != "band"]
+    assert names(TIME) == [name for name in GPU if name not in ("band", "late")]
     assert names(STENCIL, gpu=False) == ["columns", "rows", "windows"]
     assert names(TIME, gpu=False) == list(CPU)
     # A time loop that was left alone may still be blocked; the shape of windows follows.

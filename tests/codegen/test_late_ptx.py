@@ -1,0 +1,73 @@
+"""Planes that come by themselves, by way of shared memory: the PTX of late copies, run as
+`tests/ptx_runs.py` says. The machine makes each copy as late as it may, and poisons its place
+before; the interpreter of trees makes it at once."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ptx_runs import compiled, run
+
+from loopfuse.base.options import Tuning
+from tests.codegen.test_planes_ptx import OTHERS, SIZES, SMALL
+from tests.plan.test_sliding_planes import CHAINS
+
+LATE = replace(SMALL, late=2)
+PLANNED = {
+    "star": (CHAINS["star"], LATE, (0, 1)),
+    "box": (CHAINS["box"], replace(LATE, late=3), (1,)),
+    "in place": (CHAINS["in place"], LATE, (0, 1)),
+    "zero": (CHAINS["zero"], replace(LATE, late=1), (0,)),
+    "two stencils": (CHAINS["two stencils"], replace(LATE, warps=3), (0,)),
+    "from below alone": (OTHERS["from below alone"][0], replace(LATE, late=3), (0,)),
+    "five warps": (OTHERS["five warps"][0], replace(OTHERS["five warps"][1], late=2), (0,)),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_planes_that_come_late(name: str) -> None:
+    text, tuning, offsets = PLANNED[name]
+    text = textwrap.dedent(text)
+    for offset in offsets:
+        for depth, height, width in SIZES:
+            run(text, tuning, {"D": depth, "H": height, "W": width}, offset)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [1, 2, 3])
+@pytest.mark.parametrize("name", [name for name in CHAINS if "batches" not in name and name != "weights"])
+def test_all_chains_with_planes_that_come_late(name: str, late: int) -> None:
+    text = textwrap.dedent(CHAINS[name])
+    for offset in (0, 1):
+        for depth, height, width in SIZES:
+            tuning = replace(SMALL, late=late, warps=3)
+            run(text, tuning, {"D": depth, "H": height, "W": width}, offset)
+
+
+def test_what_the_code_does() -> None:
+    """Vectors of a lane's own where rows are aligned; else words, neighbouring lanes neighbours; no
+    plane waits in registers, and each step ends a group and waits for all but one."""
+    text, tuning = textwrap.dedent(CHAINS["star"]), Tuning(columns=4, rows=9, warps=2, band=1, late=2)
+    ptx = compiled(text, tuning)[2].ptx
+    assert set(re.findall(r"cp\.async\.ca\.shared\.global \[.*\], (\d+);", ptx)) == {"4", "16"}
+    assert ptx.count("cp.async.commit_group") == ptx.count("cp.async.wait_group")
+    assert set(re.findall(r"cp\.async\.wait_group\s+(\d+);", ptx)) == {"1"}
+    assert not re.search(r"ld\.global", ptx)
+    words = re.findall(r"cp\.async\.ca\.shared\.global \[(%\w+)(?:\+(\d+))?\], \[(%\w+)(?:\+(\d+))?\], 4;", ptx)
+    apart = {(int(to or 0), int(source or 0)) for _, to, _, source in words}
+    assert {(128, 128), (256, 256), (384, 384)} <= {(a % 512, b) for a, b in apart}
+    assert ".extern .shared .align 128" in ptx or ".shared .align 128" in ptx
+
+
+def test_elements_that_cannot_come_late() -> None:
+    """`cp.async` moves 4 bytes at least."""
+    text = textwrap.dedent(CHAINS["star"]).replace("f32", "f16")
+    assert "cp.async" not in compiled(text, LATE)[2].ptx

@@ -13,6 +13,7 @@ from loopfuse.codegen import mlir_division
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.mlir_build import INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
+from loopfuse.codegen.mlir_ends import by_length
 from loopfuse.codegen.mlir_expr import each_lane, emit_binary, emit_value, store, together, varies
 from loopfuse.codegen.mlir_gpu import (
     emit_await,
@@ -75,7 +76,11 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
         case Loop(mapping=Mapping.ROTATED):
             emit_rotated(emitter, node)
         case Loop(mapping=Mapping.UNROLLED):
-            emit_unrolled(emitter, node)
+            by_lengths = by_length(emitter, node)
+            if by_lengths is None:
+                emit_unrolled(emitter, node)
+            else:
+                emit_node(emitter, by_lengths)
         case Loop(mapping=Mapping.VECTOR):
             emit_vector(emitter, node)
         case Loop(mapping=Mapping.STRADDLED):

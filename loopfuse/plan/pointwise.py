@@ -39,12 +39,10 @@ VECTOR_BYTES = 16
 
 PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
-ENDS = 4
-"""Lengths of the end of a row that have a way of their own, without a test of each element."""
-ENDS_OUT = 64
-"""Reads and writes, once for each element of a vector, up to which they have."""
 WRITTEN_OUT = 512
 """Reads and writes, once for each element of a vector, up to which elements are written out."""
+ENDS = 80
+"""The same for the ends of rows, which are written out once for each length."""
 
 
 def fits_pointwise(group: Group, site: Site) -> bool:
@@ -158,8 +156,8 @@ class _Block:
         self.upper = self.extents[self.last].upper
         statements = [s for placed in group.members for s in placed.unit.statements]
         accesses = sum(len(s.reads) + 1 for s in statements)
-        self.accesses = accesses * self.width
-        self.is_short = self.accesses <= WRITTEN_OUT
+        self.is_short = accesses * self.width <= WRITTEN_OUT
+        self.has_ends = bool(rows) and accesses * self.width <= ENDS
         self.pieces = PIECES if self.is_short and not rows else 1
         self.columns = TILE[0] if rows else BLOCK
         self.across = self.columns * self.width * self.pieces
@@ -257,36 +255,26 @@ class _Block:
         beyond = self._one_by_one(start, self.columns, False)
         if not self.is_short:
             return beyond
-        steps = [self.width]
-        if self.rows and self.accesses <= ENDS_OUT:  # each row ends so
-            apart = max(1, self.width // ENDS)
-            steps = [*range(apart, self.width, apart), self.width]
-            beyond = self._one_by_one(start, self.columns, False, apart)
-        for count in steps:
-            within = self._one_by_one(start, self.columns, True, count)
-            if count < self.width:
-                rest = tidy(combine("add", start, integer(count * self.columns)))
-                within += self._one_by_one(rest, self.columns, False, steps[0])
-            end = tidy(combine("add", first, integer(self.columns * count)))
-            beyond = (Guard(compare("le", end, self.upper), within, beyond),)
-        return beyond
+        end = tidy(combine("add", first, integer(self.columns * self.width)))
+        within = self._one_by_one(start, self.columns, True)
+        return (Guard(compare("le", end, self.upper), within, beyond),)
 
     def _first(self, piece: Expr) -> Expr:
         """The first column of a piece."""
         return combine("add", self.base, combine("mul", piece, integer(self.columns * self.width)))
 
-    def _one_by_one(
-        self, start: Expr, step: int, whole: bool, elements: int = 0
-    ) -> tuple[TreeNode, ...]:
-        """So many elements (0: as a vector has), `step` apart: written out, so that all loads are
-        under way together, where all are inside."""
+    def _one_by_one(self, start: Expr, step: int, whole: bool) -> tuple[TreeNode, ...]:
+        """As many elements as a vector has, `step` apart: written out, so that all loads are under
+        way together, where all are inside."""
         part = self.site.names.fresh("u")
         column = tidy(combine("add", start, combine("mul", Iter(part), integer(step))))
-        body, count = self._body(column), integer(elements or self.width)
+        body, count = self._body(column), integer(self.width)
         if whole:
             return (Loop(part, integer(0), count, 1, Where.UNROLLED, body),)
         guarded = Guard(compare("lt", column, self.upper), body)
-        return (Loop(part, integer(0), count, 1, Where.SERIAL, (guarded,)),)
+        # Each row has such an end, which `codegen.mlir_ends` writes out by its length.
+        where = Where.UNROLLED if self.has_ends else Where.SERIAL
+        return (Loop(part, integer(0), count, 1, where, (guarded,)),)
 
     def _body(self, column: Expr) -> tuple[TreeNode, ...]:
         point = {**self.point, self.last: tidy(column)}

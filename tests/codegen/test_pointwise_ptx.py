@@ -51,6 +51,23 @@ def test_rows_of_any_length(dtype: str) -> None:
         assert stored == ({16: 11 * columns // width} if whole else {size: 11 * columns}), stored
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i16"])
+def test_ends_of_rows_of_every_length(dtype: str) -> None:
+    """The last part of a row, written out by how many elements a thread has of it."""
+    width = 16 // size_of(dtype)
+    for columns in (3, 31, 33, 63, 65, 95, 97, 127, 32 * width - 1, 32 * width + 33):
+        stored = run(ROWS.format(dtype), Tuning(), {"H": 9, "W": columns}, 1, strategy="pointwise")
+        assert stored == {size_of(dtype): 9 * columns}, (columns, stored)
+
+
+def test_loads_at_ends_of_rows_are_under_way_together() -> None:
+    """As many as there are elements, without a test between them."""
+    ptx = compiled(ROWS.format("f32"), Tuning(), strategy="pointwise")[2].ptx
+    blocks = re.split(r"^\$L__BB\w+:|^\s*@%p\d+ bra.*|^\s*bra.*", ptx, flags=re.MULTILINE)
+    stores = {len(re.findall(r"st\.global\.b32", block)) for block in blocks}
+    assert {4, 3, 2, 1} <= stores
+
+
 def test_loads_are_under_way_together() -> None:
     """Two vectors of each array; element by element, as many as a vector has, without a test
     between them."""

@@ -52,9 +52,9 @@ def late_fault(tree: LoopTree) -> str:
                 return fault
             if fault := _outside(ring, body):
                 return fault
-        for node in walk_nodes(body):
-            is_steps = isinstance(node, Loop) and node.mapping is Where.ROTATED
-            if is_steps and (fault := _fault_in_loop(node, buffers)):
+        loops = [node for node in walk_nodes(body) if isinstance(node, Loop)]
+        for loop in loops:
+            if loop.mapping is Where.ROTATED and (fault := _fault_in_loop(loop, buffers)):
                 return fault
     return ""
 

@@ -144,6 +144,8 @@ def _fault_in_loop(loop: Loop, buffers: Buffers) -> str:
     ]
     for copy in (touch for touch in touches if touch.is_late):
         assert isinstance(copy.node, Copy) and isinstance(copy.node.value, Load)
+        if not all(_has_own_cells(node, copy.load) for node, _ in copy.around):
+            return f"late copies of one step to {copy.load.array} may meet"
         home, source = buffers[copy.load.array].home, copy.node.value
         for other in touches:
             if other.load.array == copy.load.array:
@@ -201,11 +203,19 @@ def _are_apart(one: _Touch, other: _Touch) -> bool:
             return False
         if branch != way:
             return True
+        if not (_has_own_cells(node, one.load) and _has_own_cells(node, other.load)):
+            return False
         if isinstance(node, Loop):
-            places = zip(one.load.index, other.load.index, strict=True)
-            if not any(here == there == Iter(node.var) for here, there in places):
+            place = one.load.index.index(Iter(node.var))
+            if other.load.index[place] != Iter(node.var):
                 return False
     return False
+
+
+def _has_own_cells(node: TreeNode, load: Load) -> bool:
+    """Does each iteration of a loop around the access (any other node has one) touch cells of its
+    own?"""
+    return not isinstance(node, Loop) or Iter(node.var) in load.index
 
 
 def _steps_apart(here: tuple[Expr, ...], there: tuple[Expr, ...], step: str) -> int | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Iter
 from loopfuse.plan.looptree import Arrive, Barrier, Copy, Loop, Mapping, Shared, TreeNode
 from tests.plan.mutate_blocks import CHAIN, IN_PLACE, SIZE, SMALL, STAR, WIDE, last_first, rotated
 from tests.plan.mutate_edit import Edit, Nodes, home
@@ -70,6 +71,10 @@ ROWS = [
         reading(TAKE, r"^a_coming", 3, 1)),
     Row("taken a step too late", "late planes windows", "another plane is in its place",
         reading(TAKE, r"^a_coming", 0, -1)),
+    Row("late twice to one cell", "late planes windows", "in a loop, of which either may come last",
+        each(LATE, lambda node: (Loop("again", integer(0), integer(2), 1, Mapping.UNROLLED, (replace(
+            node, value=replace(node.value, index=(*node.value.index[:-1], combine(
+                "add", node.value.index[-1], combine("sub", integer(1), Iter("again")))))),)),))),
     Row("a smaller ring", "late planes windows", "one plane for two", home("a_coming", home=Shared(1))),
     Row("one plane too few", "late planes windows", "the last does not come",
         test(r"^if t\w* <= ", r"<= ", -1)),

@@ -42,7 +42,7 @@ def by_length(emitter: Emitter, loop: Loop) -> TreeNode | None:
     guard = loop.body[0]
     if guard.otherwise or not _rises(emitter, guard.condition, loop.var):
         return None
-    if not _loads_memory(emitter, guard.then):
+    if not loads_memory(emitter, guard.then):
         return None
 
     def part(first: int, end: int, body: tuple[TreeNode, ...]) -> Loop:
@@ -76,7 +76,8 @@ def _rises(emitter: Emitter, condition: Expr, var: str) -> bool:
     return left.coefficient(var) > 0 and not mentions(left.without(var), var)
 
 
-def _loads_memory(emitter: Emitter, body: tuple[TreeNode, ...]) -> bool:
+def loads_memory(emitter: Emitter, body: tuple[TreeNode, ...]) -> bool:
+    """Does anything in the body load from memory of the device?"""
     return any(
         isinstance(emitter.storage[load.array].buffer.home, Global)
         for node in walk_nodes(body)

@@ -10,12 +10,11 @@ from loopfuse.codegen.mlir_build import WIDEST_COPY
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import each_lane
 from loopfuse.codegen.mlir_index import Linear, conjuncts, linear, mentions
+from loopfuse.codegen.mlir_straddled import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.looptree import Arrive, Copy, Guard, Loop, TreeNode
-
-LANES = 32
 
 
 def emit_late(emitter: Emitter, node: Copy) -> None:

@@ -13,7 +13,7 @@ from loopfuse.codegen import mlir_division
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.mlir_build import INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
-from loopfuse.codegen.mlir_ends import by_length
+from loopfuse.codegen.mlir_ends import by_length, loads_memory
 from loopfuse.codegen.mlir_expr import each_lane, emit_binary, emit_value, store, together, varies
 from loopfuse.codegen.mlir_gpu import (
     emit_await,
@@ -249,7 +249,9 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
     for guard in loop.body:
         if emitter.lane and len(loop.body) == 1 and isinstance(guard, Guard):
             tests = conjuncts(guard.condition)
-            reads = _loads_memory(emitter, guard.otherwise if emitter.divides else (guard,))
+            # Branches cost more registers than selects, but a load that only some lanes need is better
+            # left out where none does.
+            reads = loads_memory(emitter, guard.otherwise if emitter.divides else (guard,))
             shared = tuple(test for test in tests if _is_uniform(test, {loop.var, emitter.lane}))
             if shared and len(shared) < len(tests) and reads:
                 _emit_unswitched(emitter, loop, guard, shared)
@@ -270,17 +272,6 @@ def divides(body: tuple[TreeNode, ...]) -> bool:
         for node in walk_nodes(body)
         if isinstance(node, Compute)
         for part in walk_expr(node.value)
-    )
-
-
-def _loads_memory(emitter: Emitter, body: tuple[TreeNode, ...]) -> bool:
-    """Does anything in the body load from memory of the device? Branches cost more registers than
-    selects, but a load that only some lanes need is better left out where none does."""
-    return any(
-        isinstance(emitter.storage[load.array].buffer.home, Global)
-        for node in walk_nodes(body)
-        if isinstance(node, Copy | Compute)
-        for load in loads(node.value)
     )
 
 

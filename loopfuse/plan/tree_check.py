@@ -202,17 +202,12 @@ def _check_loop(loop: Loop, place: _Place) -> None:
 
 def _check_straddled(loop: Loop, place: _Place) -> None:
     buffers = {buffer.name: buffer for buffer in place.tree.buffers}
-    if loop.mapping is Mapping.STRADDLED:
-        if fault := form_fault(loop, buffers):
+    if loop.mapping in (Mapping.STRADDLED, Mapping.SPREAD):
+        is_spread = loop.mapping is Mapping.SPREAD
+        if fault := spread_fault(loop) if is_spread else form_fault(loop, buffers):
             raise place.fail(loop, fault)
         if Mapping.LANE not in place.vars.values():
             raise place.fail(loop, "a warp runs it, but no lane loop is around it")
-        _check_converged("warp", loop, place)
-    if loop.mapping is Mapping.SPREAD:
-        if fault := spread_fault(loop):
-            raise place.fail(loop, fault)
-        if Mapping.LANE not in place.vars.values():
-            raise place.fail(loop, "the lanes of a warp share it, but no lane loop is around it")
         _check_converged("warp", loop, place)
     if loop.mapping is Mapping.ROTATED and (fault := arrival_fault(loop, buffers)):
         raise place.fail(loop, fault)

@@ -184,6 +184,8 @@ class Events:
 
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     written: set[str] = field(default_factory=set[str])
+    late: set[str] = field(default_factory=set[str])
+    """The buffers that late copies read or write."""
     context: Any = None
     has_lanes: bool = False
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
@@ -412,6 +414,8 @@ class Events:
                 self.written.add(buffer)
             case _:
                 pass
+        if isinstance(node, Copy) and node.late:
+            self.late |= {load.array for each in (node.target, node.value) for load in loads(each)}
         self.leaves.append(self._made(node, scope))
 
     def _made(self, node: TreeNode | Launch, scope: _Scope) -> Leaf:

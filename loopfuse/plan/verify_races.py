@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.looptree import Await, Barrier, Copy, Lanes, Raise, Window
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.looptree import Await, Barrier, Lanes, Raise, Window
 from loopfuse.plan.tree_check import owns_lane
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union
 from loopfuse.plan.verify_events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
@@ -47,7 +47,7 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             and (isinstance(other.node, Barrier | Raise | Await) or other.crosses_lanes)
         ]
         inside = [level for level in (GRID, CLUSTER, BLOCK, LANE) if level > shared]
-        if _comes_late(accesses, buffer):  # after any barrier
+        if buffer in accesses.events.late:  # perhaps after any barrier
             found = _conflict(accesses, here, inside, [])
             if found is not None:
                 return found
@@ -77,19 +77,6 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             if found is not None:
                 return found
     return None
-
-
-def _comes_late(accesses: Accesses, buffer: str) -> bool:
-    """Do late copies touch the buffer?"""
-    late = [leaf.node for leaf in accesses.events.leaves]
-    return any(
-        isinstance(node, Copy) and node.late and buffer in {each.array for each in _ends(node)}
-        for node in late
-    )
-
-
-def _ends(copy: Copy) -> list[Load]:
-    return [each for each in (copy.target, copy.value) if isinstance(each, Load)]
 
 
 def _has_windows(accesses: Accesses) -> bool:

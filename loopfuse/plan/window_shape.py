@@ -131,8 +131,8 @@ def fit_windows(
         return why
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
-    if pipeline.abreast:
-        pipeline = _perhaps_late(pipeline, rules.tuning)
+    if pipeline.abreast and (late := _fit_late(pipeline, rules.tuning)) is not None:
+        return late
     shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
@@ -143,17 +143,18 @@ def fit_windows(
     return Windowed(pipeline, shape)
 
 
-def _perhaps_late(pipeline: Pipeline, tuning: Tuning) -> Pipeline:
-    """The pipeline, with planes that come late where that is better, or asked for."""
+def _fit_late(pipeline: Pipeline, tuning: Tuning) -> Windowed | None:
+    """The pipeline with planes that come late, where that is better, or asked for."""
     cut = cut_block(pipeline, pipeline.program, tuning)
     if tuning.late == 0 or isinstance(cut, str):
-        return pipeline
+        return None
     if not tuning.late and not should_come_late(pipeline, cut, pipeline.program):
-        return pipeline
+        return None
     later = come_late(pipeline, tuning.late or PLANES_LATE)
-    if later is None or isinstance(cut_block(later, later.program, tuning), str):
-        return pipeline
-    return later
+    if later is None:
+        return None
+    shape = shape_of(later, later.program, tuning)
+    return None if isinstance(shape, str) else Windowed(later, shape)
 
 
 def _why_no_block(pipeline: Pipeline) -> str:

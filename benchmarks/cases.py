@@ -226,6 +226,8 @@ CASES = (
     Case("scale-relu-add", "scale + ReLU + add, f32", f"{EXAMPLES}/scale_relu_add.lf",
          "scale_relu_add", f.scale_relu_add, {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191},
          {"R": 13, "C": 37}, {"scale": 1.5}, pieces=8),
+    Case("colours", "three colours normalised, f32", f"{KERNELS}/colours.lf", "normalise_colours",
+         f.colours, grid(4096, 8192), grid(4095, 8189), grid(37, 141), pieces=8),
     Case("softmax", "softmax of rows, f32", f"{EXAMPLES}/softmax.lf", "softmax", f.softmax,
          {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}),
     Case("l2norm", "l2 norm, f32", f"{EXAMPLES}/l2norm.lf", "l2norm", f.l2norm, {"N": BIG},

@@ -45,6 +45,11 @@ def batchnorm(w: Any, a: Arrays) -> Arrays:
     return {"y": w.relu(a["x"] * factor.reshape(shape) + offset.reshape(shape)) + a["skip"]}
 
 
+def colours(w: Any, a: Arrays) -> Arrays:
+    """Pixels less the mean of their colour, times its gain."""
+    return {"norm": (a["img"] - a["mean"]) * a["gain"]}
+
+
 def softmax(w: Any, a: Arrays) -> Arrays:
     """Softmax of each row."""
     return {"y": w.softmax(a["x"])}

@@ -57,6 +57,7 @@ from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.syntax import Module
 from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.plan import chosen
+from loopfuse.plan.collapse import as_one
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.dead import live_statements, remove_dead
 from loopfuse.plan.easier import easier_windows
@@ -478,6 +479,13 @@ def _compile_kernel(
     kernel, tree, target = planned.kernel, planned.tree, options.target
     if options.check == "off" and planned.plain is None:  # there nothing else guards memory
         tree = trust_subscripts(tree)
+    if "affine" in emit:
+        from loopfuse.codegen.affine import emit_affine, emit_fused
+
+        texts = {"affine_mlir": emit_affine(kernel), "fused_mlir": emit_fused(tree, kernel)}
+    else:
+        texts = {}
+    tree = as_one(tree)
     spans = planned.spans if target.is_gpu else {}
     places = locations(program.source.name, spans)
     module = run.stage(
@@ -498,13 +506,8 @@ def _compile_kernel(
         report=planned.report.to_dict() if "report" in emit else {},
         mlir=print_module(module) if "mlir" in emit else "",
         llvm=llvm if "llvm" in emit else "",
+        **texts,
     )
-    if "affine" in emit:
-        from loopfuse.codegen.affine import emit_affine, emit_fused
-
-        artifact = replace(
-            artifact, affine_mlir=emit_affine(kernel), fused_mlir=emit_fused(tree, kernel)
-        )
     if emit and not set(emit) & _CODE:
         return artifact
     if target.is_gpu:

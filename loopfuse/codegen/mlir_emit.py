@@ -317,6 +317,16 @@ class Emitter:
     def bind_argument(self, buffer: Buffer, memref: SSAValue) -> None:
         """Makes a function argument the storage of a Global buffer."""
         self.storage[buffer.name] = Storage(buffer, memref, is_static=False)
+        if buffer.argument and buffer.strides is None:  # see `runtime.index_bits`
+            count = constant_form(1)
+            for extent in reversed(buffer.extents):
+                count = combine("mul", linear(extent, self.facts), count, self.facts)
+                match count.terms:
+                    case ((Operation(op="mul") as product, factor),) if factor > 0:
+                        known = self.facts.products.get(product, self.facts.small)
+                        self.facts.products[product] = min(known, self.facts.small // factor)
+                    case _:
+                        pass
 
     def bind_symbol(self, name: str, dtype: DType, value: SSAValue, is_size: bool) -> None:
         """Makes a function argument the value of a symbol."""

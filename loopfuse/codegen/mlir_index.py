@@ -51,7 +51,7 @@ class Linear:
         for atom, coefficient in other.terms:
             sums[atom] = sums.get(atom, 0) + sign * coefficient
         terms = tuple((atom, value) for atom, value in sums.items() if value)
-        return Linear(terms, self.constant + sign * other.constant)
+        return _rejoined(Linear(terms, self.constant + sign * other.constant))
 
     def times(self, factor: int) -> Linear:
         """`self * factor`."""
@@ -77,6 +77,21 @@ class Linear:
         return Linear(terms, self.constant)
 
 
+def _rejoined(form: Linear) -> Linear:
+    """before: c * (a % k) + c * k * (a // k)        after: c * a"""
+    held = dict(form.terms)
+    for atom, factor in form.terms:
+        if not isinstance(atom, Operation) or atom.op != "mod" or not isinstance(atom.left, Linear):
+            continue
+        assert atom.right is not None
+        over = Operation("floordiv", atom.left, atom.right)
+        if atom.right.terms or held.get(over) != factor * atom.right.constant:
+            continue
+        rest = tuple(term for term in form.terms if term[0] not in (atom, over))
+        return Linear(rest, form.constant).plus(atom.left.times(factor))
+    return form
+
+
 ZERO = Linear((), 0)
 
 
@@ -95,6 +110,8 @@ class Facts:
     divisors: dict[str, int] = field(default_factory=dict[str, int])
     offsets: dict[str, int] = field(default_factory=dict[str, int])
     """How far an iterator is ahead of its variable, in the copies of a ROTATED loop's body."""
+    products: dict[Atom, int] = field(default_factory=dict["Atom", int])
+    """Bounds of products of extents that some array has."""
 
 
 def is_index(expr: nodes.Expr) -> bool:
@@ -179,6 +196,8 @@ def atom_bound(atom: Atom, facts: Facts) -> int:
         case nodes.Iter(name=name) | nodes.Symbol(name=name):
             return facts.bounds.get(name, UNBOUNDED)
         case Operation(left=Linear() as left, right=Linear() as right):
+            if atom in facts.products:
+                return facts.products[atom]
             one, other = bound(left, facts), bound(right, facts)
             whole = right.constant if not right.terms else 0
             match atom.op:

@@ -35,13 +35,15 @@ CHUNK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a strategy works: the program, the homes, the names, the device."""
+    """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
+    that the tree is going to run as one (`poly.collapse`)."""
 
     program: PolyProgram
     stores: Mapping[str, Store]
     names: Names
     device: str
     extents: Mapping[str, tuple[Expr, Expr]]
+    collapses: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

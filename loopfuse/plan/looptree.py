@@ -368,12 +368,15 @@ HostNode = HostLoop | Launch
 
 @dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
 class LoopTree:
-    """A planned kernel for one kind of target (`cpu` or `gpu`)."""
+    """A planned kernel for one kind of target (`cpu` or `gpu`). `collapsed`: sizes of neighbouring
+    dimensions that are run as one; the tree runs as if it were called with 1 for all but the last of
+    them and their product for the last (`plan.collapse`, which also says what such a tree may hold)."""
 
     kernel: str
     device: str
     buffers: tuple[Buffer, ...]
     body: tuple[HostNode, ...]
+    collapsed: tuple[tuple[str, ...], ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         """The buffer called `name`; KeyError if there is none."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.body import guard_of, host_conditions
 from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin
@@ -31,6 +32,7 @@ from loopfuse.plan.generic import (
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
+from loopfuse.plan.pointwise_columns import find_columns
 from loopfuse.plan.recompute import Resolver, TooMany, tidy
 from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Statement
@@ -152,25 +154,26 @@ class _Block:
         self.group, self.site = group, site
         self.width = vector_width(group, site)
         self.extents = dim_extents(group, site.program)
-        *rows, self.last = order_dims(group)
-        self.upper = self.extents[self.last].upper
+        self.columns = find_columns(group, site, self.extents, self.width)
+        self.upper, each = self.columns.count, self.columns.elements
+        rows = [dim for dim in self.columns.rows if dim not in self.columns.ones]
         statements = [s for placed in group.members for s in placed.unit.statements]
         accesses = sum(len(s.reads) + 1 for s in statements)
-        self.is_short = accesses * self.width <= WRITTEN_OUT
-        self.has_ends = bool(rows) and accesses * self.width <= ENDS
-        self.pieces = PIECES if self.is_short and not rows else 1
-        self.columns = TILE[0] if rows else BLOCK
-        self.across = self.columns * self.width * self.pieces
+        self.is_short = accesses * self.width * each <= WRITTEN_OUT
+        self.has_ends = bool(rows) and each == 1 and accesses * self.width <= ENDS
+        self.pieces = PIECES if self.is_short and not rows and each == 1 else each
+        self.threads = TILE[0] if rows else BLOCK
+        self.across = self.threads * self.width * self.pieces // each
         self.point: dict[str, Expr] = {}
         self.rows: list[Expr] = []  # what holds where the thread's row is one of the loops'
         self.grid: list[tuple[str, Expr]] = []
         self.block: list[tuple[str, Expr]] = []
         names = site.names
-        for dim in rows:
+        for dim in self.columns.rows:
             count = count_of(self.extents[dim])
             var = names.fresh(hint_of(group, dim))
             number: Expr = Iter(var)
-            if dim == rows[-1]:
+            if dim in rows[-1:]:
                 thread = names.fresh(f"{var}t")
                 self.grid.append((var, ceil_div(count, TILE[1])))
                 self.block.append((thread, integer(TILE[1])))
@@ -178,12 +181,12 @@ class _Block:
             else:
                 self.grid.append((var, count))
             self.point[dim] = value_at(self.extents[dim], number)
-            if dim == rows[-1]:
+            if dim in rows[-1:]:
                 self.rows.append(compare("lt", self.point[dim], self.extents[dim].upper))
-        x = hint_of(group, self.last)
+        x = hint_of(group, self.columns.dim)
         xb, xt = names.fresh(f"{x}b"), names.fresh(f"{x}t")
         self.grid.append((xb, ceil_div(self.upper, self.across)))
-        self.block.append((xt, integer(self.columns)))
+        self.block.append((xt, integer(self.threads)))
         self.base, self.thread = combine("mul", Iter(xb), integer(self.across)), Iter(xt)
 
     def launch(self, name: str, labels: tuple[str, ...]) -> Launch:
@@ -199,17 +202,20 @@ class _Block:
     def _aligned(self) -> Expr:
         """Aligned arrays, and every row a whole number of vectors; of a single row the last vector
         may be a part of one."""
-        conditions: list[Expr] = [ALIGNED]
-        lengths = [self.upper] if self.rows else []
+        columns = self.columns
+        whole = columns.whole(self.width) if self.rows else []
         for name in _arrays(self.group, self.site):
-            extents = self.site.program.arrays[name].extents
-            if len(extents) + len(self.site.stores[name].leading) > 1:
-                lengths.append(extents[-1])
-        for length in dict.fromkeys(lengths):
-            if not self._is_whole(length):
-                rest = combine("mod", length, integer(self.width))
-                conditions.append(compare("eq", rest, integer(0)))
-        return conjoin(*conditions)
+            array = self.site.program.arrays[name]
+            rank = len(array.extents) + len(self.site.stores[name].leading)
+            if columns.is_row_of(array):
+                whole += columns.whole(self.width) if rank > 1 + len(columns.inner) else []
+            elif rank > 1 and not columns.inner and not self._is_whole(array.extents[-1]):
+                rest = combine("mod", array.extents[-1], integer(self.width))
+                whole.append(compare("eq", rest, integer(0)))
+        rows = conjoin(*dict.fromkeys(whole))
+        if rows != TRUE and columns.ones and columns.is_one_row:
+            rows = Binary("or", rows, conjoin(*columns.alone()), DType.BOOL)
+        return conjoin(ALIGNED, rows)
 
     def _is_whole(self, length: Expr) -> bool:
         return isinstance(length, Const) and int(length.value) % self.width == 0
@@ -217,65 +223,73 @@ class _Block:
     def _pieces(self, way: Callable[[Expr, bool], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """The pieces of one row, without a test where the block lies inside the loop; or the row of
         the thread, if it has one."""
-        if self.rows:
-            return (Guard(conjoin(*self.rows), way(integer(0), False)),)
-        if not self.is_short:
-            return way(integer(0), False)
+        row = conjoin(*self.rows)
+        if self.pieces == 1:
+            inside = way(integer(0), False)
+            return (Guard(row, inside),) if self.rows else inside
         whole, part = (self.site.names.fresh("p") for _ in range(2))
         count = integer(self.pieces)
         end = tidy(combine("add", self.base, integer(self.across)))
-        return (
-            Guard(
-                compare("le", end, self.upper),
-                (Loop(whole, integer(0), count, 1, Where.UNROLLED, way(Iter(whole), True)),),
-                (Loop(part, integer(0), count, 1, Where.SERIAL, way(Iter(part), False)),),
-            ),
+        written_out = Where.UNROLLED if self.is_short else Where.SERIAL
+        pieces = Guard(
+            compare("le", end, self.upper),
+            (Loop(whole, integer(0), count, 1, written_out, way(Iter(whole), True)),),
+            (Loop(part, integer(0), count, 1, Where.SERIAL, way(Iter(part), False)),),
         )
+        return (Guard(row, (pieces,)),) if self.rows else (pieces,)
 
     def _wide(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
         """A vector of the thread's own; where a row ends with a part of one, its elements."""
         own = combine("mul", self.thread, integer(self.width))
-        start = tidy(combine("add", self._first(piece), own))
+        start = combine("add", self._first(piece), own)
         lane = self.site.names.fresh("v")
         body = self._body(combine("add", start, Iter(lane)))
         vector = (Loop(lane, integer(0), integer(self.width), 1, Where.VECTOR, body),)
         if whole:
             return vector
-        if self.rows or self._is_whole(self.upper):
-            return (Guard(compare("lt", start, self.upper), vector),)
-        end = tidy(combine("add", start, integer(self.width)))
-        return (Guard(compare("le", end, self.upper), vector, self._one_by_one(start, 1, False)),)
+        if not self.columns.inner and (self.rows or self._is_whole(self.upper)):
+            return (Guard(self._is_inside(start), vector),)
+        return (Guard(self._are_inside(start, self.width), vector, self._one_by_one(start, 1, False)),)
 
     def _narrow(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
         """Neighbouring threads on neighbouring elements, as often as a vector is wide."""
         first = self._first(piece)
         start = combine("add", first, self.thread)
         if whole:
-            return self._one_by_one(start, self.columns, True)
-        beyond = self._one_by_one(start, self.columns, False)
+            return self._one_by_one(start, self.threads, True)
+        beyond = self._one_by_one(start, self.threads, False)
         if not self.is_short:
             return beyond
-        end = tidy(combine("add", first, integer(self.columns * self.width)))
-        within = self._one_by_one(start, self.columns, True)
-        return (Guard(compare("le", end, self.upper), within, beyond),)
+        within = self._one_by_one(start, self.threads, True)
+        return (Guard(self._are_inside(first, self.threads * self.width), within, beyond),)
 
     def _first(self, piece: Expr) -> Expr:
-        """The first column of a piece."""
-        return combine("add", self.base, combine("mul", piece, integer(self.columns * self.width)))
+        """The first element of a piece, counted from the block's first column on."""
+        return combine("mul", piece, integer(self.threads * self.width))
+
+    def _is_inside(self, element: Expr) -> Expr:
+        return compare("lt", self.columns.column(self.base, element), self.upper)
+
+    def _are_inside(self, element: Expr, count: int) -> Expr:
+        """Are so many elements from this one on?"""
+        if self.columns.inner:
+            return self._is_inside(combine("add", element, integer(count - 1)))
+        end = self.columns.column(self.base, combine("add", element, integer(count)))
+        return compare("le", end, self.upper)
 
     def _one_by_one(self, start: Expr, step: int, whole: bool) -> tuple[TreeNode, ...]:
         """As many elements as a vector has, `step` apart: written out, so that all loads are under
         way together, where all are inside."""
         part = self.site.names.fresh("u")
-        column = tidy(combine("add", start, combine("mul", Iter(part), integer(step))))
-        body, count = self._body(column), integer(self.width)
+        element = tidy(combine("add", start, combine("mul", Iter(part), integer(step))))
+        body, count = self._body(element), integer(self.width)
         if whole:
             return (Loop(part, integer(0), count, 1, Where.UNROLLED, body),)
-        guarded = Guard(compare("lt", column, self.upper), body)
+        guarded = Guard(self._is_inside(element), body)
         # Each row has such an end, which `codegen.mlir_ends` writes out by its length.
         where = Where.UNROLLED if self.has_ends else Where.SERIAL
         return (Loop(part, integer(0), count, 1, where, (guarded,)),)
 
-    def _body(self, column: Expr) -> tuple[TreeNode, ...]:
-        point = {**self.point, self.last: tidy(column)}
+    def _body(self, element: Expr) -> tuple[TreeNode, ...]:
+        point = {**self.point, **self.columns.point(self.base, element)}
         return thread_body(self.group, self.site, self.extents, point)

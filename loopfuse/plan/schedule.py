@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Expr
@@ -22,6 +22,7 @@ from loopfuse.plan.sliding import plan_sliding
 from loopfuse.plan.sliding_planes import plan_planes
 from loopfuse.plan.storage import Store, place_storage
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
@@ -50,9 +51,12 @@ def build_tree(
     names.strided = rules.strided
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
+    if not rules.strided and all(_is_pointwise(group, site) for group in _groups(plan.items)):
+        site = replace(site, collapses=find_collapses(program))
     builder = _TreeBuilder(site, program.kernel.name, rules)
     body = builder.host(plan.items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
+    tree = replace(tree, collapsed=site.collapses)
     return Scheduled(tree, stores, builder.windows)
 
 
@@ -106,11 +110,22 @@ class _TreeBuilder:
                 return [plan_lines(fit.pipeline, fit.shape, self.site, name, labels)]
             plan = plan_planes if fit.pipeline.abreast else plan_sliding
             return [plan(fit, self.site, name, labels)]
+        if _is_pointwise(group, self.site):
+            return [plan_pointwise(group, self.site, name, labels)]
         if group.kind == "map" and group.dims:
-            if fits_pointwise(group, self.site):
-                return [plan_pointwise(group, self.site, name, labels)]
             return [plan_map(group, self.site, name, labels)]
         return [plan_serial(group, self.site, name, labels)]
+
+
+def _groups(items: Sequence[PlanItem]) -> list[Group]:
+    found: list[Group] = []
+    for item in items:
+        found += _groups(item.body) if isinstance(item, HostGroup) else [item]
+    return found
+
+
+def _is_pointwise(group: Group, site: Site) -> bool:
+    return group.kind == "map" and bool(group.dims) and fits_pointwise(group, site)
 
 
 def iterator_extents(

@@ -10,6 +10,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import walk_expr
+from loopfuse.plan.collapse import collapse_fault
 from loopfuse.plan.linear import coefficients, constant_value
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -104,8 +105,9 @@ def check_tree(tree: LoopTree) -> None:
         if times > 1:
             raise place.fail(name, "two launches have this name")
     _check_host(tree.body, place)
-    if fault := late_fault(tree):
-        raise place.fail(tree.kernel, fault)
+    for fault in (late_fault(tree), collapse_fault(tree)):
+        if fault:
+            raise place.fail(tree.kernel, fault)
 
 
 def _check_buffer(buffer: Buffer, place: _Place) -> None:

@@ -22,6 +22,7 @@ from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.interp import Offence
 from loopfuse.lang.nodes import Const, Expr, Load, Symbol
 from loopfuse.lang.walk import loads
+from loopfuse.plan.collapse import as_one
 from loopfuse.plan.linear import constant_value
 from loopfuse.plan.looptree import (
     ALIGNED,
@@ -79,6 +80,7 @@ def run_tree(
     or an index leaves its buffer. A subscript that depends on data may leave it: each that does is
     appended to `offences`.
     """
+    tree = as_one(tree)
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):
         storage = {

@@ -58,6 +58,7 @@ _LOOSEST, _COMPARISON, _UNARY, _ATOM = 0, 1, 8, 10
 def print_tree(tree: LoopTree) -> str:
     """The tree as text, ending in a newline."""
     lines = [f"tree {tree.kernel} ({tree.device})"]
+    lines += [f"  {' x '.join(sizes)} as one" for sizes in tree.collapsed]
     lines += [f"  {_buffer(buffer)}" for buffer in tree.buffers]
     for node in tree.body:
         _host(node, 1, lines)

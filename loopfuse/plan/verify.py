@@ -16,7 +16,8 @@ From the tree alone it derives where and when each Compute runs (`verify_events`
 5. accesses to storage stay inside it;
 6. a reduction whose order changed still counts every update exactly once (`verify_reductions`);
 7. a loop whose bounds are data reads those that the program's loop has, once they are there, and
-   what it may leave out is what does not happen (`verify_headers`).
+   what it may leave out is what does not happen (`verify_headers`);
+8. the program does the same with the dimensions as one that the tree runs as one (`poly.collapse`).
 
 Cells are storage locations: a register of each thread is a cell of its own, and so on. Values are
 named by what made them: `S1[i, j]` for an instance, `@a[i]` for what the caller's array held,
@@ -67,6 +68,7 @@ from loopfuse.plan.verify_values import Different, is_same_place, match_value
 from loopfuse.plan.verify_vectors import find_carried
 from loopfuse.plan.verify_windows import different_tile
 from loopfuse.poly import isl
+from loopfuse.poly.collapse import may_collapse
 from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.isl_relations import sample_pair
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
@@ -76,7 +78,7 @@ from loopfuse.poly.model import Dependences, PolyProgram, Statement
 class Verdict:
     """`answer` is proved, wrong or unknown; `findings` say what is wrong or not known, with a
     statement and an example; `questions` is how many relations were compared. `checks` names the
-    check that each finding comes from: form, instance, value, bounds, race, vector, flag, header,
+    check that each finding comes from: form, collapse, instance, value, bounds, race, vector, flag, header,
     read, result or reduction."""
 
     answer: str
@@ -102,6 +104,9 @@ def verify(
         return Verdict("wrong", (error.diagnostics[0].message,), 0, ("form",))
     if name := invented_symbol(program, tree):
         return Verdict("wrong", (f"{name} is no parameter of the kernel",), 0, ("form",))
+    for sizes in tree.collapsed:
+        if not may_collapse(program, sizes):
+            return Verdict("wrong", (f"{' x '.join(sizes)} cannot run as one",), 0, ("collapse",))
     tree = open_tiles(tree)
     wrong: list[Finding] = []
     unknown: list[Finding] = []

@@ -161,6 +161,8 @@ def shown_wrong(row: Row, base: Base) -> str:
                     return f"{at}: {error.diagnostics[0].message}"
                 except KeyError as name:  # a symbol that is no parameter
                     return f"{at}: nothing is called {name}"
+                except IndexError:  # an argument of another shape
+                    return f"{at}: outside an argument"
                 for name, value in right.items():
                     if not equal(value, found[name]):
                         return f"{at}: `{name}` differs"

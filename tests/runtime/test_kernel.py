@@ -98,10 +98,13 @@ def test_large_arrays_and_sizes_get_64_bits(compiler: Compiler) -> None:
     given = {name: replace(seen, shape=(1 << 29,)) for name, seen in matched.views.items()}
     assert index_bits_for(kernel.signature, replace(matched, views=given)) == 64
     # Beside an extent of 0 no array bounds a size: 2**29 floats are 2**31 bytes.
-    empty = {name: replace(seen, shape=(1 << 29, 0)) for name, seen in matched.views.items()}
     for size, bits in ((1 << 29, 64), ((1 << 29) - 1, 32)):
+        empty = {name: replace(seen, shape=(size, 0)) for name, seen in matched.views.items()}
         beside = replace(matched, views=empty, omitted=(), values={"a": 1.0, "N": size})
         assert index_bits_for(kernel.signature, beside) == bits
+    for rows, bits in ((1 << 10, 64), ((1 << 9) - 1, 32)):  # nor their product
+        shaped = {name: replace(seen, shape=(0, 1 << 20, rows)) for name, seen in matched.views.items()}
+        assert index_bits_for(kernel.signature, replace(matched, views=shaped, omitted=())) == bits
     counted = replace(matched, values=matched.values | {"steps": -(1 << 31)})
     assert index_bits_for(kernel.signature, counted) == 64
 

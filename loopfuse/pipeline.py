@@ -479,12 +479,11 @@ def _compile_kernel(
     kernel, tree, target = planned.kernel, planned.tree, options.target
     if options.check == "off" and planned.plain is None:  # there nothing else guards memory
         tree = trust_subscripts(tree)
+    loops = nest = ""
     if "affine" in emit:
         from loopfuse.codegen.affine import emit_affine, emit_fused
 
-        texts = {"affine_mlir": emit_affine(kernel), "fused_mlir": emit_fused(tree, kernel)}
-    else:
-        texts = {}
+        loops, nest = emit_affine(kernel), emit_fused(tree, kernel)
     tree = as_one(tree)
     spans = planned.spans if target.is_gpu else {}
     places = locations(program.source.name, spans)
@@ -506,7 +505,8 @@ def _compile_kernel(
         report=planned.report.to_dict() if "report" in emit else {},
         mlir=print_module(module) if "mlir" in emit else "",
         llvm=llvm if "llvm" in emit else "",
-        **texts,
+        affine_mlir=loops,
+        fused_mlir=nest,
     )
     if emit and not set(emit) & _CODE:
         return artifact

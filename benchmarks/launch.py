@@ -2,7 +2,8 @@
 
     python3 benchmarks/launch.py [--json FILE] [--cpu]
 
-Host microseconds a call: medians over batches of calls, the device's queue emptied between them;
+Host microseconds a call: medians over batches of calls, each contender's in turn, the device's queue
+emptied between them;
 arrays are so small that no batch waits for the device. On the GPU for 1, 3 and 8 arrays of f32:
 loopfuse on PyTorch and CuPy arrays; the same PTX launched by cuda.core and by cuda.bindings with
 ready pointers; CuPy's RawKernel; Triton; numba.cuda; PyTorch eager. On the CPU: loopfuse, numba's
@@ -44,30 +45,36 @@ def program(arrays: int) -> str:
     return f"kernel sum{arrays}({parameters}, out z: f32[N]):\n    for i in 0..N:\n        z[i] = {total}\n"
 
 
-def microseconds(call: Callable[[], Any], wait: Callable[[], Any]) -> float:
-    """Host time of a call."""
-    for _ in range(20):
-        call()
-    wait()
-    times: list[float] = []
-    for _ in range(BATCHES):
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        times.append((time.perf_counter() - start) / CALLS * 1e6)
-        wait()
-    return statistics.median(times)
-
-
 Row = dict[str, float | str]
+Maker = Callable[[], Callable[[], Any]]
 
 
-def attempt(row: Row, name: str, make: Callable[[], Callable[[], Any]], wait: Callable[[], Any]) -> None:
-    """Time what `make` gives, or note why there is nothing."""
-    try:
-        row[name] = microseconds(make(), wait)
-    except Exception as error:  # a peer that is missing or fails must not cost the others
-        row[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"
+def race(row: Row, makers: dict[str, Maker], wait: Callable[[], Any]) -> None:
+    """Host time of a call of each, batch by batch in turn, so that a processor that changes its pace
+    changes it for all. What cannot be made is noted, and costs the others nothing."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for name, make in makers.items():
+        row[name] = ""  # in this order
+        try:
+            calls[name] = make()
+            for _ in range(20):
+                calls[name]()
+            wait()
+        except Exception as error:
+            words = str(error).splitlines()
+            row[name] = f"{type(error).__name__}: {words[0][:80] if words else ''}"
+            calls.pop(name, None)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(BATCHES):
+        for name, call in calls.items():
+            for _ in range(20):
+                call()
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            times[name].append((time.perf_counter() - start) / CALLS * 1e6)
+            wait()
+    row |= {name: statistics.median(each) for name, each in times.items()}
 
 
 # ------------------------------------------------------------------------------------ the GPU
@@ -252,19 +259,22 @@ def on_gpu() -> list[Row]:
         def artifact(kernel: Any = kernel) -> Any:
             return kernel.compile(info.target, emit=("ptx",), index_bits=32)
 
-        attempt(row, "loopfuse (torch)", lambda f=by_loopfuse: f("torch"), wait)
-        attempt(row, "loopfuse (cupy)", lambda f=by_loopfuse: f("cupy"), wait)
         names = ["z"] if arrays == 1 else [*NAMES[: arrays - 1], "z"]
         memory = [cuda_array() for _ in names]
         pointers = {
             name: one.__cuda_array_interface__["data"][0] for name, one in zip(names, memory)
         }
-        attempt(row, "cuda.core launch", lambda p=pointers, f=artifact: by_cuda_core(f(), p), wait)
-        attempt(row, "cuda.bindings", lambda p=pointers, f=artifact: by_bindings(f(), p), wait)
-        attempt(row, "cupy RawKernel", lambda arrays=arrays: by_raw_kernel(arrays), wait)
-        attempt(row, "triton", lambda arrays=arrays: by_triton(arrays), wait)
-        attempt(row, "numba.cuda", lambda arrays=arrays: by_numba_cuda(arrays), wait)
-        attempt(row, "torch eager", lambda arrays=arrays: by_torch(arrays), wait)
+        makers: dict[str, Maker] = {
+            "loopfuse (torch)": lambda f=by_loopfuse: f("torch"),
+            "loopfuse (cupy)": lambda f=by_loopfuse: f("cupy"),
+            "cuda.core launch": lambda p=pointers, f=artifact: by_cuda_core(f(), p),
+            "cuda.bindings": lambda p=pointers, f=artifact: by_bindings(f(), p),
+            "cupy RawKernel": lambda arrays=arrays: by_raw_kernel(arrays),
+            "triton": lambda arrays=arrays: by_triton(arrays),
+            "numba.cuda": lambda arrays=arrays: by_numba_cuda(arrays),
+            "torch eager": lambda arrays=arrays: by_torch(arrays),
+        }
+        race(row, makers, wait)
         rows.append(row)
         report("GPU", row)
     return rows
@@ -303,10 +313,13 @@ def on_cpu() -> list[Row]:
         def nothing() -> None:
             pass
 
-        attempt(row, "loopfuse", lambda a=a, b=b, z=z: lambda: kernel(a, b, z), nothing)
-        attempt(row, "numba parallel", lambda f=by_numba: f(True), nothing)
-        attempt(row, "numba serial", lambda f=by_numba: f(False), nothing)
-        attempt(row, "numpy add(out=)", lambda a=a, b=b, z=z: lambda: np.add(a, b, z), nothing)
+        makers: dict[str, Maker] = {
+            "loopfuse": lambda a=a, b=b, z=z: lambda: kernel(a, b, z),
+            "numba parallel": lambda f=by_numba: f(True),
+            "numba serial": lambda f=by_numba: f(False),
+            "numpy add(out=)": lambda a=a, b=b, z=z: lambda: np.add(a, b, z),
+        }
+        race(row, makers, nothing)
         rows.append(row)
         report("CPU", row)
     return rows

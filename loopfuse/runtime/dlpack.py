@@ -24,7 +24,9 @@ class _DataType(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
-class _Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
+    """DLTensor of dlpack.h: six words."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device", _Device),
@@ -43,7 +45,7 @@ class _Versioned(ctypes.Structure):
         ("manager", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", DLTensor),
     ]
 
 
@@ -67,6 +69,11 @@ _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 
 
+def capsule_pointer(capsule: Any, name: bytes) -> int:
+    """The address in a capsule; 0 where it is none of this name."""
+    return _pointer(capsule, name) if _is_valid(capsule, name) else 0
+
+
 def read(array: Any) -> Borrowed | str:
     """What `array.__dlpack__()` describes; a sentence where the exporter refuses or the device is
     neither the CPU nor a CUDA GPU. A GPU exporter makes its data ready on the default stream."""
@@ -84,7 +91,7 @@ def read(array: Any) -> Borrowed | str:
             return f"it speaks version {versioned.major} of DLPack, and loopfuse version 1"
         flags, tensor = versioned.flags, versioned.tensor
     elif _is_valid(capsule, b"dltensor"):
-        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+        tensor = DLTensor.from_address(_pointer(capsule, b"dltensor"))
     else:
         return "its `__dlpack__` gave no tensor"
     if tensor.device.kind in _CPU_DEVICES:

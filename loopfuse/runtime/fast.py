@@ -11,6 +11,9 @@ returns MISS wherever a test is false, so that the checked path decides, and rai
   32-bit indices suffice);
 - other integers: their range; arrays that are written: overlap with the others.
 
+Tensors of a library that has a C function for it are read by that (`fast_native`), where the last call
+was like this one.
+
 What follows from the key alone (grids, workspaces, argument blocks) is kept in states, which
 calls take from a list and put back, so that any number of threads may call at once.
 """
@@ -28,6 +31,7 @@ from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_kinds import CallKind, Passed, names_read
 from loopfuse.runtime.drafts import Draft, Making, local_variable
 from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.fast_native import native_for
 from loopfuse.runtime.readers import Reader, maker_for, strides_of
 from loopfuse.runtime.steps import launches_of
 from loopfuse.runtime.views import numpy_dtype
@@ -91,6 +95,7 @@ class CallPath:
             and (one.dtype is not None or one.parameter is None or one.name in self._read)
         )
         self._draft = Draft()
+        self._native = native_for(kind)
         self.call: Callable[[Any, Any], Any] = self._write()
 
     @property
@@ -150,19 +155,33 @@ class CallPath:
         draft.add("def call(args, kwargs):")
         draft.depth = 1
         self._write_names()
+        scalars = f"({''.join(f'{self._local[one.name]}, ' for one in self._keyed if one.dtype is None)})"
         draft.add("try:")
         draft.depth = 2
-        self._write_tests()
+        conditions, lines, arrays = self._tests()
+        self._write_conditions(conditions, lines)
+        if self._native:
+            self._native.write_reading(draft, scalars)
+            draft.add("if r < 0:")
+            draft.depth = 3
+        self._write_conditions(arrays, [])
+        self._write_key()
         draft.depth = 1
         draft.add("except Exception:", "    return MISS")
+        if self._native:
+            draft.add("if r < 0:")
+            draft.depth = 2
         # An entry of the table: the states that no call holds, and how to make one.
         draft.add(
             "if entry is None:", "    return MISS",
             "free, make = entry",
             "try:", "    s = free.pop()",
             "except IndexError:", "    s = make()", "    if s is None:", "        return MISS",
-            "try:",
         )  # fmt: skip
+        if self._native:
+            draft.add(f"HOT[0] = free, {scalars}")
+        draft.depth = 1
+        draft.add("try:")
         draft.depth = 2
         self._machine.prepare(draft, self._manifest)
         self._write_outputs()
@@ -191,19 +210,21 @@ class CallPath:
         if placed:
             draft.add(f"{', '.join(self._local[one.name] for one in placed)}, = args")
 
-    def _write_tests(self) -> None:
-        """Every test but overlap; the key; the arrays' addresses."""
+    def _tests(self) -> tuple[list[str], list[str], list[str]]:
+        """Every test but overlap: conditions of what is no array, lines that test numbers, and
+        conditions of the arrays."""
         draft = self._draft
         constants = dict(self._kind.constants)
         conditions = [condition] if (condition := self._machine.guard(draft)) else []
         lines: list[str] = []
+        arrays: list[str] = []
         for one in self._kind.passed:
             local = self._local[one.name]
             if one.type is type(None):
                 conditions.append(f"{local} is None")
             elif one.dtype is not None:
                 names = {"a": local, "d": draft.mention("D", one.dtype), "t": draft.mention("T", one.type)}
-                conditions.append(self._readers[one.name].test.format(**names))
+                arrays.append(self._readers[one.name].test.format(**names))
             else:
                 kind = draft.mention("T", one.type)
                 conditions.append(f"type({local}) is {kind}")
@@ -211,15 +232,21 @@ class CallPath:
                     conditions.append(f"{local} == {constants[one.name]}")
                 else:
                     lines += self._scalar_lines(one, local)
+        return conditions, lines, arrays
+
+    def _write_conditions(self, conditions: list[str], lines: list[str]) -> None:
         if conditions:
-            draft.add("if not (" + " and ".join(conditions) + "):", "    return MISS")
-        draft.add(*lines)
+            self._draft.add("if not (" + " and ".join(conditions) + "):", "    return MISS")
+        self._draft.add(*lines)
+
+    def _write_key(self) -> None:
+        """The key's entry; the arrays' addresses."""
         parts = [self._key_part(one) for one in self._keyed]
         key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-        draft.add(f"entry = TABLE.get({key})")
+        self._draft.add(f"entry = TABLE.get({key})")
         for one in self._arrays():
             pointer = self._readers[one.name].pointer.format(a=self._local[one.name])
-            draft.add(f"p_{self._local[one.name]} = {pointer}")
+            self._draft.add(f"p_{self._local[one.name]} = {pointer}")
 
     def _key_part(self, one: Passed) -> str:
         local = self._local[one.name]
@@ -302,7 +329,14 @@ class CallPath:
         if not where:
             return
         last = draft.field("pointers", lambda _: None)
-        draft.add(f"at = ({', '.join(where.values())},)", f"if {last} != at:")
+        every = f"{', '.join(where.values())},"
+        if self._native:
+            draft.add("if r:")
+            draft.depth += 1
+            self._native.write_addresses(draft, every)
+        else:
+            draft.add(f"at = {every}")
+        draft.add(f"if {last} != at:")
         draft.depth += 1
         overlaps = self._overlaps()
         if overlaps:
@@ -325,6 +359,9 @@ class CallPath:
                     draft.add(f"{words_of(draft, site, one)}[{slot}] = {aligned}")
         draft.add(f"{last} = at")
         draft.depth -= 1
+        if self._native:
+            self._native.write_plan(draft)
+            draft.depth -= 1
 
     def _write_scalars(self) -> None:
         """The scalars that are not in the key, into every argument block."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
+from loopfuse.runtime.memory import MEMORY
 from loopfuse.runtime.views import Device, numpy_dtype
 
 # NumPy's NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_WRITEABLE, as `flags.num` has them.
@@ -37,11 +38,6 @@ class Reader:
 # -------------------------------------------------------------------------------------- NumPy
 
 
-def _memory() -> Any:
-    """All of this process's memory as an array of words: its k-th word lies at address 8 * k."""
-    return (ctypes.c_uint64 * (1 << 44)).from_address(0)
-
-
 _HEADER_WORDS = object.__basicsize__ // 8
 
 
@@ -58,7 +54,6 @@ def _reads_data_pointers(memory: Any) -> bool:
     )
 
 
-MEMORY = _memory()
 # `array.__array_interface__` and `array.ctypes` take more than a microsecond, a word of memory
 # less than a tenth.
 FAST_POINTERS = _reads_data_pointers(MEMORY)
@@ -91,7 +86,8 @@ def _torch_reader(device: Device, alone: bool, packed: bool = True) -> Reader:
         where = "{a}.is_cuda" if alone else f"{{a}}.is_cuda and {{a}}.get_device() == {device.index}"
     return Reader(
         test=f"type({{a}}) is {{t}} and {{a}}.dtype is {{d}} and {where} and "
-        + ("{a}.is_contiguous()" if packed else "not {a}.is_neg()"),
+        + ("{a}.is_contiguous() and " if packed else "")
+        + "not {a}.is_neg()",
         pointer="{a}.data_ptr()",
         strides="{a}.stride()",
         zeros="TORCH_ZEROS({shape}, dtype={d}, device=TORCH_DEVICE)",

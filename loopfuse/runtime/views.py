@@ -154,7 +154,7 @@ def _torch_problem(tensor: Any) -> str:
         return f"a tensor of layout {tensor.layout} does not lie in memory element by element"
     if tensor.device.type not in ("cpu", "cuda"):
         return f"the tensor is on the device `{tensor.device.type}`"
-    if not tensor.is_contiguous() and tensor.is_neg():
+    if tensor.is_neg():
         # `.conj().imag` is a view whose numbers are still to be negated.
         return "the tensor's numbers are still to be negated (pass `.resolve_neg()`)"
     return ""

@@ -7,6 +7,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +20,9 @@ from manifests import array, launch, manifest, pointer, scalar, value
 
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, UserError
-from loopfuse.runtime import arrays, call_kinds, cuda, fast, fast_gpu, views
+from loopfuse.runtime import arrays, call_kinds, cuda, fast, fast_gpu, native_reader, views
 from loopfuse.runtime.arguments import read_signature
+from loopfuse.runtime.dlpack import DLTensor
 from loopfuse.runtime.fast import MISS
 
 CONTEXT = 0x5150
@@ -118,9 +120,44 @@ class Machine:
         self.context = before
 
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+# What a library with DLPack's exchange table has: a C function that describes an object.
+_DESCRIBED = {"f4": (2, 32), "f8": (2, 64), "i8": (0, 64)}
+described: list[Tensor] = []
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+def describe(one: Any, where: int) -> int:
+    if not hasattr(one, "held"):
+        return -1
+    described.append(one)
+    tensor, held = DLTensor.from_address(where), one.held
+    one.extents = (ctypes.c_int64 * (2 * held.ndim))(*held.shape, *one.stride())
+    tensor.data, tensor.byte_offset, tensor.rank = held.ctypes.data - 8, 8, held.ndim
+    tensor.device.kind, tensor.device.index = 2, one.index
+    code, bits = _DESCRIBED[held.dtype.str[1:]]
+    tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes = code, bits, 1
+    at = ctypes.addressof(one.extents)
+    tensor.shape = ctypes.cast(at, ctypes.POINTER(ctypes.c_int64))
+    tensor.strides = ctypes.cast(at + 8 * held.ndim, ctypes.POINTER(ctypes.c_int64))
+    return 0
+
+
+TABLE = (ctypes.c_uint64 * 7)(1 | 3 << 32, 0, 0, 0, 0, ctypes.cast(describe, ctypes.c_void_p).value or 0, 0)
+NEWER = (ctypes.c_uint64 * 7)(2, ctypes.addressof(TABLE), 0, 0, 0, 0, 0)
+
+
+def capsule(table: Any) -> Any:
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+
+@pytest.fixture(params=["attributes", "exchange"])
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
+    described.clear()
+    if request.param == "exchange":  # that of a newer version, which has ours behind it
+        monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", capsule(NEWER), raising=False)
 
     def zeros(shape: Any, dtype: str, device: Any) -> Tensor:
         return Tensor(np.zeros(shape, dtype.removeprefix("torch.")))
@@ -496,3 +533,107 @@ def test_structures_are_those_of_the_driver(tmp_path: Path) -> None:
     )
     said = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=60)
     assert dict(zip(asked, map(int, said.stdout.split()))) == asked
+
+
+# ------------------------------------------------------------------------- read by the library
+
+
+@pytest.fixture
+def exchange(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Machine:
+    monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", capsule(TABLE), raising=False)
+    return machine
+
+
+def test_the_second_call_is_read_at_once(exchange: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a tensor is asked from Python where the last call was like this one."""
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    x, y = tensor(10, 3), tensor(10)
+    assert call(x, y, 2.0) is None and (y.held == 6).all()
+
+    def refuse(self: Any) -> Any:
+        raise AssertionError("asked from Python")
+
+    for name in ("shape", "dtype"):
+        monkeypatch.setattr(Tensor, name, property(refuse))
+    for name in ("data_ptr", "is_contiguous", "is_neg"):
+        monkeypatch.setattr(Tensor, name, refuse)
+    for number in range(4):
+        y.held[:] = 0
+        assert call(x, y, number) is MISS if number == 3 else call(x, y, float(number)) is None
+        assert (y.held == (0 if number == 3 else 3 * number)).all()
+    other = Tensor(np.full(10, 5, np.float32))
+    assert call(other, y, 2.0) is None and (y.held == 10).all()  # elsewhere
+    assert call(x, y, 2.0) is None and (y.held == 6).all()
+    assert described[-2:] == [x, y]
+
+
+def test_addresses_that_moved_are_checked_again(exchange: Machine) -> None:
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    room = np.ones(64, np.float32)
+    for _ in range(2):
+        assert call(Tensor(room[:10]), Tensor(room[20:30]), 2.0) is None
+        assert call(Tensor(room[:10]), Tensor(room[20:30]), 2.0) is None
+        assert call(Tensor(room[:10]), Tensor(room[5:15]), 2.0) is MISS  # one memory
+        assert call(Tensor(room[:10]), Tensor(room[5:15]), 2.0) is MISS
+        assert (room[30:] == 1).all() and (room[20:30] == 2).all() and (room[:20] == 1).all()
+    assert call(Tensor(room[:10]), Tensor(room[40:50]), 3.0) is None and (room[40:50] == 3).all()
+
+
+def test_what_the_library_refuses_is_left(exchange: Machine) -> None:
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    for _ in range(3):
+        assert call(tensor(10), tensor(10), 2.0) is None
+    broken = tensor(10)
+    del broken.held
+    assert call(broken, tensor(10), 2.0) is MISS
+    assert call(object(), tensor(10), 2.0) is MISS
+    assert call(tensor(10), 2.0) is MISS
+    assert call(tensor(10), tensor(10), 2.0) is None
+
+
+def test_tensors_of_one_element_have_no_layout(exchange: Machine) -> None:
+    """A view of one element that is still to be negated looks like any other."""
+    call = Caller(scale(), tensor(1), tensor(1), 2.0)
+    for _ in range(3):
+        assert call(tensor(1), tensor(1), 2.0) is None
+    broken = tensor(1)
+    broken.is_neg = lambda: True  # type: ignore[method-assign]
+    assert call(broken, tensor(1), 2.0) is MISS
+    assert views.view(broken) is None
+
+
+def test_sizes_in_turn(exchange: Machine) -> None:
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    call.learn(tensor(20), tensor(20), 2.0)
+    for count in (10, 20, 20, 10, 20, 10, 10):
+        y = tensor(count)
+        assert call(tensor(count, 3), y, 2.0) is None and (y.held == 6).all()
+    assert call(tensor(30), tensor(30), 2.0) is MISS
+
+
+def test_threads_read_at_once(exchange: Machine) -> None:
+    """Each call has a state, and a plan, of its own."""
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        x, y = tensor(10, number), tensor(10)
+        for factor in range(60):
+            done = call(x, y, float(factor))
+            if done is not None or not (y.held == number * factor).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def test_a_table_of_another_version_is_none() -> None:
+    assert native_reader.exchange_of(int) == 0
+    for table, there in ((TABLE, True), (NEWER, True), ((ctypes.c_uint64 * 7)(2, 0, 0, 0, 0, 5, 0), False)):
+        kind = type("Kind", (), {"__dlpack_c_exchange_api__": capsule(table)})
+        assert bool(native_reader.exchange_of(kind)) == there
+    assert native_reader.exchange_of(type("Kind", (), {"__dlpack_c_exchange_api__": 17})) == 0

@@ -1,0 +1,104 @@
+"""The part of a generated call path that reads all its tensors at once, where their library can
+(`native_reader`): the last call's plan says whether this call is like it.
+
+    r = READ(args, plan)        SAME: on to the launch;  MOVED: new addresses are in the plan;
+                                OTHER (or no plan yet): every test, from Python
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from loopfuse.runtime.call_kinds import CallKind
+from loopfuse.runtime.drafts import Draft
+from loopfuse.runtime.native_reader import (
+    ADDRESSES,
+    OTHER,
+    VALID,
+    Plan,
+    empty_plan,
+    exchange_of,
+    make_plan,
+    reader,
+)
+
+
+def native_for(kind: CallKind) -> Native | None:
+    """The native part for calls of this kind; None where there is none: all arrays are PyTorch's
+    tensors, given by position and dense, and none is made by the call."""
+    arrays = [one for one in kind.passed if one.dtype is not None]
+    if kind.library != "torch" or kind.omitted or kind.strided or not arrays:
+        return None
+    if any(isinstance(one.where, str) for one in kind.passed):
+        return None
+    functions = {exchange_of(one.type) for one in arrays}
+    if len(functions) > 1 or 0 in functions:
+        return None
+    read = reader()
+    if read is None:
+        return None
+    positions = tuple(one.where for one in arrays if isinstance(one.where, int))
+    return Native(positions, functions.pop(), read)
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """Where the tensors stand among the arguments, the library's function, and ours."""
+
+    positions: tuple[int, ...]
+    function: int
+    read: Callable[[Any, int], int]
+
+    def write_reading(self, draft: Draft, scalars: str) -> None:
+        """Sets `r`, and `free` and `s` where it is not OTHER."""
+        draft.names |= {"READ": self.read, "HOT": [None]}
+        _, address = self._fields(draft)
+        draft.add(
+            f"r = {OTHER}",
+            "hot = HOT[0]",
+            f"if hot is not None and hot[1] == {scalars}:" if scalars != "()" else "if hot is not None:",
+            "    free = hot[0]",
+            "    try:", "        s = free.pop()",
+            "    except IndexError:", "        pass",
+            "    else:",
+            "        try:", f"            r = READ(args, {address})",
+            "        finally:",
+            "            if r < 0:", "                free.append(s)",
+        )  # fmt: skip
+
+    def write_addresses(self, draft: Draft, every: str) -> None:
+        """Sets `at`, and the locals of the addresses."""
+        plan, _ = self._fields(draft)
+        end = ADDRESSES + len(self.positions)
+        draft.add(
+            "if r < 0:", f"    at = {every}",
+            "else:", f"    {every} = at = tuple({plan}[{ADDRESSES}:{end}])",
+        )  # fmt: skip
+
+    def write_plan(self, draft: Draft) -> None:
+        """Where this call was checked, a plan of it; where addresses moved, they are written now."""
+        plan, address = self._fields(draft)
+        draft.names |= {"PLAN": self._plan, "ADDRESS": ctypes.addressof}
+        draft.add(
+            "if r > 0:", f"    {plan}[{VALID}] = 1",
+            f"elif {plan} is None:", f"    {plan} = PLAN(args)", f"    {address} = ADDRESS({plan})",
+            f"elif {plan}[0]:", f"    {plan}[{VALID}] = 0",
+        )  # fmt: skip
+
+    def _plan(self, arguments: Any) -> Plan:
+        try:
+            return make_plan(arguments, self.positions, self.function)
+        except Exception:  # what a library does not describe has no plan
+            return empty_plan()
+
+    @staticmethod
+    def _fields(draft: Draft) -> tuple[str, str]:
+        plan = draft.field("plan", lambda _: None)
+        address = draft.field("plan address", lambda _: ctypes.addressof(_NOTHING))
+        return plan, address
+
+
+_NOTHING = empty_plan()

@@ -30,8 +30,9 @@ from loopfuse.runtime.arguments import Signature
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_kinds import CallKind, Passed, names_read
 from loopfuse.runtime.drafts import Draft, Making, local_variable
+from loopfuse.runtime.fast_native import ASK_ADDRESSES, Native, native_for
 from loopfuse.runtime.formulas import evaluate, names_in
-from loopfuse.runtime.fast_native import native_for
+from loopfuse.runtime.native_reader import Where
 from loopfuse.runtime.readers import Reader, maker_for, strides_of
 from loopfuse.runtime.steps import launches_of
 from loopfuse.runtime.views import numpy_dtype
@@ -47,8 +48,11 @@ class Machine:
         """A condition under which the call path holds; empty for none."""
         raise NotImplementedError
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
-        """Write what comes before any allocation."""
+    where: Where | None = None
+    """The GPU that it launches on."""
+
+    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
+        """Write what comes before any allocation; source of the stream launched on ("0": none)."""
         raise NotImplementedError
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
@@ -95,7 +99,8 @@ class CallPath:
             and (one.dtype is not None or one.parameter is None or one.name in self._read)
         )
         self._draft = Draft()
-        self._native = native_for(kind)
+        self._stream = "0"
+        self._native = native_for(kind, machine.where)
         self.call: Callable[[Any, Any], Any] = self._write()
 
     @property
@@ -183,7 +188,7 @@ class CallPath:
         draft.depth = 1
         draft.add("try:")
         draft.depth = 2
-        self._machine.prepare(draft, self._manifest)
+        self._stream = self._machine.prepare(draft, self._manifest, self._native)
         self._write_outputs()
         self._write_pointers()
         self._machine.workspace(draft, self._manifest)
@@ -331,7 +336,7 @@ class CallPath:
         last = draft.field("pointers", lambda _: None)
         every = f"{', '.join(where.values())},"
         if self._native:
-            draft.add("if r:")
+            draft.add(ASK_ADDRESSES)
             draft.depth += 1
             self._native.write_addresses(draft, every)
         else:
@@ -360,7 +365,7 @@ class CallPath:
         draft.add(f"{last} = at")
         draft.depth -= 1
         if self._native:
-            self._native.write_plan(draft)
+            self._native.write_plan(draft, self._stream)
             draft.depth -= 1
 
     def _write_scalars(self) -> None:

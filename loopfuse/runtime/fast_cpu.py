@@ -11,6 +11,7 @@ import numpy as np
 from loopfuse.runtime import cpu
 from loopfuse.runtime.drafts import Draft, Making
 from loopfuse.runtime.fast import Machine, words_of
+from loopfuse.runtime.fast_native import Native
 from loopfuse.runtime.formulas import names_in
 from loopfuse.runtime.steps import buffer_bytes, launches_of
 
@@ -58,8 +59,9 @@ class Cpu(Machine):
         """Only small workspaces."""
         return sum(buffer_bytes(one, values) for one in manifest["buffers"]) <= KEPT_BYTES
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
         """Nothing."""
+        return "0"
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
         """A state's workspaces stay where they are; zeroed ones are cleared again."""

@@ -19,7 +19,9 @@ from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.runtime import cuda
 from loopfuse.runtime.drafts import Draft, Making
 from loopfuse.runtime.fast import Machine, words_of
+from loopfuse.runtime.fast_native import ASK_STREAM, NEVER, Native
 from loopfuse.runtime.formulas import names_in
+from loopfuse.runtime.native_reader import Where
 from loopfuse.runtime.steps import buffer_bytes, launches_of
 
 GRID_LIMIT = (1 << 31) - 1
@@ -60,11 +62,13 @@ class LaunchConfig(ctypes.Structure):
 @dataclass(frozen=True, slots=True)
 class Driver:
     """The driver's functions that a call path calls, through ctypes. `launch` and `clear` let
-    other threads run meanwhile: a full queue blocks, and what empties it may need Python."""
+    other threads run meanwhile: a full queue blocks, and what empties it may need Python.
+    `current_address`: where `current` is, for `native_reader`."""
 
     launch: Callable[..., int]
     clear: Callable[..., int]
     current: Callable[[int], int]
+    current_address: int
 
 
 @lru_cache(maxsize=1)
@@ -74,6 +78,7 @@ def driver() -> Driver | None:
         # The name by which cuda.bindings has it open already.
         library = ctypes.CDLL("libcuda.so.1")
         pointer = ctypes.c_void_p
+        current = ctypes.cast(library.cuCtxGetCurrent, pointer).value
         return Driver(
             ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer, pointer, pointer)(
                 ("cuLaunchKernelEx", library)
@@ -82,6 +87,7 @@ def driver() -> Driver | None:
                 ctypes.c_int, ctypes.c_uint64, ctypes.c_uint8, ctypes.c_size_t, pointer
             )(("cuMemsetD8Async", library)),
             ctypes.PYFUNCTYPE(ctypes.c_int, pointer)(("cuCtxGetCurrent", library)),
+            current or 0,
         )
     except (OSError, AttributeError):
         return None
@@ -139,6 +145,10 @@ class Gpu(Machine):
     def __init__(self, module: cuda.LoadedModule, index: int, library: str) -> None:
         self._module, self._index, self._library = module, index, library
         self._sites = launches_of(module.manifest["steps"])
+        calls = driver()
+        assert calls is not None  # see `machine`
+        self._context = int(cuda.primary_context(index))
+        self.where = Where(index, self._context, calls.current_address)
 
     def guard(self, draft: Draft) -> str:
         """Nothing."""
@@ -165,11 +175,10 @@ class Gpu(Machine):
 
         return making.once(("config", site), make)
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
         """The right GPU's context, and the caller's stream in every configuration."""
         calls = driver()
         assert calls is not None  # see `machine`
-        context = int(cuda.primary_context(self._index))
         stream, read = _stream_reader(self._library, self._index)
         draft.names |= {
             "LAUNCH": calls.launch, "CLEAR": calls.clear, "CURRENT": calls.current,
@@ -182,16 +191,27 @@ class Gpu(Machine):
 
         held = draft.field("context", cell)
         where = draft.field("context address", lambda m: ctypes.addressof(cell(m)))
+        last = draft.field("stream", lambda _: 0)
+        if native:
+            draft.add(ASK_STREAM)
+            draft.depth += 1
         draft.add(
             f"CURRENT({where})",
-            f"if {held}[0] != {context}:",
+            f"if {held}[0] != {self._context}:",
             f"    return IN_CONTEXT({self._index}, call, args, kwargs)",
             f"stream = {read}",
         )
-        last = draft.field("stream", lambda _: 0)
+        if native:
+            native.write_stream(draft, NEVER)
         draft.add(f"if {last} != stream:", f"    {last} = None")
         draft.add(*(f"    {self._config(draft, site)}.stream = stream" for site in range(len(self._sites))))
         draft.add(f"    {last} = stream")
+        if native:
+            native.write_stream(draft, "stream")
+            draft.depth -= 1
+            if manifest["buffers"]:
+                draft.add("else:", f"    stream = {last}")
+        return last
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
         """One piece of memory from the pool for all workspaces, let go when the call returns."""

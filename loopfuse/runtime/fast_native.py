@@ -1,8 +1,10 @@
 """The part of a generated call path that reads all its tensors at once, where their library can
 (`native_reader`): the last call's plan says whether this call is like it.
 
-    r = READ(args, plan)        SAME: on to the launch;  MOVED: new addresses are in the plan;
-                                OTHER (or no plan yet): every test, from Python
+    r = READ(args, plan)        SAME: on to the launch;  MOVED: new addresses are in the plan;  STREAM:
+                                another stream;  OTHER (or no plan yet): every test, from Python
+
+OTHER has all bits set, so that `r & MOVED` asks whether there is something to write.
 """
 
 from __future__ import annotations
@@ -16,9 +18,14 @@ from loopfuse.runtime.call_kinds import CallKind
 from loopfuse.runtime.drafts import Draft
 from loopfuse.runtime.native_reader import (
     ADDRESSES,
+    LAUNCHED_ON,
+    MOVED,
     OTHER,
+    STREAM,
     VALID,
+    Exchange,
     Plan,
+    Where,
     empty_plan,
     exchange_of,
     make_plan,
@@ -26,30 +33,29 @@ from loopfuse.runtime.native_reader import (
 )
 
 
-def native_for(kind: CallKind) -> Native | None:
-    """The native part for calls of this kind; None where there is none: all arrays are PyTorch's
-    tensors, given by position and dense, and none is made by the call."""
+def native_for(kind: CallKind, where: Where | None) -> Native | None:
+    """The native part for calls of this kind, launched there (None: on the CPU); None where there is
+    none: all arrays are PyTorch's tensors, given by position and dense, and none is made by the call."""
     arrays = [one for one in kind.passed if one.dtype is not None]
     if kind.library != "torch" or kind.omitted or kind.strided or not arrays:
         return None
     if any(isinstance(one.where, str) for one in kind.passed):
         return None
-    functions = {exchange_of(one.type) for one in arrays}
-    if len(functions) > 1 or 0 in functions:
-        return None
-    read = reader()
-    if read is None:
+    found = {exchange_of(one.type) for one in arrays}
+    exchange, read = found.pop(), reader()
+    if found or exchange is None or read is None or (where and not exchange.stream):
         return None
     positions = tuple(one.where for one in arrays if isinstance(one.where, int))
-    return Native(positions, functions.pop(), read)
+    return Native(positions, exchange, where, read)
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """Where the tensors stand among the arguments, the library's function, and ours."""
+    """Where the tensors stand among the arguments, the library's functions, the GPU, and our function."""
 
     positions: tuple[int, ...]
-    function: int
+    exchange: Exchange
+    where: Where | None
     read: Callable[[Any, int], int]
 
     def write_reading(self, draft: Draft, scalars: str) -> None:
@@ -78,19 +84,27 @@ class Native:
             "else:", f"    {every} = at = tuple({plan}[{ADDRESSES}:{end}])",
         )  # fmt: skip
 
-    def write_plan(self, draft: Draft) -> None:
-        """Where this call was checked, a plan of it; where addresses moved, they are written now."""
+    def write_stream(self, draft: Draft, stream: str) -> None:
+        """Which stream is written into the launch now; `NEVER` while one is being written, so that an
+        interrupt between two writes leaves none that the next call could take for its own."""
+        plan, _ = self._fields(draft)
+        draft.add(f"if {plan} is not None:", f"    {plan}[{LAUNCHED_ON}] = {stream}")
+
+    def write_plan(self, draft: Draft, stream: str) -> None:
+        """Where this call was checked, a plan of it, launched on that stream; where addresses moved,
+        they are written now."""
         plan, address = self._fields(draft)
         draft.names |= {"PLAN": self._plan, "ADDRESS": ctypes.addressof}
         draft.add(
             "if r > 0:", f"    {plan}[{VALID}] = 1",
-            f"elif {plan} is None:", f"    {plan} = PLAN(args)", f"    {address} = ADDRESS({plan})",
+            f"elif {plan} is None:", f"    {plan} = PLAN(args)",
+            f"    {plan}[{LAUNCHED_ON}] = {stream}", f"    {address} = ADDRESS({plan})",
             f"elif {plan}[0]:", f"    {plan}[{VALID}] = 0",
         )  # fmt: skip
 
     def _plan(self, arguments: Any) -> Plan:
         try:
-            return make_plan(arguments, self.positions, self.function)
+            return make_plan(arguments, self.positions, self.exchange, self.where)
         except Exception:  # what a library does not describe has no plan
             return empty_plan()
 
@@ -102,3 +116,7 @@ class Native:
 
 
 _NOTHING = empty_plan()
+NEVER = str((1 << 64) - 1)
+"""No stream."""
+ASK_ADDRESSES, ASK_STREAM = f"if r & {MOVED}:", f"if r & {STREAM}:"
+"""What comes before code for other addresses, or another stream."""

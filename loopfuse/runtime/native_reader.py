@@ -7,6 +7,7 @@ a process, and that compares what it finds with what an accepted call had (a `Pl
 
     read(arguments, plan) -> SAME     everything is as it was, addresses too
                              MOVED    addresses differ; the plan has the new ones
+                             STREAM   another CUDA stream is current (MOVED | STREAM: both)
                              OTHER    something else differs: whoever asks must look for himself
 
 It only ever says that a call is like another, which was checked in full.
@@ -17,17 +18,20 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from loopfuse.runtime.dlpack import DLTensor, capsule_pointer
 from loopfuse.runtime.memory import MEMORY
 
-SAME, MOVED, OTHER = 0, 1, -1
+SAME, MOVED, STREAM, OTHER = 0, 1, 2, -1
 
 # The words of a plan: how many arrays (0: nothing is known), whether the addresses are those that
-# were written into the launch, the library's function; then the addresses.
-COUNT, VALID, FUNCTION, ADDRESSES = range(4)
+# were written into the launch, the library's function; on a GPU its context and the function that
+# gets the current one, the library's function for its current stream, the GPU's number, and the
+# stream that was written into the launch (functions of 0: not asked); then the addresses.
+COUNT, VALID, FUNCTION, CONTEXT, CURRENT, STREAM_OF, GPU, LAUNCHED_ON, ADDRESSES = range(9)
 # Then for each array: its position, its type, the words of a DLTensor that hold the device, and rank
 # with dtype, and where in the plan its extents and strides begin.
 _FIELDS = 5
@@ -49,16 +53,35 @@ class _Table(ctypes.Structure):
     ]
 
 
-def exchange_of(kind: type) -> int:
-    """The address of the function that fills a DLTensor from an object of this type; 0: none."""
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Addresses of a library's functions: one fills a DLTensor from an object, the other gives the
+    current stream (0: there is none)."""
+
+    describe: int
+    stream: int
+
+
+def exchange_of(kind: type) -> Exchange | None:
+    """The functions for objects of this type; None: there are none."""
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
     address = capsule_pointer(capsule, b"dlpack_exchange_api") if capsule is not None else 0
     while address:
         table = _Table.from_address(address)
         if table.major == 1:
-            return int(table.tensor_from_object or 0)
+            describe = int(table.tensor_from_object or 0)
+            return Exchange(describe, int(table.current_stream or 0)) if describe else None
         address = int(table.previous or 0)
-    return 0
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The GPU on which calls launch: its number, its context, and the address of cuCtxGetCurrent."""
+
+    gpu: int
+    context: int
+    current: int
 
 
 Plan = Any
@@ -67,13 +90,15 @@ Plan = Any
 
 def empty_plan() -> Plan:
     """A plan that no call is like."""
-    return (ctypes.c_uint64 * 4)()
+    return (ctypes.c_uint64 * ADDRESSES)()
 
 
-def make_plan(arguments: Sequence[Any], positions: Sequence[int], function: int) -> Plan:
+def make_plan(
+    arguments: Sequence[Any], positions: Sequence[int], exchange: Exchange, where: Where | None
+) -> Plan:
     """A plan of calls like this one; an empty one where a tensor has less than two elements (they
     have no layout) or is not described."""
-    describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(function)
+    describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange.describe)
     heads: list[int] = []
     extents: list[int] = []
     addresses: list[int] = []
@@ -92,7 +117,8 @@ def make_plan(arguments: Sequence[Any], positions: Sequence[int], function: int)
         addresses.append(int(tensor.data or 0) + tensor.byte_offset)
         heads += [position, id(type(one)), words[1], words[2], start + len(extents)]
         extents += [each & (1 << 64) - 1 for each in (*shape, *strides)]
-    words = [len(positions), 0, function, *addresses, *heads, *extents]
+    device = [0] * 5 if where is None else [where.context, where.current, exchange.stream, where.gpu, 0]
+    words = [len(positions), 0, exchange.describe, *device, *addresses, *heads, *extents]
     return (ctypes.c_uint64 * len(words))(*words)
 
 
@@ -152,6 +178,7 @@ define i32 @read(ptr %arguments, i64 %where) {{
 entry:
   %plan = inttoptr i64 %where to ptr
   %tensor = alloca [{ctypes.sizeof(DLTensor) // 8} x i64], align 8
+  %cell = alloca i64, align 8
   %count = call i64 @word(ptr %plan, i64 {COUNT})
   %known = icmp ne i64 %count, 0
   br i1 %known, label %start, label %other
@@ -161,10 +188,37 @@ start:
   %describe = inttoptr i64 %function to ptr
   %item = inttoptr i64 {item} to ptr
   %stale = xor i64 %valid, 1
+  %current = call i64 @word(ptr %plan, i64 {CURRENT})
+  %on.gpu = icmp ne i64 %current, 0
+  br i1 %on.gpu, label %in.context, label %begun
+in.context:
+  %get.current = inttoptr i64 %current to ptr
+  %context.failed = call i32 %get.current(ptr %cell)
+  %context.now = load i64, ptr %cell
+  %context = call i64 @word(ptr %plan, i64 {CONTEXT})
+  %context.same = icmp eq i64 %context.now, %context
+  br i1 %context.same, label %on.stream, label %other
+on.stream:
+  %stream.of = call i64 @word(ptr %plan, i64 {STREAM_OF})
+  %get.stream = inttoptr i64 %stream.of to ptr
+  %gpu = call i64 @word(ptr %plan, i64 {GPU})
+  %gpu.number = trunc i64 %gpu to i32
+  %stream.failed = call i32 %get.stream(i32 2, i32 %gpu.number, ptr %cell)
+  %stream.fine = icmp eq i32 %stream.failed, 0
+  br i1 %stream.fine, label %compare.stream, label %other
+compare.stream:
+  %stream.now = load i64, ptr %cell
+  %stream.before = call i64 @word(ptr %plan, i64 {LAUNCHED_ON})
+  %stream.other = icmp ne i64 %stream.now, %stream.before
+  %stream.bit = select i1 %stream.other, i64 {STREAM}, i64 0
+  %stale.both = or i64 %stale, %stream.bit
+  br label %begun
+begun:
+  %changed.first = phi i64 [ %stale, %start ], [ %stale.both, %compare.stream ]
   br label %array
 array:
-  %k = phi i64 [ 0, %start ], [ %k.next, %noted ]
-  %changed = phi i64 [ %stale, %start ], [ %changed.next, %noted ]
+  %k = phi i64 [ 0, %begun ], [ %k.next, %noted ]
+  %changed = phi i64 [ %changed.first, %begun ], [ %changed.next, %noted ]
   %over = mul i64 %k, {_FIELDS}
   %first = add i64 %count, {ADDRESSES}
   %head = add i64 %first, %over
@@ -239,9 +293,10 @@ note:
   store i64 %address, ptr %slot.at
   %valid.at = getelementptr i64, ptr %plan, i64 {VALID}
   store i64 0, ptr %valid.at
+  %changed.too = or i64 %changed, {MOVED}
   br label %noted
 noted:
-  %changed.next = phi i64 [ %changed, %found ], [ 1, %note ]
+  %changed.next = phi i64 [ %changed, %found ], [ %changed.too, %note ]
   %k.next = add i64 %k, 1
   %last = icmp eq i64 %k.next, %count
   br i1 %last, label %done, label %array

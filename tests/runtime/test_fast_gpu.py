@@ -142,7 +142,25 @@ def describe(one: Any, where: int) -> int:
     return 0
 
 
-TABLE = (ctypes.c_uint64 * 7)(1 | 3 << 32, 0, 0, 0, 0, ctypes.cast(describe, ctypes.c_void_p).value or 0, 0)
+played: list[Machine] = []
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+def current_stream(kind: int, index: int, where: int) -> int:
+    ctypes.c_uint64.from_address(where).value = played[-1].stream
+    return 0 if kind == 2 else -1
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def current_context(where: int) -> int:
+    return played[-1].current(where)
+
+
+def address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+TABLE = (ctypes.c_uint64 * 7)(1 | 3 << 32, 0, 0, 0, 0, address(describe), address(current_stream))
 NEWER = (ctypes.c_uint64 * 7)(2, ctypes.addressof(TABLE), 0, 0, 0, 0, 0)
 
 
@@ -155,6 +173,7 @@ def capsule(table: Any) -> Any:
 @pytest.fixture(params=["attributes", "exchange"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
+    played[:] = [made]
     described.clear()
     if request.param == "exchange":  # that of a newer version, which has ours behind it
         monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", capsule(NEWER), raising=False)
@@ -174,7 +193,7 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setattr(
-        fast_gpu, "driver", lambda: fast_gpu.Driver(made.launch, made.clear, made.current)
+        fast_gpu, "driver", lambda: fast_gpu.Driver(made.launch, made.clear, made.current, address(current_context))
     )
     monkeypatch.setattr(cuda, "primary_context", lambda index: CONTEXT)
     monkeypatch.setattr(cuda, "on_gpu", made.on_gpu)
@@ -602,6 +621,56 @@ def test_tensors_of_one_element_have_no_layout(exchange: Machine) -> None:
     assert views.view(broken) is None
 
 
+def test_the_stream_is_the_librarys(exchange: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked by its C function, where the context is the one that was."""
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    x, y = tensor(10), tensor(10)
+    wanted = (5, 5, 5, 6, 6, 5, 5)
+    for exchange.stream in wanted:
+        assert call(x, y, 2.0) is None
+    exchange.context = 0x1234
+    assert call(x, y, 2.0) is None and exchange.contexts == [0]
+    exchange.context = CONTEXT
+    assert call(x, y, 2.0) is None
+    assert [each[5] for each in exchange.log] == [*wanted, 5, 5]
+
+
+def test_an_interrupt_leaves_no_stream_behind(exchange: Machine) -> None:
+    """One that comes between two writes: the call before it and the one after use their own."""
+    made = scale()
+    made["steps"] *= 2
+    call = Caller(made, tensor(10), tensor(10), 2.0)
+    x, y = tensor(10), tensor(10)
+    for _ in range(3):
+        assert call(x, y, 2.0) is None
+    lines = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal lines
+        if frame.f_code.co_filename != "<loopfuse call>":
+            return None
+        lines += event == "line"
+        if lines == stop:
+            raise KeyboardInterrupt
+        return trace
+
+    for stop in range(1, 60):
+        exchange.log.clear()
+        exchange.stream, lines = 99, 0
+        sys.settrace(trace)
+        try:
+            call(x, y, 2.0)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert all(each[5] == 99 for each in exchange.log)
+        exchange.log.clear()
+        exchange.stream = 11
+        assert call(x, y, 2.0) is None
+        assert [each[5] for each in exchange.log] == [11, 11], stop
+
+
 def test_sizes_in_turn(exchange: Machine) -> None:
     call = Caller(scale(), tensor(10), tensor(10), 2.0)
     call.learn(tensor(20), tensor(20), 2.0)
@@ -632,8 +701,11 @@ def test_threads_read_at_once(exchange: Machine) -> None:
 
 
 def test_a_table_of_another_version_is_none() -> None:
-    assert native_reader.exchange_of(int) == 0
-    for table, there in ((TABLE, True), (NEWER, True), ((ctypes.c_uint64 * 7)(2, 0, 0, 0, 0, 5, 0), False)):
-        kind = type("Kind", (), {"__dlpack_c_exchange_api__": capsule(table)})
-        assert bool(native_reader.exchange_of(kind)) == there
-    assert native_reader.exchange_of(type("Kind", (), {"__dlpack_c_exchange_api__": 17})) == 0
+    def found(thing: Any) -> Any:
+        return native_reader.exchange_of(type("Kind", (), {"__dlpack_c_exchange_api__": thing}))
+
+    ours = native_reader.Exchange(address(describe), address(current_stream))
+    assert found(capsule(TABLE)) == ours == found(capsule(NEWER))
+    assert found(capsule((ctypes.c_uint64 * 7)(2, 0, 0, 0, 0, 5, 0))) is None  # of version 2 alone
+    assert found(capsule((ctypes.c_uint64 * 7)(1, 0, 0, 0, 0, 0, 0))) is None  # without the function
+    assert found(17) is None and native_reader.exchange_of(int) is None

@@ -58,7 +58,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "lark": ("frontend.lf",),
     "islpy": ("poly.isl",),
     "xdsl": ("frontend.affine", "codegen"),
-    "llvmlite": ("codegen", "runtime.cpu", "runtime.native_reader"),
+    "llvmlite": ("codegen", "runtime.cpu", "runtime.native_code"),
     "cuda": ("runtime.cuda",),
     "numba": ("runtime.cpu", "kernels"),
     "click": ("cli",),

@@ -51,8 +51,11 @@ class Machine:
     where: Where | None = None
     """The GPU that it launches on."""
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
-        """Write what comes before any allocation; source of the stream launched on ("0": none)."""
+    def prepare(
+        self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
+    ) -> str:
+        """Write what comes before any allocation; source of the stream launched on ("0": none).
+        `allocates`: the call makes arrays or workspaces."""
         raise NotImplementedError
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
@@ -188,7 +191,9 @@ class CallPath:
         draft.depth = 1
         draft.add("try:")
         draft.depth = 2
-        self._stream = self._machine.prepare(draft, self._manifest, self._native)
+        self._stream = self._machine.prepare(
+            draft, self._manifest, self._native, bool(kind.omitted or self._manifest["buffers"])
+        )
         self._write_outputs()
         self._write_pointers()
         self._machine.workspace(draft, self._manifest)
@@ -248,7 +253,13 @@ class CallPath:
         """The key's entry; the arrays' addresses."""
         parts = [self._key_part(one) for one in self._keyed]
         key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-        self._draft.add(f"entry = TABLE.get({key})")
+        # The last call's entry is found without a hash of all shapes.
+        self._draft.names["LAST"] = [(None, None)]
+        self._draft.add(
+            f"key = {key}", "known, entry = LAST[0]",
+            "if known != key:", "    entry = TABLE.get(key)",
+            "    if entry is not None:", "        LAST[0] = key, entry",
+        )  # fmt: skip
         for one in self._arrays():
             pointer = self._readers[one.name].pointer.format(a=self._local[one.name])
             self._draft.add(f"p_{self._local[one.name]} = {pointer}")

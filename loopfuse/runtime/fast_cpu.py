@@ -59,7 +59,9 @@ class Cpu(Machine):
         """Only small workspaces."""
         return sum(buffer_bytes(one, values) for one in manifest["buffers"]) <= KEPT_BYTES
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
+    def prepare(
+        self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
+    ) -> str:
         """Nothing."""
         return "0"
 

@@ -21,6 +21,7 @@ from loopfuse.runtime.drafts import Draft, Making
 from loopfuse.runtime.fast import Machine, words_of
 from loopfuse.runtime.fast_native import ASK_STREAM, NEVER, Native
 from loopfuse.runtime.formulas import names_in
+from loopfuse.runtime.native_code import ELSEWHERE, launcher
 from loopfuse.runtime.native_reader import Where
 from loopfuse.runtime.steps import buffer_bytes, launches_of
 
@@ -63,12 +64,13 @@ class LaunchConfig(ctypes.Structure):
 class Driver:
     """The driver's functions that a call path calls, through ctypes. `launch` and `clear` let
     other threads run meanwhile: a full queue blocks, and what empties it may need Python.
-    `current_address`: where `current` is, for `native_reader`."""
+    The addresses of `current` and `launch` are for native code (0: there are none)."""
 
     launch: Callable[..., int]
     clear: Callable[..., int]
     current: Callable[[int], int]
     current_address: int
+    launch_address: int
 
 
 @lru_cache(maxsize=1)
@@ -78,7 +80,10 @@ def driver() -> Driver | None:
         # The name by which cuda.bindings has it open already.
         library = ctypes.CDLL("libcuda.so.1")
         pointer = ctypes.c_void_p
-        current = ctypes.cast(library.cuCtxGetCurrent, pointer).value
+        addresses = (
+            ctypes.cast(one, pointer).value or 0
+            for one in (library.cuCtxGetCurrent, library.cuLaunchKernelEx)
+        )
         return Driver(
             ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer, pointer, pointer)(
                 ("cuLaunchKernelEx", library)
@@ -87,7 +92,7 @@ def driver() -> Driver | None:
                 ctypes.c_int, ctypes.c_uint64, ctypes.c_uint8, ctypes.c_size_t, pointer
             )(("cuMemsetD8Async", library)),
             ctypes.PYFUNCTYPE(ctypes.c_int, pointer)(("cuCtxGetCurrent", library)),
-            current or 0,
+            *addresses,
         )
     except (OSError, AttributeError):
         return None
@@ -148,6 +153,7 @@ class Gpu(Machine):
         calls = driver()
         assert calls is not None  # see `machine`
         self._context = int(cuda.primary_context(index))
+        self._launch: Callable[..., int] | None = None
         self.where = Where(index, self._context, calls.current_address)
 
     def guard(self, draft: Draft) -> str:
@@ -175,8 +181,11 @@ class Gpu(Machine):
 
         return making.once(("config", site), make)
 
-    def prepare(self, draft: Draft, manifest: Mapping[str, Any], native: Native | None) -> str:
-        """The right GPU's context, and the caller's stream in every configuration."""
+    def prepare(
+        self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
+    ) -> str:
+        """The right GPU's context (which the launch itself asks for, where it is all that a call does),
+        and the caller's stream in every configuration."""
         calls = driver()
         assert calls is not None  # see `machine`
         stream, read = _stream_reader(self._library, self._index)
@@ -195,12 +204,17 @@ class Gpu(Machine):
         if native:
             draft.add(ASK_STREAM)
             draft.depth += 1
-        draft.add(
-            f"CURRENT({where})",
-            f"if {held}[0] != {self._context}:",
-            f"    return IN_CONTEXT({self._index}, call, args, kwargs)",
-            f"stream = {read}",
-        )
+        alone = not native and not allocates and "launch" in manifest["steps"][0] and len(manifest["steps"]) == 1
+        self._launch = launcher(calls.current_address, calls.launch_address) if alone else None
+        if self._launch is not None:
+            draft.names["LAUNCH"] = self._launch
+        else:
+            draft.add(
+                f"CURRENT({where})",
+                f"if {held}[0] != {self._context}:",
+                f"    return IN_CONTEXT({self._index}, call, args, kwargs)",
+            )
+        draft.add(f"stream = {read}")
         if native:
             native.write_stream(draft, NEVER)
         draft.add(f"if {last} != stream:", f"    {last} = None")
@@ -284,8 +298,13 @@ class Gpu(Machine):
 
             grid = draft.field(("grid", site), fixed)
             draft.add(f"if {grid} > 0:")
+        context = self._context if self._launch is not None else None
+        draft.add(f"    status = LAUNCH({where}, {function}, {slots}, {context})", "    if status:")
+        if self._launch is not None:
+            draft.add(
+                f"        if status == {ELSEWHERE}:",
+                f"            return IN_CONTEXT({self._index}, call, args, kwargs)",
+            )
         draft.add(
-            f"    status = LAUNCH({where}, {function}, {slots}, None)",
-            "    if status:",
             f"        FAIL(status, {name!r}, {grid}, {threads})",
         )

@@ -24,6 +24,7 @@ from typing import Any
 
 from loopfuse.runtime.dlpack import DLTensor, capsule_pointer
 from loopfuse.runtime.memory import MEMORY
+from loopfuse.runtime.native_code import function_at
 
 SAME, MOVED, STREAM, OTHER = 0, 1, 2, -1
 
@@ -134,31 +135,11 @@ def reader() -> Callable[[Any, int], int] | None:
     probe = object()
     if MEMORY[(id(probe) >> 3) + 1] != id(object):
         return None
-    try:
-        engine = _compiled()
-    except (ImportError, OSError, RuntimeError):
-        return None
-    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_uint64)
-    made = kind(engine.get_function_address("read"))
-    _keep.append(engine)
-    return made
-
-
-_keep: list[Any] = []
-
-
-def _compiled() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     item = ctypes.cast(ctypes.pythonapi.PyTuple_GetItem, ctypes.c_void_p).value
-    module = llvm.parse_assembly(_text(item or 0))
-    target = llvm.Target.from_default_triple()
-    module.triple = target.triple
-    engine = llvm.create_mcjit_compiler(module, target.create_target_machine(opt=2, jit=True))
-    engine.finalize_object()
-    return engine
+    address = function_at("read", _text(item or 0))
+    if not address:
+        return None
+    return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(address)
 
 
 def _text(item: int) -> str:

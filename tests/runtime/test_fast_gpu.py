@@ -156,6 +156,11 @@ def current_context(where: int) -> int:
     return played[-1].current(where)
 
 
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+def launch_kernel(config: int, function: int, slots: int, extra: int | None) -> int:
+    return played[-1].launch(config, function, slots, extra)
+
+
 def address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
@@ -170,11 +175,12 @@ def capsule(table: Any) -> Any:
     return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
 
 
-@pytest.fixture(params=["attributes", "exchange"])
+@pytest.fixture(params=["attributes", "native", "exchange"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     played[:] = [made]
     described.clear()
+    addresses = (address(current_context), address(launch_kernel) * (request.param == "native"))
     if request.param == "exchange":  # that of a newer version, which has ours behind it
         monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", capsule(NEWER), raising=False)
 
@@ -193,7 +199,7 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setattr(
-        fast_gpu, "driver", lambda: fast_gpu.Driver(made.launch, made.clear, made.current, address(current_context))
+        fast_gpu, "driver", lambda: fast_gpu.Driver(made.launch, made.clear, made.current, *addresses)
     )
     monkeypatch.setattr(cuda, "primary_context", lambda index: CONTEXT)
     monkeypatch.setattr(cuda, "on_gpu", made.on_gpu)

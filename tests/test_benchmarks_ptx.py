@@ -21,7 +21,7 @@ from loopfuse.plan.window_shape import Shape, Windowed  # noqa: E402
 
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
-    "softmax", "l2norm",
+    "colours", "softmax", "l2norm",
 }  # fmt: skip
 
 TOO_LOW = {"harris", "box"}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, lcm
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import nodes
@@ -107,7 +107,8 @@ class Facts:
     small: int
     constants: dict[str, int] = field(default_factory=dict[str, int])
     bounds: dict[str, int] = field(default_factory=dict[str, int])
-    divisors: dict[str, int] = field(default_factory=dict[str, int])
+    divisors: dict[str | Atom, int] = field(default_factory=dict["str | Atom", int])
+    """Numbers that divide iterators and symbols (by name), and products."""
     offsets: dict[str, int] = field(default_factory=dict[str, int])
     """How far an iterator is ahead of its variable, in the copies of a ROTATED loop's body."""
     products: dict[Atom, int] = field(default_factory=dict["Atom", int])
@@ -241,6 +242,7 @@ def divisor(form: Linear, facts: Facts) -> int:
                 known = facts.divisors.get(name, 1)
             case Operation(op="mul", left=Linear() as left, right=Linear() as right):
                 known = divisor(left, facts) * divisor(right, facts)
+                known = lcm(known, facts.divisors.get(atom, 1))
             case _:
                 known = 1
         total = gcd(total, abs(coefficient) * known)
@@ -256,9 +258,9 @@ def conjuncts(condition: nodes.Expr) -> tuple[nodes.Expr, ...]:
             return (condition,)
 
 
-def known_divisors(condition: nodes.Expr) -> Mapping[str, int]:
-    """Symbols and iterators that `condition` says are multiples of a constant (`W % 4 == 0`)."""
-    found: dict[str, int] = {}
+def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, int]:
+    """Symbols, iterators and products that `condition` says are multiples of a constant (`W % 4 == 0`)."""
+    found: dict[str | Atom, int] = {}
     for each in conjuncts(condition):
         match each:
             case nodes.Compare(
@@ -271,6 +273,16 @@ def known_divisors(condition: nodes.Expr) -> Mapping[str, int]:
                 right=nodes.Const(value=0),
             ) if factor > 0:
                 found[name] = int(factor)
+            case nodes.Compare(
+                op="eq",
+                left=nodes.Binary(op="mod", left=product, right=nodes.Const(value=factor)),
+                right=nodes.Const(value=0),
+            ) if factor > 0 and is_index(product):
+                match linear(product, facts):
+                    case Linear(terms=((Operation(op="mul") as atom, 1),), constant=0):
+                        found[atom] = int(factor)
+                    case _:
+                        pass
             case _:
                 pass
     return found

@@ -153,7 +153,7 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
     def then() -> None:
         aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
         emitter.aligned |= ALIGNED in conjuncts(node.condition)
-        emitter.facts.divisors.update(known_divisors(node.condition))
+        emitter.facts.divisors.update(known_divisors(node.condition, emitter.facts))
         with emitter.scope():
             emit_body(emitter, node.then)
         emitter.aligned, emitter.facts.divisors = aligned, divisors

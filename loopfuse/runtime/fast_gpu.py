@@ -204,7 +204,8 @@ class Gpu(Machine):
         if native:
             draft.add(ASK_STREAM)
             draft.depth += 1
-        alone = not native and not allocates and "launch" in manifest["steps"][0] and len(manifest["steps"]) == 1
+        steps = manifest["steps"]
+        alone = not native and not allocates and len(steps) == 1 and "launch" in steps[0]
         self._launch = launcher(calls.current_address, calls.launch_address) if alone else None
         if self._launch is not None:
             draft.names["LAUNCH"] = self._launch

@@ -311,6 +311,13 @@ def test_an_empty_grid_is_not_launched(machine: Machine) -> None:
     assert call(tensor(0), tensor(0), 2.0) is None and not machine.log
 
 
+def test_a_kernel_that_does_nothing(machine: Machine) -> None:
+    call = Caller({**scale(), "steps": []}, tensor(4), tensor(4), 2.0)
+    for _ in range(3):
+        assert call(tensor(4), tensor(4), 2.0) is None
+    assert not machine.log
+
+
 def test_clusters(machine: Machine) -> None:
     made = scale(cluster=2, shared_bytes=1024, grid="(N + 7) // 8 * 2")
     Caller(made, tensor(10), tensor(10), 2.0)(tensor(10), tensor(10), 2.0)

@@ -17,6 +17,7 @@ from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.codegen.abi import to_python
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
 from loopfuse.plan.looptree import LoopTree
@@ -58,7 +59,7 @@ def run(
     values = dict(sizes)
     for array in kernel.arrays:
         kind = numpy_kind(array.dtype.numpy_name)
-        shape = [values[extent.name] for extent in array.extents]
+        shape = [int(eval(to_python(extent), {}, values)) for extent in array.extents]
         data = random.integers(0, 100, shape).astype(kind)
         arguments[array.name] = data
         start = address + offset * kind.itemsize

@@ -28,6 +28,7 @@ from loopfuse.codegen.mlir_index import (
     combine,
     constant_form,
     divisor,
+    is_even,
     linear,
 )
 from loopfuse.codegen.mlir_integer import divide
@@ -308,7 +309,10 @@ class Emitter:
         whole = width * self.lanes
         if isinstance(storage.buffer.home, Global) and not self.aligned:
             return 0
-        step = divisor(place, self.facts) * width
+        step = divisor(place, self.facts)
+        if step % 2 and is_even(place, self.facts):
+            step *= 2
+        step *= width
         for bytes_ in (16, 8, 4, 2):
             if bytes_ <= whole and bytes_ > width and step % bytes_ == 0:
                 return bytes_

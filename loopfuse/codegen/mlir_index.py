@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from math import gcd, lcm
 
 from loopfuse.base.dtypes import DType
@@ -109,6 +110,7 @@ class Facts:
     bounds: dict[str, int] = field(default_factory=dict[str, int])
     divisors: dict[str | Atom, int] = field(default_factory=dict["str | Atom", int])
     """Numbers that divide iterators and symbols (by name), and products."""
+    odd: frozenset[str] = frozenset()
     offsets: dict[str, int] = field(default_factory=dict[str, int])
     """How far an iterator is ahead of its variable, in the copies of a ROTATED loop's body."""
     products: dict[Atom, int] = field(default_factory=dict["Atom", int])
@@ -258,6 +260,71 @@ def conjuncts(condition: nodes.Expr) -> tuple[nodes.Expr, ...]:
             return (condition,)
 
 
+def is_even(form: Linear, facts: Facts) -> bool:
+    """Is `form` even, whatever its atoms are? (`r * W - r % 2` is, where W is odd.)"""
+    names = sorted(_names(form))
+    free = [name for name in names if name not in facts.odd and facts.divisors.get(name, 1) % 2]
+    if len(free) > 6:
+        return False
+    known = {name: int(name in facts.odd) for name in names}
+    try:
+        return not any(
+            _parity(form, known | dict(zip(free, bits))) for bits in product((0, 1), repeat=len(free))
+        )
+    except KeyError:
+        return False
+
+
+def _names(form: Linear) -> set[str]:
+    found: set[str] = set()
+    for atom, _ in form.terms:
+        match atom:
+            case nodes.Iter(name=name) | nodes.Symbol(name=name):
+                found.add(name)
+            case Operation(left=Linear() as left, right=Linear() as right):
+                found |= _names(left) | _names(right)
+            case _:
+                pass
+    return found
+
+
+def _parity(form: Linear, bits: Mapping[str, int]) -> int:
+    total = form.constant
+    for atom, coefficient in form.terms:
+        if coefficient % 2 == 0:
+            continue
+        match atom:
+            case nodes.Iter(name=name) | nodes.Symbol(name=name):
+                total += bits[name]
+            case Operation(op="mul", left=Linear() as left, right=Linear() as right):
+                total += _parity(left, bits) * _parity(right, bits)
+            case Operation(op="mod", left=Linear() as left, right=Linear(terms=(), constant=whole)) if (
+                whole % 2 == 0
+            ):
+                total += _parity(left, bits)
+            case _:
+                raise KeyError(atom)
+    return total % 2
+
+
+def known_odd(condition: nodes.Expr) -> frozenset[str]:
+    """Symbols that `condition` says are odd (`W % 2 == 1`)."""
+    found: set[str] = set()
+    for each in conjuncts(condition):
+        match each:
+            case nodes.Compare(
+                op="eq",
+                left=nodes.Binary(
+                    op="mod", left=nodes.Symbol(name=name), right=nodes.Const(value=2)
+                ),
+                right=nodes.Const(value=1),
+            ):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
+
+
 def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, int]:
     """Symbols, iterators and products that `condition` says are multiples of a constant (`W % 4 == 0`)."""
     found: dict[str | Atom, int] = {}
@@ -275,10 +342,10 @@ def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, i
                 found[name] = int(factor)
             case nodes.Compare(
                 op="eq",
-                left=nodes.Binary(op="mod", left=product, right=nodes.Const(value=factor)),
+                left=nodes.Binary(op="mod", left=value, right=nodes.Const(value=factor)),
                 right=nodes.Const(value=0),
-            ) if factor > 0 and is_index(product):
-                match linear(product, facts):
+            ) if factor > 0 and is_index(value):
+                match linear(value, facts):
                     case Linear(terms=((Operation(op="mul") as atom, 1),), constant=0):
                         found[atom] = int(factor)
                     case _:

@@ -28,6 +28,7 @@ from loopfuse.codegen.mlir_index import (
     conjuncts,
     divisor,
     known_divisors,
+    known_odd,
     linear,
 )
 from loopfuse.codegen.mlir_late import emit_arrive, emit_late, spread_over_lanes
@@ -152,11 +153,13 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
 
     def then() -> None:
         aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
+        odd = emitter.facts.odd
+        emitter.facts.odd |= known_odd(node.condition)
         emitter.aligned |= ALIGNED in conjuncts(node.condition)
         emitter.facts.divisors.update(known_divisors(node.condition, emitter.facts))
         with emitter.scope():
             emit_body(emitter, node.then)
-        emitter.aligned, emitter.facts.divisors = aligned, divisors
+        emitter.aligned, emitter.facts.divisors, emitter.facts.odd = aligned, divisors, odd
 
     def otherwise() -> None:
         with emitter.scope():

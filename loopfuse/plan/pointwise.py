@@ -15,7 +15,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.body import guard_of, host_conditions
-from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin
+from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin, in_range
 from loopfuse.plan.forest import carries_nothing
 from loopfuse.plan.generic import (
     BLOCK,
@@ -43,6 +43,8 @@ PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
 WRITTEN_OUT = 512
 """Reads and writes, once for each element of a vector, up to which elements are written out."""
+PAIRS = 96
+"""The same up to which rows of two-byte elements that start anywhere move in pairs."""
 ENDS = 80
 """The same for the ends of rows, which are written out once for each length."""
 
@@ -183,16 +185,39 @@ class _Block:
             self.point[dim] = value_at(self.extents[dim], number)
             if dim in rows[-1:]:
                 self.rows.append(compare("lt", self.point[dim], self.extents[dim].upper))
+        self.has_pairs = self._has_pairs(rows, accesses)
         x = hint_of(group, self.columns.dim)
         xb, xt = names.fresh(f"{x}b"), names.fresh(f"{x}t")
-        self.grid.append((xb, ceil_div(self.upper, self.across)))
+        end = self.upper
+        if self.has_pairs:  # which begin a column earlier
+            end = combine("add", end, combine("mod", end, integer(2)))
+        self.grid.append((xb, ceil_div(end, self.across)))
         self.block.append((xt, integer(self.threads)))
         self.base, self.thread = combine("mul", Iter(xb), integer(self.across)), Iter(xt)
 
+    def _has_pairs(self, rows: list[str], accesses: int) -> bool:
+        """Do rows of two-byte elements that start anywhere lie in pairs of them, of four bytes?"""
+        columns, arrays = self.columns, self.site.program.arrays
+        if self.width != VECTOR_BYTES // 2 or len(rows) != 1 or columns.ones or columns.inner:
+            return False
+        if accesses * self.width > PAIRS or not columns.whole(2):
+            return False
+        return all(
+            columns.is_row_of(arrays[name]) and arrays[name].dtype.bytes == 2
+            and len(arrays[name].extents) + len(self.site.stores[name].leading) <= 2
+            for name in _arrays(self.group, self.site)
+        )  # fmt: skip
+
     def launch(self, name: str, labels: tuple[str, ...]) -> Launch:
         """The whole launch."""
-        ways = (self._pieces(self._wide), self._pieces(self._narrow))
-        nodes: tuple[TreeNode, ...] = (Guard(self._aligned(), *ways),)
+        wide, nodes = self._pieces(self._wide), self._pieces(self._narrow)
+        if self.has_pairs:
+            rest = combine("mod", self.upper, integer(2))
+            row = self.point[self.columns.rows[-1]]
+            for left, shift in ((1, combine("mod", row, integer(2))), (0, integer(0))):
+                start = conjoin(ALIGNED, compare("eq", rest, integer(left)))
+                nodes = (Guard(start, self._in_pairs(tidy(shift)), nodes),)
+        nodes = (Guard(self._aligned(), wide, nodes),)
         for var, count in reversed(self.block):
             nodes = (Loop(var, integer(0), count, 1, Where.BLOCK, nodes),)
         for var, count in reversed(self.grid):
@@ -237,6 +262,37 @@ class _Block:
             (Loop(part, integer(0), count, 1, Where.SERIAL, way(Iter(part), False)),),
         )
         return (Guard(row, (pieces,)),) if self.rows else (pieces,)
+
+    def _in_pairs(self, shift: Expr) -> tuple[TreeNode, ...]:
+        """Neighbouring threads on neighbouring pairs of elements, each at a multiple of four bytes:
+        rows of odd length begin there or between two, in turn, and then the pairs a column earlier."""
+        pair, lane = (self.site.names.fresh(name) for name in ("u", "v"))
+        apart = integer(self.threads * 2)
+        own = combine("add", combine("mul", Iter(pair), apart), combine("mul", self.thread, integer(2)))
+        start = tidy(combine("sub", combine("add", self.base, own), shift))
+        count = integer(self.width // 2)
+
+        def vector(where: Where, nodes: tuple[TreeNode, ...]) -> Loop:
+            return Loop(lane, integer(0), integer(2), 1, where, nodes)
+
+        begun = [compare("ge", start, integer(0))] if shift != integer(0) else []
+        column = tidy(combine("add", start, Iter(lane)))
+        body = thread_body(self.group, self.site, self.extents, {**self.point, self.columns.dim: column})
+        both = vector(Where.VECTOR, body)
+        low, high = in_range(column, integer(0), self.upper)
+        one = Guard(conjoin(low, high) if begun else high, body)
+        inside = conjoin(*begun, compare("le", tidy(combine("add", start, integer(2))), self.upper))
+        each = Guard(inside, (both,), (vector(Where.UNROLLED, (one,)),))
+        first = tidy(combine("sub", self.base, shift))
+        end = tidy(combine("add", self.base, integer(self.across)))
+        from_first = [compare("ge", first, integer(0))] if begun else []
+        block = conjoin(*from_first, compare("le", end, self.upper))
+        nodes = Guard(
+            block,
+            (Loop(pair, integer(0), count, 1, Where.UNROLLED, (both,)),),
+            (Loop(pair, integer(0), count, 1, Where.SERIAL, (each,)),),
+        )
+        return (Guard(conjoin(*self.rows), (nodes,)),)
 
     def _wide(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
         """A vector of the thread's own; where a row ends with a part of one, its elements."""

@@ -47,8 +47,11 @@ def test_rows_of_any_length(dtype: str) -> None:
     width = 16 // size
     for columns in (1, width, 32 * width, 32 * width + 1, 65 * width):
         stored = run(ROWS.format(dtype), Tuning(), {"H": 11, "W": columns}, 0, strategy="pointwise")
-        whole = columns % width == 0
-        assert stored == ({16: 11 * columns // width} if whole else {size: 11 * columns}), stored
+        if columns % width == 0:
+            assert stored == {16: 11 * columns // width}, stored
+        else:  # of two bytes: in pairs
+            assert sum(bytes_ * count for bytes_, count in stored.items()) == 11 * columns * size
+            assert set(stored) <= ({2, 4} if size == 2 else {size}), stored
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i16"])
@@ -94,3 +97,53 @@ kernel f(a: bf16[H, W], b: bf16[W], out c: bf16[H, W]):
     vectors = ptx[ptx.index("ld.global.nc.v4.b32") : ptx.index("st.global.v4.b32")]
     assert "cvt.f32.bf16" not in vectors
     assert len(re.findall(r"and\.b32 .*, -65536;", vectors)) == 8, vectors
+
+
+PAIRS = """
+kernel f(a: i16[R, C], bias: i16[C], out y: i16[R, C]):
+    for r in 0..R, c in 0..C:
+        y[r, c] = a[r, c] + bias[c]
+"""
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("columns", [1, 2, 255, 256, 257, 301])
+def test_rows_of_two_bytes_move_in_pairs(columns: int, offset: int) -> None:
+    """Where they start anywhere: each pair at a multiple of four bytes, which the machine asks for."""
+    sizes = {"R": 3, "C": columns}
+    stored = run(PAIRS, Tuning(), sizes, offset, strategy="pointwise")
+    if offset:
+        assert set(stored) == {2}
+    elif columns % 8:
+        assert stored.get(4, 0) >= 3 * ((columns - 2) // 2), stored
+    else:
+        assert set(stored) == {16}
+
+
+AS_ONE = """
+kernel f(a: f32[H, W], b: f32[H, W], out y: f32[H, W]):
+    for y_ in 0..H, x in 0..W:
+        y[y_, x] = a[y_, x] + b[y_, x]
+"""
+COLOURS = """
+kernel f(a: f32[H, W, C], s: f32[C], out y: f32[H, W, C]):
+    for r in 0..H, x in 0..W, c in 0..C:
+        y[r, x, c] = a[r, x, c] * s[c]
+""".replace("C]", "3]").replace("0..C", "0..3")
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (3, 5), (7, 300), (2, 1031), (0, 4)])
+def test_rows_run_as_one(height: int, width: int, bits: int) -> None:
+    """16 bytes at a time, whatever a row's length: only the last vector may be a part of one."""
+    stored = run(AS_ONE, Tuning(), {"H": height, "W": width}, 0, bits, "pointwise")
+    points = height * width
+    assert stored.get(16, 0) == points // 4 and stored.get(4, 0) == points % 4, stored
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (3, 5), (2, 341), (1, 1025)])
+def test_colours_are_elements_of_a_column(height: int, width: int, offset: int) -> None:
+    stored = run(COLOURS, Tuning(), {"H": height, "W": width}, offset, strategy="pointwise")
+    points = height * width * 3
+    assert stored == {4: points} if offset else stored.get(16, 0) >= points // 4 - 1, stored

@@ -1,5 +1,5 @@
-"""Rows of the mutation table on dimensions that run as one: where they may not, and columns of several
-elements that go astray."""
+"""Rows of the mutation table on `pointwise`: dimensions that run as one where they may not, columns of
+several elements that go astray, and rows in pairs."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ BASES = [
     planned("colours", "sm_90", SIZES, {"H": 1, "W": 1030},
             text=text("H, W, 3", "y in 0..H, x in 0..W, c in 0..3", "y, x, c", "a[y, x, c] * s[c]",
                       ", s: f32[3]")),
+    planned("pairs", "sm_90", {"H": 2, "W": 5}, {"H": 3, "W": 257},
+            text=plane("a[y, x] * s[x]", ", s: f16[W]").replace("f32", "f16")),
 ]  # fmt: skip
 
 
@@ -79,5 +81,10 @@ ROWS = [
     Row("a size that is none", "rows as one gpu", "of no array", as_one(("H", "Z"))),
     Row("too few blocks", "rows as one gpu", "none for the rest", bounds("xb", upper="W // 2048")),
     Row("factors of the next colour", "colours gpu", "everywhere", each("^S1", next_factor)),
+    Row("pairs a column later", "pairs gpu", "the first is left out",
+        each(r"^if .*% 2 >= 0\)", lambda node: (replace(node, then=(), otherwise=()),))),
+    Row("pairs that begin outside", "pairs gpu", "no test",
+        each(r"^if .*v\w* >= 0\)", lambda node: node.then)),
+    Row("too few blocks of pairs", "pairs gpu", "none for the last", bounds("xb", upper="(W + 254) // 256")),
     Row("a piece too many", "colours gpu", "a fourth", bounds("p", upper="4")),
 ]  # fmt: skip

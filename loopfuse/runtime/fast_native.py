@@ -71,6 +71,7 @@ class Native:
             "    except IndexError:", "        pass",
             "    else:",
             "        try:", f"            r = READ(args, {address})",
+            "        except Exception:", "            pass",  # the library refused: asked from Python
             "        finally:",
             "            if r < 0:", "                free.append(s)",
         )  # fmt: skip

@@ -20,7 +20,16 @@ from manifests import array, launch, manifest, pointer, scalar, value
 
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, UserError
-from loopfuse.runtime import arrays, call_kinds, cuda, fast, fast_gpu, native_reader, views
+from loopfuse.runtime import (
+    arrays,
+    call_kinds,
+    cuda,
+    fast,
+    fast_gpu,
+    fast_native,
+    native_reader,
+    views,
+)
 from loopfuse.runtime.arguments import read_signature
 from loopfuse.runtime.dlpack import DLTensor
 from loopfuse.runtime.fast import MISS
@@ -621,6 +630,19 @@ def test_what_the_library_refuses_is_left(exchange: Machine) -> None:
     assert call(object(), tensor(10), 2.0) is MISS
     assert call(tensor(10), 2.0) is MISS
     assert call(tensor(10), tensor(10), 2.0) is None
+
+
+def test_where_the_library_raises_python_is_asked(
+    exchange: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(arguments: Any, plan: int) -> int:
+        raise BufferError("a tensor that requires gradients")
+
+    monkeypatch.setattr(fast_native, "reader", lambda: refuse)
+    call = Caller(scale(), tensor(10), tensor(10), 2.0)
+    for _ in range(3):
+        assert call(tensor(10), tensor(10), 2.0) is None
+    assert call(tensor(11), tensor(10), 2.0) is MISS
 
 
 def test_tensors_of_one_element_have_no_layout(exchange: Machine) -> None:

@@ -3,8 +3,8 @@
     python3 benchmarks/launch.py [--json FILE] [--cpu]
 
 Host microseconds a call: medians over batches of calls, each contender's in turn, the device's queue
-emptied between them;
-arrays are so small that no batch waits for the device. On the GPU for 1, 3 and 8 arrays of f32:
+emptied between them; arrays are so small that no batch waits for the device. On the GPU for 1, 3 and
+8 arrays of f32:
 loopfuse on PyTorch and CuPy arrays; the same PTX launched by cuda.core and by cuda.bindings with
 ready pointers; CuPy's RawKernel; Triton; numba.cuda; PyTorch eager. On the CPU: loopfuse, numba's
 njit(parallel=True) and njit, NumPy. What is not installed is left out, and said.

@@ -332,20 +332,12 @@ def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, i
         match each:
             case nodes.Compare(
                 op="eq",
-                left=nodes.Binary(
-                    op="mod",
-                    left=nodes.Symbol(name=name) | nodes.Iter(name=name),
-                    right=nodes.Const(value=factor),
-                ),
-                right=nodes.Const(value=0),
-            ) if factor > 0:
-                found[name] = int(factor)
-            case nodes.Compare(
-                op="eq",
                 left=nodes.Binary(op="mod", left=value, right=nodes.Const(value=factor)),
                 right=nodes.Const(value=0),
             ) if factor > 0 and is_index(value):
                 match linear(value, facts):
+                    case Linear(terms=((nodes.Symbol(name=name) | nodes.Iter(name=name), 1),), constant=0):
+                        found[name] = int(factor)
                     case Linear(terms=((Operation(op="mul") as atom, 1),), constant=0):
                         found[atom] = int(factor)
                     case _:

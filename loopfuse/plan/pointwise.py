@@ -15,7 +15,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.body import guard_of, host_conditions
-from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin, in_range
+from loopfuse.plan.expressions import TRUE, ceil_div, compare, conjoin
 from loopfuse.plan.forest import carries_nothing
 from loopfuse.plan.generic import (
     BLOCK,
@@ -275,20 +275,22 @@ class _Block:
         def vector(where: Where, nodes: tuple[TreeNode, ...]) -> Loop:
             return Loop(lane, integer(0), integer(2), 1, where, nodes)
 
-        begun = [compare("ge", start, integer(0))] if shift != integer(0) else []
+        def begun(first: Expr, ended: Expr) -> Expr:
+            """Does what starts at `first` lie in the row, if it ends there?"""
+            if shift == integer(0):
+                return ended
+            return conjoin(compare("ge", tidy(first), integer(0)), ended)
+
+        def ends(place: Expr, count: int) -> Expr:
+            return compare("le", tidy(combine("add", place, integer(count))), self.upper)
+
         column = tidy(combine("add", start, Iter(lane)))
         body = thread_body(self.group, self.site, self.extents, {**self.point, self.columns.dim: column})
         both = vector(Where.VECTOR, body)
-        low, high = in_range(column, integer(0), self.upper)
-        one = Guard(conjoin(low, high) if begun else high, body)
-        inside = conjoin(*begun, compare("le", tidy(combine("add", start, integer(2))), self.upper))
-        each = Guard(inside, (both,), (vector(Where.UNROLLED, (one,)),))
-        first = tidy(combine("sub", self.base, shift))
-        end = tidy(combine("add", self.base, integer(self.across)))
-        from_first = [compare("ge", first, integer(0))] if begun else []
-        block = conjoin(*from_first, compare("le", end, self.upper))
+        one = Guard(begun(column, compare("lt", column, self.upper)), body)
+        each = Guard(begun(start, ends(start, 2)), (both,), (vector(Where.UNROLLED, (one,)),))
         nodes = Guard(
-            block,
+            begun(combine("sub", self.base, shift), ends(self.base, self.across)),
             (Loop(pair, integer(0), count, 1, Where.UNROLLED, (both,)),),
             (Loop(pair, integer(0), count, 1, Where.SERIAL, (each,)),),
         )

@@ -61,7 +61,7 @@ def may_collapse(program: PolyProgram, sizes: Sizes) -> bool:
     known = {name for name in program.kernel.sizes if name in program.symbols}
     if program.unknown or len(sizes) < 2 or len(set(sizes)) < len(sizes) or set(sizes) - known:
         return False
-    if not _is_closed(program.context, sizes):
+    if not _is_closed(program, sizes):
         return False
     places = {s.id: _place(s, sizes) for s in program.statements}
     for statement in program.statements:
@@ -73,7 +73,7 @@ def may_collapse(program: PolyProgram, sizes: Sizes) -> bool:
             is_still = not any(places[writer] for writer in program.writers.get(array.name, ()))
             if not _keeps_its_place(access, array, sizes, place, is_still):
                 return False
-        if not _runs_in_a_box(statement, program.context, sizes, place):
+        if not _runs_in_a_box(statement, program, sizes, place):
             return False
     return True
 
@@ -163,10 +163,13 @@ def _found(extents: Sequence[Expr], sizes: Sizes) -> int:
 # ------------------------------------------------------------------------------- as isl sets
 
 
-def _runs_in_a_box(statement: Statement, context: Any, sizes: Sizes, place: tuple[str, ...]) -> bool:
+def _runs_in_a_box(
+    statement: Statement, program: PolyProgram, sizes: Sizes, place: tuple[str, ...]
+) -> bool:
     """Are the instances the whole box, times something that does not depend on it?"""
+    context = program.context
     domain = statement.domain.intersect_params(context)
-    space = isl.set_space(isl.context_of(context), _parameters(context), statement.iterators)
+    space = isl.set_space(isl.context_of(context), program.symbols, statement.iterators)
     reader = isl.Reader(space)
     box = isl.universe(space)
     for size, name in zip(sizes, place):
@@ -181,11 +184,11 @@ def _runs_in_a_box(statement: Statement, context: Any, sizes: Sizes, place: tupl
     return bool(whole.is_subset(domain))
 
 
-def _is_closed(context: Any, sizes: Sizes) -> bool:
+def _is_closed(program: PolyProgram, sizes: Sizes) -> bool:
     """Is every call that stands for an allowed one allowed?"""
-    space = isl.set_space(isl.context_of(context), _parameters(context), ())
+    space = isl.set_space(isl.context_of(program.context), program.symbols, ())
     reader = isl.Reader(space)
-    allowed = isl.universe(space).intersect_params(context)
+    allowed = isl.universe(space).intersect_params(program.context)
     *ones, last = (reader.affine({size: 1}) for size in sizes)
     flat = isl.universe(space)
     for size in ones:
@@ -209,7 +212,3 @@ def _whatever(points: Any, sizes: Sizes) -> Any:
     for size in sizes:
         points = points.eliminate(isl.PARAM, points.find_dim_by_name(isl.PARAM, size), 1)
     return points
-
-
-def _parameters(context: Any) -> list[str]:
-    return [context.get_dim_name(isl.PARAM, k) for k in range(context.dim(isl.PARAM))]

@@ -23,6 +23,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arrays import Binding
 from loopfuse.runtime.checks import ERROR_WORD, raise_offender
+from loopfuse.runtime.native_code import linked
 from loopfuse.runtime.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
 
 # Under these many bytes touched by a call, threads cost more than they give: a region costs
@@ -94,31 +95,16 @@ define void @"{name}.adapter"(ptr %args, ptr %dims, ptr %steps, ptr %block) {{
 """
 
 
-_load_lock = threading.Lock()
-
-
 def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     """Link the object file `data` into this process.
 
     InternalError[bad-object] when an entry of the manifest is missing from it.
     """
-    import llvmlite.binding as llvm
-
     names = {launch["name"]: launch for launch in launches_of(manifest["steps"])}
-    with _load_lock:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        text = "\n".join(_adapter_ir(launch) for launch in names.values())
-        module = llvm.parse_assembly(text)
-        target = llvm.Target.from_default_triple()
-        machine = target.create_target_machine(opt=1, jit=True)
-        module.triple = target.triple
-        engine = llvm.create_mcjit_compiler(module, machine)
-        if names:
-            engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-        engine.finalize_object()
-        adapters = {name: engine.get_function_address(f"{name}.adapter") for name in names}
-        missing = [name for name in names if not engine.get_function_address(name)]
+    text = "\n".join(_adapter_ir(launch) for launch in names.values())
+    engine = linked(text, data if names else b"")
+    adapters = {name: engine.get_function_address(f"{name}.adapter") for name in names}
+    missing = [name for name in names if not engine.get_function_address(name)]
     if missing or not all(adapters.values()):
         raise InternalError(
             Diagnostic("bad-object", f"the object file lacks the entry {', '.join(missing)}")

@@ -152,6 +152,7 @@ class Gpu(Machine):
         self._sites = launches_of(module.manifest["steps"])
         calls = driver()
         assert calls is not None  # see `machine`
+        self._calls = calls
         self._context = int(cuda.primary_context(index))
         self._launch: Callable[..., int] | None = None
         self.where = Where(index, self._context, calls.current_address)
@@ -186,8 +187,7 @@ class Gpu(Machine):
     ) -> str:
         """The right GPU's context (which the launch itself asks for, where it is all that a call does),
         and the caller's stream in every configuration."""
-        calls = driver()
-        assert calls is not None  # see `machine`
+        calls = self._calls
         stream, read = _stream_reader(self._library, self._index)
         draft.names |= {
             "LAUNCH": calls.launch, "CLEAR": calls.clear, "CURRENT": calls.current,
@@ -195,11 +195,6 @@ class Gpu(Machine):
             "FAIL_CLEAR": _fail_clear,
         }  # fmt: skip
 
-        def cell(making: Making) -> Any:
-            return making.once("context", lambda: (ctypes.c_uint64 * 1)())
-
-        held = draft.field("context", cell)
-        where = draft.field("context address", lambda m: ctypes.addressof(cell(m)))
         last = draft.field("stream", lambda _: 0)
         if native:
             draft.add(ASK_STREAM)
@@ -210,6 +205,12 @@ class Gpu(Machine):
         if self._launch is not None:
             draft.names["LAUNCH"] = self._launch
         else:
+
+            def cell(making: Making) -> Any:
+                return making.once("context", lambda: (ctypes.c_uint64 * 1)())
+
+            held = draft.field("context", cell)
+            where = draft.field("context address", lambda m: ctypes.addressof(cell(m)))
             draft.add(
                 f"CURRENT({where})",
                 f"if {held}[0] != {self._context}:",

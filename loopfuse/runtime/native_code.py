@@ -1,27 +1,39 @@
-"""Small native functions of call paths, made by LLVM in a few milliseconds and kept for good."""
+"""Native code made by LLVM while we run: IR and object files linked into this process, and the small
+functions of call paths, which are kept for good."""
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+_lock = threading.Lock()
 _kept: list[Any] = []
 
 
-def function_at(name: str, text: str) -> int:
-    """The address of a function of LLVM IR, compiled; 0 where LLVM does not load."""
-    try:
-        import llvmlite.binding as llvm
+def linked(text: str, data: bytes = b"") -> Any:
+    """An engine that holds LLVM IR, compiled, and an object file (none: no bytes)."""
+    import llvmlite.binding as llvm
 
+    with _lock:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         module = llvm.parse_assembly(text)
         target = llvm.Target.from_default_triple()
         module.triple = target.triple
-        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(opt=2, jit=True))
+        engine = llvm.create_mcjit_compiler(module, target.create_target_machine(opt=1, jit=True))
+        if data:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
+    return engine
+
+
+def function_at(name: str, text: str) -> int:
+    """The address of a function of LLVM IR, compiled; 0 where LLVM does not load."""
+    try:
+        engine = linked(text)
     except (ImportError, OSError, RuntimeError):
         return 0
     _kept.append(engine)

@@ -6,6 +6,7 @@ kinds (every edge mode in every chain, every width of every type) runs with `-m 
 
 from __future__ import annotations
 
+import gc
 import re
 
 import pytest
@@ -32,7 +33,8 @@ _SLOW = (
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),
-    ("test_cases.py", r"all_ways_agree\[game_of_life|unfused_ways_agree\[examples/(bilateral|lattice)"),
+    ("test_cases.py", r"\[(game_of_life|fdtd|planes_torus|lines_(heat|ring)|time_(constant_steps|with_point\w+)|"
+     r"examples/(jacobi|bilateral|lattice_boltzmann|heat3d))\]"),
     ("test_cases.py", r"whole_numbers\[(examples/(lattice_boltzmann|fdtd_2d)|fdtd)\]"),
     ("test_types_table.py", r"test_compiled\[reduce_\w+_(few|all)-"),
     # Every mode is tried with one time loop, every time loop with one mode; chains likewise.
@@ -42,6 +44,15 @@ _SLOW = (
     # Every chain of planes in one shape, some in another.
     ("test_sliding_planes.py", r"time_steps_in_blocks\[(temporary|swap)"),  # test_cases.py has heat
     ("test_sliding_planes.py", r"planes\[other-(mirrored|batches|in place|asymm|zero|weights|two)"),
+    # Batches of random programs: another seed is another program.
+    ("test_random_programs.py", r"programs_agree\[[3-7]\]|a_campaign"),
+    ("test_random_python.py", r"programs_in_python\[3\]"),
+    ("test_metamorphic.py", r"changed_random_programs\[[1-3]\]"),
+    ("test_deps_random.py", r"what_happens\[2\]"),
+    ("test_upstream.py", r"random_programs_have_our_bits"),
+    # Planes in shared memory: the widest halo, and kinds that test_sliding_planes.py has too.
+    ("test_late_ptx.py", r"come_late\[(in place|box|zero|from below|star)"),
+    ("test_planes_ptx.py", r"no_warp_holds\[(radius 3|from above)|test_chains\[in place|larger_than_code"),
     # One type of each width and kind, a narrow, a usual and a wide strip.
     ("test_straddled_ptx.py", r"any_start\[(i8|u16|i16|i32|i64|bf16)\]"),
     ("test_straddled_ptx.py", r"widths_of_strips\[(f32-8|u8-4|f16-4|f16-16|u8-2)\]"),
@@ -57,21 +68,36 @@ _SLOW = (
 """(file, what a test's name holds): tests that only run with `-m slow`."""
 
 _EVERY = (
-    ("test_mutation_table.py", r"mutant_is_rejected|before_the_change", 3),
-    ("test_verify_mutants.py", r"mutants_of_the_table|computes_the_right", 2),
-    ("test_metamorphic.py", r"changed_cases", 3),
-    ("test_types_table.py", r"test_compiled", 2),
-    ("test_types_ptx.py", r"verifies\[(ops|reduce)", 2),
-    ("test_straddled_ptx.py", r"\[", 3),
-    ("test_window_edges.py", r"are_exact", 2),
-    ("test_window_edges.py", r"with_edges", 2),
-    ("test_sliding_planes.py", r"one_launch_of_planes", 3),
-    ("test_line_buffers.py", r"time_steps_in_blocks", 2),
-    ("test_lines_ptx.py", r"\[", 2),
+    ("test_mutation_table.py", r"mutant_is_rejected|before_the_change", 8),
+    ("test_verify_mutants.py", r"mutants_of_the_table|computes_the_right", 4),
+    ("test_metamorphic.py", r"changed_cases", 6),
+    ("test_types_table.py", r"test_compiled", 6),
+    ("test_types_table.py", r"test_interpreter", 2),
+    ("test_types_ptx.py", r"verifies\[(ops|reduce)", 4),
+    ("test_types_ptx.py", r"ptx_assembles", 3),
+    ("test_straddled_ptx.py", r"\[", 4),
+    ("test_window_edges.py", r"are_exact", 4),
+    ("test_window_edges.py", r"with_edges|spill_nothing", 4),
+    ("test_sliding_planes.py", r"one_launch_of_planes", 6),
+    ("test_line_buffers.py", r"time_steps_in_blocks", 4),
+    ("test_line_buffers.py", r"one_launch_of", 2),
+    ("test_lower.py", r"stencil_on_the_cpu|integer_division", 2),
+    ("test_sliding_lines.py", r"\[", 2),
+    ("test_sliding.py", r"time_steps_in_blocks", 2),
+    ("test_time_blocks.py", r"\[", 3),
+    ("test_inner_windows.py", r"sums_are_windows", 2),
+    ("test_lines_ptx.py", r"\[", 4),
     ("test_affine_files.py", r"upstream_agrees", 4),
     ("test_affine_files.py", r"engines_agree", 2),
-    ("test_random_python.py", r"programs_in_python", 3),
-    ("test_deps_random.py", r"what_happens", 2),
+    ("test_random_python.py", r"programs_in_python|python_form", 3),
+    ("test_random_programs.py", r"what_was_found", 4),
+    ("test_deps_random.py", r"what_happens|guards_are_covered", 4),
+    ("test_cases.py", r"unfused_ways_agree|reordered_reductions", 2),
+    ("test_benchmarks.py", r"its_formula", 2),
+    ("test_limits.py", r"test_bomb", 3),
+    ("test_verify_time.py", r"longest_examples", 2),
+    ("test_verify_tiles.py", r"first_way_is_seen", 2),
+    ("test_window_registers.py", r"is_enough\[", 2),
 )
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""
 
@@ -88,6 +114,14 @@ _FIRST = (
 )  # fmt: skip
 """The files that take longest: a worker takes a file whole (`--dist loadfile`: plans and outcomes
 that tests of one file share are made once), and none may begin with the longest at the end."""
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: the collector need not look at it again and again
+    (a sixth of the time)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.hookimpl(tryfirst=True)

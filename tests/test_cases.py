@@ -45,7 +45,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 def test_all_ways_agree(case: Case) -> None:
     """Interpreter = fused = LoopTree interpreter (CPU and GPU plans) = compiled. Trees run with
-    their threads in both orders at the first size, backwards at the others."""
+    their threads in both orders at the first size, backwards at the second."""
     agree(case, None)
 
 
@@ -63,7 +63,7 @@ def agree(case: Case, fuel: int | None) -> None:
             common = (case.source, kernel, arguments, sizes)
             for target in (CPU, engines.GPU):
                 wide = engines.is_wide(engines.plan(case.source, kernel.name, target, fuel, False))
-                if wide and (fuel == 0 or sizes != case.sizes[0]):
+                if number > 1 or (wide and (fuel == 0 or number > 0)):
                     continue
                 one_order = wide or fuel == 0 or number > 0
                 for order in ("reverse",) if one_order else ("forward", "reverse"):

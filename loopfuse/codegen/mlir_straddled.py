@@ -12,8 +12,8 @@ strip of, puts it in order:
 
 A unit is an element, or, of elements of less than 32 bits, an aligned word of memory: these start up
 to three bytes before the row's first element, the same in all lanes and another in each row, and a
-funnel shift puts the elements in their places. At both ends of what is stored, words in part are
-stored element by element.
+funnel shift puts the elements in their places. At both ends of what is stored, the elements of words
+in part are stored one a lane.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def _store(
     row = None if active is None else _row_of(emitter, layout, target, var)
     if row is None or active is None:
         return False
-    first, last, where = active.first, active.last, active.where
+    where = active.where
     builder = emitter.builder
     own = [builder.load(*_own(emitter, source, var, k)) for k in range(layout.columns)]
 
@@ -340,7 +340,7 @@ def _store(
         with emitter.scope():
             _by_units(emitter, layout, row, own, active, var)
             if row.behind is not None:
-                _ends(emitter, layout, row, own, first, last)
+                _ends(emitter, layout, row, active)
 
     if where is None:
         move()
@@ -429,35 +429,44 @@ def _if_between(
     builder.branch(holds, body)
 
 
-def _ends(
-    emitter: Emitter, layout: _Layout, row: _Row, own: Sequence[SSAValue], first: int, last: int
-) -> None:
-    """The elements of words that only begin or end in what lanes first..last have."""
-    builder, lane = emitter.builder, _lane(emitter)
+def _ends(emitter: Emitter, layout: _Layout, row: _Row, active: _Active) -> None:
+    """The elements of words that only begin or end in what active lanes have, from the strip and at
+    once: lanes 0 to 3 store those before the first whole word, from the first on; lanes 4 to 7 those
+    behind the last, from the last back."""
+    builder, lane, size = emitter.builder, _lane(emitter), layout.dtype.bytes
     assert row.behind is not None
-    size = layout.dtype.bytes
-    start = emitter.form(row.first, emitter.index_type, nsw=True)
-    base = builder.convert("index_cast", start, INDEX)
-    zero = builder.constant(0, I32)
-    starts = builder.binary(
-        "andi",
-        builder.compare("eq", lane, builder.constant(first, I32)),
-        builder.compare("ne", row.behind, zero),
-    )
-    ends = builder.compare("eq", lane, builder.constant(last - 1, I32))
-    for k in range(layout.elements - 1):
-        # The first word holds the elements before its end, the last those behind its start.
-        fits = builder.compare("sle", row.behind, builder.constant(4 - (k + 1) * size, I32))
-        reaches = builder.compare("sge", row.behind, builder.constant((k + 1) * size, I32))
-        for is_there, holds, column, place in (
-            (starts, fits, k, first * layout.columns + k),
-            (ends, reaches, layout.columns - 1 - k, last * layout.columns - 1 - k),
-        ):
 
-            def one(column: int = column, place: int = place) -> None:
-                builder.store(own[column], row.storage.memref, _ahead(emitter, base, place))
+    def constant(value: int) -> SSAValue:
+        return builder.constant(value, I32)
 
-            builder.branch(builder.binary("andi", is_there, holds), one)
+    is_last = builder.compare("sge", lane, constant(4))
+    number = builder.binary("andi", lane, constant(3))
+    # The first word holds as many bytes of others as it begins before the row; the last, of this one.
+    before = builder.binary("andi", builder.binary("subi", constant(0), row.behind), constant(3))
+    count = builder.select(is_last, row.behind, before)
+    ahead = builder.binary("addi", number, constant(1))
+    reaches = builder.compare("sle", builder.binary("muli", ahead, constant(size)), count)
+    holds = builder.binary("andi", reaches, builder.compare("slt", lane, constant(8)))
+
+    def one() -> None:
+        strip, start = _strip(emitter, layout)
+        ends = active.first * layout.units, active.last * layout.units - 1
+        unit = builder.select(is_last, constant(BESIDE + ends[1]), constant(BESIDE + ends[0]))
+        unit = builder.convert("index_cast", unit, INDEX)
+        word = builder.load(strip, builder.binary("addi", start, unit))
+        back = builder.binary("subi", constant(layout.elements - 1), number)
+        within = builder.select(is_last, builder.binary("andi", back, constant(3)), number)
+        bits = builder.binary("muli", within, constant(8 * size))
+        moved = builder.from_elements([builder.binary("shrui", word, bits)])
+        value = builder.extract(builder.recast(moved, STORAGE[layout.dtype]), 0)
+        behind = builder.binary("subi", constant(active.last * layout.columns - 1), number)
+        first = builder.binary("addi", number, constant(active.first * layout.columns))
+        place = emitter.fit(builder.select(is_last, behind, first), emitter.index_type)
+        start = emitter.form(row.first, emitter.index_type, nsw=True)
+        index = builder.convert("index_cast", builder.binary("addi", start, place), INDEX)
+        builder.store(value, row.storage.memref, index)
+
+    builder.branch(holds, one)
 
 
 @dataclass(frozen=True, slots=True)

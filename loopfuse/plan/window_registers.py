@@ -35,6 +35,9 @@ MIRRORED = {"clamp": 8, "symmetric": 8, "reflect": 16}
 selected from all that a lane may hold. Half as many more where elements share registers."""
 MOST_MIRRORED = 84
 """The most registers for that."""
+BOXES = 8
+"""Registers for each computed window of those read in one step whose every row is read beside a lane's
+own columns: the ways at edges have the copies of all its rows at once."""
 DIVIDED = 14
 """Registers for the rare ways of divisions."""
 TOLERANCE = 16
@@ -56,6 +59,7 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     )
     reach = max(_reach(stage, program) for stage in stages)
     rest += (_at_once(pipeline) - 1) * widest * columns
+    rest += BOXES * _boxes_at_once(pipeline) * widest
     total = rest + reach + int(OVERLAP * own) + beside + _arrays(pipeline, program)
     return total + min(mirrored, MOST_MIRRORED) + divided
 
@@ -82,6 +86,19 @@ def _at_once(pipeline: Pipeline) -> int:
         if stage.step is not None and not stage.kept and pipeline.readers(stage)
     ]
     return max([1, *(lags.count(lag) for lag in lags)])
+
+
+def _boxes_at_once(pipeline: Pipeline) -> int:
+    """How many computed windows with neighbours' columns of every row are made in one step."""
+    lags = [
+        stage.lag
+        for stage in pipeline.stages
+        if stage.step is not None
+        and stage.left + stage.right
+        and stage.kept > 1
+        and stage.kept_beside >= stage.kept * (stage.left + stage.right)
+    ]
+    return max([0, *(lags.count(lag) for lag in lags)])
 
 
 def _is_kept(pipeline: Pipeline, stage: Stage) -> bool:

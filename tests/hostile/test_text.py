@@ -50,7 +50,7 @@ def fuzz(seed: int, count: int) -> None:
 
 
 def test_mutated_programs() -> None:
-    fuzz(1, 150)
+    fuzz(1, 80)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def read(text: str) -> syntax.Module:
     return parse(Source("test.lf", text))
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=SLOW_IS_FINE)
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW_IS_FINE)
 @given(modules)
 def test_random_modules_read_back(module: syntax.Module) -> None:
     text = format_module(module)

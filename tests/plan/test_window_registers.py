@@ -143,7 +143,7 @@ def test_the_estimate_is_enough_for_time_steps(name: str) -> None:
 @pytest.mark.parametrize("name", ["fdtd_2d", "jacobi"])
 def test_the_estimate_is_enough_for_examples(name: str) -> None:
     text = (ROOT / "examples" / f"{name}.lf").read_text()
-    hold(compiled(text, name), is_short=name == "jacobi")
+    hold(compiled(text, name))
 
 
 @pytest.mark.xfail(reason="20.3 on average on 2026-11-21, of 16", strict=True)

@@ -158,7 +158,9 @@ def run_compiled(
     """Compiled code on the CPU, called as a user would call it."""
     held = copy_arguments(dict(arguments))
     call = loaded(source, kernel.name, fuel, reassociate and has_reductions(source, kernel.name))
-    call(**held, **sizes_to_pass(kernel, sizes))
+    # tests/tools/check_outputs.py proves what is compiled of each example, and `plan` above this.
+    with without_proofs() if "examples" in source.name else nullcontext():
+        call(**held, **sizes_to_pass(kernel, sizes))
     return arrays_of(kernel, held)
 
 

@@ -18,7 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
 TARGETS = ("sm_80", "sm_90", "cpu")
-LONGEST = ("bilateral", "jacobi", "fdtd_2d", "heat3d", "wave", "lattice_boltzmann")
+LONGEST = (
+    "bilateral", "jacobi", "fdtd_2d", "heat3d", "wave", "lattice_boltzmann", "harris", "depthwise_conv",
+    "horizontal_diffusion", "unsharp",
+)  # fmt: skip
 """Examples that take longest, which go first: nobody waits for one of them at the end. Their code for
 sm_80 is that for sm_90, and is left out."""
 

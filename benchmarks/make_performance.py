@@ -19,8 +19,8 @@ HEAD = """# Performance
 
 Made by `benchmarks/make_performance.py` from the results in `benchmarks/results`; every case that
 was measured is here. Run `python3 benchmarks/gpu.py --json benchmarks/results/gpu.json` on a GPU
-machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay) and
-`python3 benchmarks/tuned.py --json benchmarks/results/tuned.json` there;
+machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay),
+`python3 benchmarks/limits.py` and `python3 benchmarks/tuned.py --json benchmarks/results/tuned.json` there;
 `python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` and
 `python benchmarks/cpu.py --json benchmarks/results/cpu_stencils.json` anywhere to measure again.
 """
@@ -224,6 +224,28 @@ def gpu_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def limits_section(made: dict[str, Any]) -> str:
+    """The table of what limits the cases that miss."""
+    lines = [
+        "## What limits the rows that miss",
+        "",
+        f"{made['device']}, {made['date']}, Nsight Compute (`benchmarks/limits.py`): the longest launch of a",
+        "call, at the clocks that the profiler fixes. `moved`: bytes of device memory for those of the copy.",
+        "`memory`, `L2`, `L1`: percent of what they can do; `issue`: percent of cycles in which a scheduler",
+        "issues; `warps`: of a multiprocessor's 64; `instructions` a point (a point of all steps of the launch);",
+        "`waits`: warps that wait for it, for each instruction issued (`not_selected` could have run).",
+        "",
+        "| case | size | moved | memory | L2 | L1 | issue | warps | instructions | waits |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in made["rows"]:
+        waits = ", ".join(f"{name} {value:.1f}" for name, value in row["waits"].items())
+        cells = [f"{row['moved']:.2f}", *(f"{row[k]:.0f} %" for k in ("dram", "l2", "l1", "issue"))]
+        cells += [f"{row['warps']:.0f}", f"{row['instructions']:.1f}", waits]
+        lines.append(f"| {row['title']} | {size_text(row)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def launch_section(made: dict[str, Any]) -> str:
     """The table of host time per call."""
     rows = made["rows"]
@@ -332,6 +354,7 @@ def make_page() -> str:
     parts = [HEAD]
     for name, section in (
         ("gpu", gpu_section),
+        ("limits", limits_section),
         ("tuned", tuned_section),
         ("cpu_stencils", cpu_section),
         ("launch", launch_section),

@@ -12,7 +12,7 @@ from loopfuse.lang.nodes import Binary, Call, Const, Expr
 from loopfuse.lang.walk import children, walk_expr, with_children
 from loopfuse.plan.fuse import FusionPlan
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
-from loopfuse.plan.looptree import Launch
+from loopfuse.plan.looptree import Launch, LoopTree
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.storage import Store, touches
@@ -349,7 +349,7 @@ def _kernel_info(
         launch.loops,
         tuple(homes.items()),
         specialised=launch.specialised,
-        detail=window_detail(windowed) if windowed else _detail(launch, group),
+        detail=window_detail(windowed) if windowed else _detail(launch, group, scheduled.tree),
     )
 
 
@@ -359,12 +359,14 @@ def _room(home: str) -> tuple[int, int]:
     return ("register", "window", "line", "global").index(kind), int(rows or 0)
 
 
-def _detail(launch: Launch, group: Group) -> str:
+def _detail(launch: Launch, group: Group, tree: LoopTree) -> str:
+    """`pointwise, parallel over y, x, H x W as one`."""
     match group.kind:
         case "map":
             first = next(p for p in group.members if p.coordinates)
             names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
-            return f"{launch.strategy}, parallel over {names}"
+            ones = "".join(f", {' x '.join(sizes)} as one" for sizes in tree.collapsed)
+            return f"{launch.strategy}, parallel over {names}{ones}"
         case "combine":
             return "partial results" if launch.name.endswith("_a") else "results combined"
         case _:

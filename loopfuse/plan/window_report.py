@@ -41,14 +41,12 @@ def window_detail(windowed: Windowed) -> str:
     else:
         across = _iterator(pipeline, pipeline.across)
         text = f"sliding, strips of {shape.stored} points of {across}"
-    if group.time is None:
-        return text
-    return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
+    return text + _early(windowed, "row") + _blocked(group)
 
 
 def _block_detail(windowed: Windowed) -> str:
     """`sliding, streams down z, tiles of 26 rows and 120 columns, chunks of 64 planes, 8 warps of 4
-    rows`."""
+    rows, 2 planes ahead by way of shared memory`."""
     shape, group = windowed.shape, windowed.group
     assert isinstance(shape, Shape) and shape.block is not None
     text = (
@@ -57,9 +55,27 @@ def _block_detail(windowed: Windowed) -> str:
         f"chunks of {shape.rows} planes, {shape.warps} warps of {shape.block.held} "
         f"{'row' if shape.block.held == 1 else 'rows'}"
     )
-    if group.time is None:
-        return text
-    return f"{text}, {_iterations(group.time.steps, group.time.iterator)} a launch"
+    return text + _early(windowed, "plane") + _blocked(group)
+
+
+def _early(windowed: Windowed, unit: str) -> str:
+    """How many rows, or planes, memory is asked for before they are loaded, or come by themselves."""
+    shape, late = windowed.shape, windowed.pipeline.late
+    if late:
+        return f", {_count(late, unit)} ahead by way of shared memory"
+    if isinstance(shape, Shape) and shape.asked:
+        return f", memory asked {_count(shape.asked, unit)} early"
+    return ""
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+
+def _blocked(group: Group) -> str:
+    """How many time steps a launch makes; nothing without a time loop."""
+    time = group.time
+    return f", {_iterations(time.steps, time.iterator)} a launch" if time is not None else ""
 
 
 def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> str:

@@ -33,7 +33,9 @@ def test_a_chain_says_how_far_loops_run_behind() -> None:
     found = report(example("unsharp"), Tuning(columns=4, rows=74))
     (kernel,) = found.kernels
     assert dict(kernel.homes) == {"rows": "window(5)", "blur": "register"}
-    assert kernel.detail == "sliding, streams down y, strips of 120 columns, chunks of 74 rows"
+    assert kernel.detail == (
+        "sliding, streams down y, strips of 120 columns, chunks of 74 rows, memory asked 2 rows early"
+    )
     said = {one.between: (one.shift, one.reason) for one in found.decisions}
     assert said == {
         ("L1", "L2"): (
@@ -42,6 +44,32 @@ def test_a_chain_says_how_far_loops_run_behind() -> None:
         ),
         ("L2", "L3"): ((0, 0), "no shift: sharp[y, x] needs only blur[y, x]"),
     }
+
+
+WAVE = """
+    kernel f(inout p: f32[D, H, W], q: f32[D, H, W]):
+        for z in 4..D-4, y in 4..H-4, x in 4..W-4:
+            p[z, y, x] = 2.0 * q[z, y, x] - p[z, y, x] + q[z-4, y, x] + q[z+4, y, x] + q[z, y-4, x] + q[z, y+4, x] + q[z, y, x-4] + q[z, y, x+4]
+    """
+
+
+@pytest.mark.parametrize(
+    ("late", "end"),
+    [(2, ", 2 planes ahead by way of shared memory"), (1, ", 1 plane ahead by way of shared memory")],
+)
+def test_planes_that_come_by_themselves_are_told(late: int, end: str) -> None:
+    (kernel,) = report(WAVE, Tuning(late=late, columns=4, warps=8, band=1)).kernels
+    assert kernel.detail.endswith(f"8 warps of 1 row{end}")
+
+
+def test_dimensions_that_run_as_one_are_told() -> None:
+    text = """
+        kernel f(img: f32[H, W, 3], mean: f32[3], out y: f32[H, W, 3]):
+            for i in 0..H, j in 0..W, c in 0..3:
+                y[i, j, c] = img[i, j, c] - mean[c]
+        """
+    (kernel,) = report(text).kernels
+    assert kernel.detail == "pointwise, parallel over i, j, c, H x W as one"
 
 
 SWAP = """

@@ -23,7 +23,6 @@ from loopfuse.plan.window_blocks import (
     should_come_late,
     steps_of,
 )
-from loopfuse.plan.window_edges import MIRRORED
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_registers import most_registers, registers
@@ -162,10 +161,9 @@ def _why_no_block(pipeline: Pipeline) -> str:
     time = pipeline.group.time
     for stage in pipeline.stages:
         name = whole_name(stage.array)
-        for dim in (pipeline.stream, pipeline.abreast, pipeline.across):
-            mode = stage.frame.modes[stage.frame.position(dim)]
-            if mode in MIRRORED and stage.step is not None:
-                return f"`{name}` is made and read with `.{mode}`, in three dimensions"
+        if stage.step is not None and stage.frame.modes.count("reflect") > 1:
+            # Exact, but too much for isl.
+            return f"`{name}` is made and read with `.reflect` along two dimensions, in three dimensions"
         if len(pipeline.region(stage.array)) > 1:
             return f"other loops write other parts of `{name}`, in three dimensions"
         is_again = time is not None and time.steps > 1

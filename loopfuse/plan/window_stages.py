@@ -42,7 +42,10 @@ def find_stages(
         for name in dict.fromkeys(step.reads.values()):
             if name in frames:
                 below = max(
-                    max(each.whole.down, max(tap.row, floor_of[name]) + bool(tap.beside))
+                    max(
+                        each.whole.down + (each.whole.down > tap.row and bool(tap.beside)),
+                        max(tap.row, floor_of[name]) + bool(tap.beside),
+                    )
                     for each in readers[name]
                     if each.number == number
                     for tap in each.taps
@@ -190,7 +193,8 @@ def _with_ages(
     mirrors = stage.step is not None and stage.frame.modes[stage.frame.position(dims[0])] != ""
     for each in readers:
         for tap in each.taps:
-            age = lags[each.number] - stage.lag - (max(tap.row, 0) if mirrors else tap.row)
+            latest = max(tap.row, each.whole.down if each.first else 0) if mirrors else tap.row
+            age = lags[each.number] - stage.lag - latest
             columns += [age] if tap.column else []
             rows += [age] if tap.beside else []
     for later in stages.values():

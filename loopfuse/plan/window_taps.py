@@ -98,8 +98,8 @@ def find_readers(
     program: PolyProgram,
     abreast: str = "",
 ) -> dict[str, list[Reader]] | str:
-    """By stage: the steps that read it from before them. In three dimensions, edge modes need
-    nothing from farther away (`plan.sliding_mirrors`)."""
+    """By stage: the steps that read it from before them. In three dimensions, only what is mirrored
+    comes from farther away (`plan.sliding_mirrors`)."""
     taps = find_taps(steps, frames, stream, across, abreast)
     if isinstance(taps, str):
         return taps
@@ -109,8 +109,12 @@ def find_readers(
         for number, found in readers:
             reach = _reach(found)
             reader = Reader(number, tuple(found), reach, reach)
-            if name in made and not abreast:
-                reader = _beyond_edges(reader, steps[number], frames[name], stream, across, program)
+            if name in made:
+                step, frame = steps[number], frames[name]
+                if abreast:
+                    reader = _mirrored(reader, step, frame, (stream, abreast, across), program)
+                else:
+                    reader = _beyond_edges(reader, step, frame, stream, across, program)
                 if isinstance(reader, str):
                     return reader
             out[name].append(reader)
@@ -136,6 +140,35 @@ def _beyond_edges(
     )
     if vertical.mode in MIRRORED:  # a few rows alone are copied to and fro
         first = last = max(first, last)
+    return Reader(reader.number, reader.taps, reader.reach, whole, first, last)
+
+
+def _mirrored(
+    reader: Reader, step: Step, frame: Frame, dims: tuple[str, str, str], program: PolyProgram
+) -> Reader | str:
+    """The reader of a stage that is made in three dimensions, with what it reads mirrored; `dims`:
+    along which planes, rows and columns lie."""
+    places = [
+        [tap.row for tap in reader.taps],
+        [tap.beside for tap in reader.taps],
+        [tap.column for tap in reader.taps],
+    ]
+    first = last = 0
+    for found, dim in zip(places, dims, strict=True):
+        if frame.mode(dim) in MIRRORED:
+            edge = beyond(step, frame, dim, program)
+            if isinstance(edge, str):
+                return edge
+            if dim == dims[0]:
+                first = last = max(edge.least(found), edge.most(found))
+            found += edge.folded(found)
+    planes, rows, columns = places
+    whole = replace(
+        reader.reach,
+        up=-min(planes), down=max(planes),
+        north=-min(rows), south=max(rows),
+        left=-min(columns), right=max(columns),
+    )  # fmt: skip
     return Reader(reader.number, reader.taps, reader.reach, whole, first, last)
 
 

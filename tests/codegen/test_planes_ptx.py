@@ -22,7 +22,7 @@ from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.mlir_module import emit_module
 from loopfuse.lang.affine import integer
 from loopfuse.plan.looptree import Shared
-from tests.plan.test_sliding_planes import CHAINS
+from tests.plan.test_sliding_planes import CHAINS, OTHER
 
 SMALL = Tuning(columns=2, rows=4, warps=2, band=4)
 SIZES = [(9, 13, 70), (3, 5, 4)]
@@ -58,10 +58,12 @@ OTHERS = {
 
 @pytest.mark.parametrize(
     ("name", "offset"),
-    [("star", 0), ("star", 1), ("box", 0), ("in place", 0), ("two stencils", 0), ("reflected loads", 0)],
+    [("star", 0), ("star", 1), ("box", 0), ("in place", 0), ("two stencils", 0), ("reflected loads", 0),
+     ("symmetric", 0), ("reflected planes", 0), ("reflected rows", 0), ("reflected columns", 0)],
 )
 def test_chains(name: str, offset: int) -> None:
     tuning = replace(SMALL, warps=3) if name in ("two stencils", "reflected loads") else SMALL
+    tuning = OTHER if name == "reflected columns" else tuning
     for depth, height, width in SIZES:
         run(textwrap.dedent(CHAINS[name]), tuning, {"D": depth, "H": height, "W": width}, offset)
 

@@ -77,6 +77,15 @@ kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
         c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x] - b.clamp[z, y-1, x] + 3.0 * b.clamp[z, y+1, x] - b.clamp[z, y, x+1]
 """
 
+FOLDED = """
+kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+    temp b: f32[D, H, W]
+    for z in 0..D, y in 0..H, x in 0..W:
+        b[z, y, x] = 2.0 * a[z, y, x]
+    for z in 0..D, y in 0..H, x in 0..W:
+        c[z, y, x] = b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + 3.0 * b.clamp[z, y, x+1]
+"""
+
 TORUS = """
 kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
     temp b: f32[D, H, W]
@@ -105,6 +114,7 @@ BASES = [
     planned("planes of two", "sm_90", {**SIZE, "H": 14}, text=CHAIN, tuning=WIDE),
     planned("planes in place", "sm_90", SIZE, text=IN_PLACE, tuning=SMALL),
     planned("planes mirrored", "sm_90", {"D": 3, "H": 4, "W": 5}, SIZE, text=MIRRORED, tuning=SMALL),
+    planned("planes folded", "sm_90", {"D": 3, "H": 4, "W": 5}, SIZE, text=FOLDED, tuning=SMALL),
     planned("planes wrapped", "sm_90", {"D": 3, "H": 4, "W": 5}, SIZE, text=TORUS, tuning=WIDE),
     planned("planes of heat", "sm_90", {**SIZE, "n": 3}, text=HEAT, tuning=replace(SMALL, band=6, steps=1)),
     planned("planes inside", "sm_90", {"D": 15, "H": 7, "W": 62}, text=STAR, tuning=SMALL),
@@ -292,6 +302,13 @@ ROWS = [
         reading(r"copy b_window\[.*= b_window", r"^b_window", 0, -1)),
     Row("columns beyond the edge missing", "planes mirrored windows", "they hold what was computed there",
         gone(r"copy b_window\[.*= b_row\w*\[max")),
+    # ----------------------------------------------------------------- reflected and symmetric
+    Row("folded planes missing", "planes folded windows", "they hold what came before",
+        gone(r"copy b_window\[.*= b_window")),
+    Row("folded planes from another", "planes folded windows", "a plane nearer",
+        reading(r"copy b_window\[.*= b_window", r"^b_window", 0, 1)),
+    Row("folded rows from another", "planes folded windows", "a row further",
+        reading(r"copy b_window\[.*= b_plane\[.*max\(", r"^b_plane", 1, 1)),
     # ----------------------------------------------------------------- wrapped
     Row("plane not computed behind the last", "planes wrapped windows", "b[D] is zero",
         test(r"^if \(0 < D\)", r"< D \+ 1$", -1)),

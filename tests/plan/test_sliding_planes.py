@@ -77,6 +77,38 @@ CHAINS = {
             for z in 0..D, y in 0..H, x in 0..W:
                 c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x-1] - b.clamp[z, y-1, x] + b.clamp[z, y+1, x] - b[z, y, x] + b.clamp[z, y, x+1]
         """,
+    "symmetric": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = 2.0 * a[z, y, x]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.symmetric[z-1, y, x] + 2.0 * b.symmetric[z+1, y, x-1] - b.symmetric[z, y-1, x] + b.symmetric[z, y+1, x] - b[z, y, x]
+        """,
+    "reflected planes": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = 2.0 * a[z, y, x]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + b.clamp[z, y, x+1]
+        """,
+    "reflected rows": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = 2.0 * a[z, y, x]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.reflect[z, y+1, x] - b.reflect[z, y-1, x] + b.symmetric[z, y, x+1]
+        """,
+    "reflected columns": """
+        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 0..D, y in 0..H, x in 0..W:
+                b[z, y, x] = 2.0 * a[z, y, x]
+            for z in 0..D, y in 0..H, x in 0..W:
+                c[z, y, x] = b.symmetric[z-1, y, x] + 2.0 * b.reflect[z, y, x+1] - b.clamp[z, y-1, x] + b.reflect[z, y, x-1]
+        """,
     "wrapped loads": """
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
             for z in 0..D, y in 0..H, x in 0..W:
@@ -155,6 +187,8 @@ def test_chain_is_one_launch_of_planes(name: str, tuning: Tuning) -> None:
         wide = Tuning(columns=2, rows=5, warps=3, band=4)
         tuning = replace(SMALL, band=8) if tuning is SMALL and name == "batches" else tuning
         tuning = wide if tuning is OTHER else tuning
+    if name == "reflected columns" and tuning is SMALL:  # isl gives up over lanes of one column
+        tuning = replace(OTHER, rows=5)
     found = planned(CHAINS[name], tuning)
     assert found.verdict.answer == "proved", found.verdict.findings
     assert [launch.strategy for launch in found.tree.launches] == ["sliding"]
@@ -247,21 +281,22 @@ def test_views_stream_too() -> None:
     assert not re.search(r"(ld|st)\.global(\.nc)?\.v[24]\.", ptx)
 
 
-@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
-def test_mirrors_of_what_is_made_get_no_planes(mode: str) -> None:
+def test_what_is_made_and_reflected_along_two_dimensions_gets_no_planes() -> None:
+    """isl would give up over it."""
     found = planned(
-        f"""
+        """
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
             temp b: f32[D, H, W]
             for z in 0..D, y in 0..H, x in 0..W:
-                b[z, y, x] = a.{mode}[z-1, y, x] + a.{mode}[z, y+1, x-1]
+                b[z, y, x] = a.reflect[z-1, y, x] + a.reflect[z, y+1, x-1]
             for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = b.{mode}[z-1, y, x] + b.{mode}[z, y+1, x-1]
+                c[z, y, x] = b.reflect[z-1, y, x] + b.reflect[z, y+1, x]
         """,
         SMALL,
     )
     reasons = [decision.reason for decision in found.plan.decisions]
-    assert any(f"`b` is made and read with `.{mode}`, in three dimensions" in r for r in reasons), reasons
+    why = "`b` is made and read with `.reflect` along two dimensions, in three dimensions"
+    assert any(why in reason for reason in reasons), reasons
     assert found.verdict.answer == "proved", found.verdict.findings
     for depth, height, width in SIZES[:4]:
         run(found, {"D": depth, "H": height, "W": width}, {})

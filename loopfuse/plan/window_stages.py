@@ -43,7 +43,7 @@ def find_stages(
             if name in frames:
                 below = max(
                     max(
-                        each.whole.down + (each.whole.down > tap.row and bool(tap.beside)),
+                        each.whole.down + (each.first > 0 and bool(tap.beside)),
                         max(tap.row, floor_of[name]) + bool(tap.beside),
                     )
                     for each in readers[name]

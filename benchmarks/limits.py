@@ -12,21 +12,16 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
-import os
 import subprocess
 import sys
 import tempfile
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from results import read_rows  # noqa: E402
-
-Row = dict[str, Any]
+from results import Row, read_rows, write_json  # noqa: E402
 
 LANES = 32
 
@@ -169,15 +164,15 @@ def main() -> None:
     names = given.only.split(",") if given.only else missed
     if unknown := [name for name in names if "loopfuse" not in rows.get(name, {})]:
         sys.exit(f"{given.results} has no figures of {unknown[0]}")
+    if not names:
+        sys.exit(f"{given.results} has no row that misses its target")
     found = profile(names, {name: rows[name]["launches"] for name in names}, given.budget)
     made = {
         "device": rows[names[0]]["device"],
         "date": date.today().isoformat(),
         "rows": [summary(found[name], rows[name]) for name in names],
     }
-    draft = given.json.with_name(given.json.name + ".new")
-    draft.write_text(json.dumps(made, indent=1) + "\n")
-    os.replace(draft, given.json)
+    write_json(given.json, made)
     for row in made["rows"]:
         waits = ", ".join(f"{name} {value:.2f}" for name, value in row["waits"].items())
         print(

@@ -41,7 +41,11 @@ def write_rows(path: Path, rows: dict[tuple[str, str], Row], order: list[str]) -
         known = row["case"] in order
         return order.index(row["case"]) if known else len(order), row["variant"] != "round"
 
-    made = {"schema": SCHEMA, "unit": "ms", "rows": sorted(rows.values(), key=place)}
+    write_json(path, {"schema": SCHEMA, "unit": "ms", "rows": sorted(rows.values(), key=place)})
+
+
+def write_json(path: Path, made: dict[str, Any]) -> None:
+    """Replace a file of results in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".new")
     draft.write_text(json.dumps(made, indent=1) + "\n")

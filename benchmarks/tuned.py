@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import numpy as np  # noqa: E402
 from cases import Case, chosen  # noqa: E402
+from results import write_json  # noqa: E402
 
 from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.options import Options, Target, Tuning  # noqa: E402
@@ -119,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.json is not None:
             made = {"target": target.name, "device": device, "date": str(date.today()),
                     "seconds": given.seconds, "rows": list(rows.values())}  # fmt: skip
-            given.json.write_text(json.dumps(made, indent=1) + "\n")
+            write_json(given.json, made)
     return 0 if good else 1
 
 

@@ -9,8 +9,6 @@ there, and again when what lies beside it is; those behind the last are copies o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import compare, conjoin, in_range, negate
@@ -19,6 +17,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
 from loopfuse.plan.sliding_planes_body import rows_and_columns
+from loopfuse.plan.sliding_rows import in_reach, reflected_rows
 from loopfuse.plan.window_edges import MIRRORED
 from loopfuse.plan.window_records import Stage
 from loopfuse.plan.window_shape import LANES
@@ -38,19 +37,9 @@ def _folded(tile: BlockTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, 
     subscript = tidy(combine("add", here, integer(stage.frame.shifts[position])))
     mode = stage.frame.modes[position]
     inner = subscript
-    if mode in MIRRORED:  # far from the array nobody reads, and many periods would be passed
-        inner = _in_reach(tile, stage, dim, subscript)
+    if mode in MIRRORED:
+        inner = in_reach(tile, stage, dim, subscript)
     return subscript, lower_subscript(mode, inner, extent, False, False)
-
-
-def _in_reach(tile: BlockTile, stage: Stage, dim: str, subscript: Expr) -> Expr:
-    """The nearest subscript that some loop may read, or that the array has."""
-    position = stage.frame.position(dim)
-    extent = tile.program.arrays[stage.array].extents[position]
-    shift = integer(stage.frame.shifts[position])
-    low, high = (tidy(combine("add", end, shift)) for end in tile.read_range(stage, dim))
-    low, high = combine("min", low, integer(0)), combine("max", high, extent)
-    return combine("max", combine("min", subscript, tidy(combine("sub", high, integer(1)))), low)
 
 
 def mirror_own_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
@@ -156,9 +145,8 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
     # Rows beyond the array's come from those of the same plane, when the neighbours' rows come.
     around = (inside,) if part == "own" and folds else ()
     out: list[TreeNode] = []
-    mode = stage.frame.modes[position]
-    if mode in MIRRORED:
-        return _fold_planes(stage, mode, here, extent, plane, part == "own", copy)
+    if stage.frame.modes[position] in MIRRORED:
+        return reflected_rows(stage, stream, here, extent, plane, copy, part == "own")
     for distance in range(1, stage.down + 1) if part == "own" else ():
         last = tidy(combine("sub", here, integer(distance - 1)))
         source = tidy(combine("sub", plane, integer(distance)))
@@ -168,37 +156,4 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
         above += copy(plane, tidy(combine("sub", plane, integer(distance))))
     if above:
         out.append(Guard(compare("eq", here, integer(0)), tuple(above)))
-    return out
-
-
-def _fold_planes(
-    stage: Stage,
-    mode: str,
-    here: Expr,
-    extent: Expr,
-    plane: Expr,
-    own: bool,
-    copy: Callable[[Expr, Expr], list[TreeNode]],
-) -> list[TreeNode]:
-    """`mirror_planes` for what is mirrored: a plane beyond the last copies the one as far before it, each of
-    the first few is copied to as far before the first. Where the array has fewer planes than that,
-    what is copied is a copy itself, made before."""
-    between = int(mode == "symmetric")  # is the edge itself repeated?
-    several = compare("gt", extent, integer(1 - between))
-
-    def before(distance: int) -> Expr:
-        return tidy(combine("sub", plane, integer(distance)))
-
-    out: list[TreeNode] = []
-    for distance in range(1, stage.last + 1) if own else ():
-        last = tidy(combine("sub", here, integer(distance - 1)))
-        beyond = conjoin(compare("eq", last, extent), several)
-        out.append(Guard(beyond, tuple(copy(before(2 * distance - between), plane))))
-        if not between:  # around a plane alone there is no other
-            alone = conjoin(compare("eq", extent, integer(1)), compare("eq", here, integer(distance)))
-            out.append(Guard(alone, tuple(copy(before(distance), plane))))
-    for distance in range(1, stage.first + 1):
-        first = compare("eq", here, integer(distance - between))
-        there = conjoin(first, compare("gt", extent, integer(0)))
-        out.append(Guard(there, tuple(copy(plane, before(2 * distance - between)))))
     return out

@@ -3,7 +3,7 @@ neighbours, mirror it at the edges, store it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer, is_checked
@@ -258,15 +258,8 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     head = columns(tile, Where.UNROLLED)
     mode = stage.frame.modes[position]
     subscript = tile.element(stage, row, Iter(head[0]))[position]
-    if mode in MIRRORED:  # far from the array nobody reads, and many periods would be passed
-        shift = integer(stage.frame.shifts[position])
-        low, high = (combine("add", end, shift) for end in tile.read_range(stage, across))
-        low = combine("min", tidy(low), integer(0))  # no column of the array is beyond its edges
-        wider = constant_value(combine("sub", high, extent))
-        if wider is None or wider < 0:
-            high = extent if wider is not None else combine("max", tidy(high), extent)
-        subscript = combine("min", subscript, tidy(combine("sub", high, integer(1))))
-        subscript = combine("max", subscript, tidy(low))
+    if mode in MIRRORED:
+        subscript = in_reach(tile, stage, across, subscript)
     folded = lower_subscript(mode, subscript, extent, False, False)
     first = combine("add", tile.start, integer(stage.frame.shifts[position]))
     place = combine("sub", folded, tidy(first))
@@ -278,6 +271,21 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     return [spread(tile, stage, row), Loop(*head, (Copy(taken, tile.held(stage, place)), kept))]
 
 
+def in_reach(tile: Tile, stage: Stage, dim: str, subscript: Expr) -> Expr:
+    """The nearest subscript along `dim` that some loop may read, or that the array has: far from the array
+    nobody reads, and to mirror there many periods would be passed."""
+    position = stage.frame.position(dim)
+    extent = tile.program.arrays[stage.array].extents[position]
+    shift = integer(stage.frame.shifts[position])
+    low, high = (combine("add", end, shift) for end in tile.read_range(stage, dim))
+    low = combine("min", tidy(low), integer(0))  # no element of the array is beyond its edges
+    wider = constant_value(combine("sub", high, extent))
+    if wider is None or wider < 0:
+        high = extent if wider is not None else combine("max", tidy(high), extent)
+    subscript = combine("min", subscript, tidy(combine("sub", high, integer(1))))
+    return combine("max", subscript, tidy(low))
+
+
 def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     """Rows beyond the array's first and last, as the edge mode has them: copies of rows that the
     window holds."""
@@ -285,10 +293,12 @@ def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if not tile.mirrors(stage, stream):
         return []
     position = stage.frame.position(stream)
-    if stage.frame.modes[position] in MIRRORED:
-        return _reflected_rows(tile, stage, row)
     extent = tile.program.arrays[stage.array].extents[position]
     here = tile.element(stage, row, integer(0))[position]
+    if stage.frame.modes[position] in MIRRORED:
+        return reflected_rows(
+            stage, stream, here, extent, row, lambda source, to: [copy_row(tile, stage, source, to)]
+        )
     out: list[TreeNode] = []
     for distance in range(1, stage.last + 1):
         last = tidy(combine("sub", here, integer(distance - 1)))
@@ -303,35 +313,37 @@ def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     return out
 
 
-def _reflected_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
-    """A row beyond the last copies the one as far before it, each row of the first few is copied
-    to as far above the first. Where the array has fewer rows than that, what is copied is a copy
-    itself, made before."""
-    position = stage.frame.position(tile.pipeline.stream)
-    extent = tile.program.arrays[stage.array].extents[position]
-    here = tile.element(stage, row, integer(0))[position]
-    repeated = stage.frame.modes[position] == "symmetric"  # is the edge itself?
-    between = int(repeated)
-    several = compare("gt", extent, integer(0 if repeated else 1))
+def reflected_rows(
+    stage: Stage,
+    stream: str,
+    here: Expr,
+    extent: Expr,
+    row: Expr,
+    copy: Callable[[Expr, Expr], Sequence[TreeNode]],
+    last: bool = True,
+) -> list[TreeNode]:
+    """A row (or plane) beyond the last copies the one as far before it, each of the first few is copied
+    to as far above the first. Where the array has fewer than that, what is copied is a copy itself,
+    made before. `here`: the row's subscript; `copy` makes the copies, of a source to a target; `last`:
+    of those beyond the last too."""
+    between = int(stage.frame.mode(stream) == "symmetric")  # is the edge itself repeated?
+    several = compare("gt", extent, integer(1 - between))
+
+    def before(distance: int) -> Expr:
+        return tidy(combine("sub", row, integer(distance)))
+
     out: list[TreeNode] = []
-    for distance in range(1, stage.last + 1):
-        last = tidy(combine("sub", here, integer(distance - 1)))
-        source = tidy(combine("sub", row, integer(2 * distance - between)))
-        beyond = conjoin(compare("eq", last, extent), several)
-        out.append(Guard(beyond, (copy_row(tile, stage, source, row),)))
-        if not repeated:  # around a row alone there is no other
-            alone = [compare("eq", extent, integer(1)), compare("eq", here, integer(distance))]
-            source = tidy(combine("sub", row, integer(distance)))
-            out.append(Guard(conjoin(*alone), (copy_row(tile, stage, source, row),)))
+    for distance in range(1, stage.last + 1) if last else ():
+        inwards = tidy(combine("sub", here, integer(distance - 1)))
+        beyond = conjoin(compare("eq", inwards, extent), several)
+        out.append(Guard(beyond, tuple(copy(before(2 * distance - between), row))))
+        if not between:  # around a row alone there is no other
+            alone = conjoin(compare("eq", extent, integer(1)), compare("eq", here, integer(distance)))
+            out.append(Guard(alone, tuple(copy(before(distance), row))))
     for distance in range(1, stage.first + 1):
-        target = tidy(combine("sub", row, integer(2 * distance - between)))
         first = compare("eq", here, integer(distance - between))
-        out.append(
-            Guard(
-                conjoin(first, compare("gt", extent, integer(0))),
-                (copy_row(tile, stage, row, target),),
-            )
-        )
+        there = conjoin(first, compare("gt", extent, integer(0)))
+        out.append(Guard(there, tuple(copy(row, before(2 * distance - between)))))
     return out
 
 

@@ -37,6 +37,7 @@ from tests.plan.mutate_windows import (
     way,
     writing,
 )
+from tests.plan.treekit import of_doubled
 
 STAR = """
 kernel f(a: f32[D, H, W], out b: f32[D, H, W]):
@@ -68,23 +69,13 @@ kernel f(a: f32[D, H, W], inout b: f32[D, H, W]):
         b[z, y, x] = b[z, y, x] + a[z-1, y, x] - a[z+1, y, x] + 3.0 * a[z, y-1, x] + 5.0 * a[z, y, x-1]
 """
 
-MIRRORED = """
-kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-    temp b: f32[D, H, W]
-    for z in 0..D, y in 0..H, x in 0..W:
-        b[z, y, x] = 2.0 * a[z, y, x]
-    for z in 0..D, y in 0..H, x in 0..W:
-        c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x] - b.clamp[z, y-1, x] + 3.0 * b.clamp[z, y+1, x] - b.clamp[z, y, x+1]
-"""
+MIRRORED = of_doubled(
+    "b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x] - b.clamp[z, y-1, x] + 3.0 * b.clamp[z, y+1, x] - b.clamp[z, y, x+1]"
+)
 
-FOLDED = """
-kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-    temp b: f32[D, H, W]
-    for z in 0..D, y in 0..H, x in 0..W:
-        b[z, y, x] = 2.0 * a[z, y, x]
-    for z in 0..D, y in 0..H, x in 0..W:
-        c[z, y, x] = b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + 3.0 * b.clamp[z, y, x+1]
-"""
+FOLDED = of_doubled(
+    "b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + 3.0 * b.clamp[z, y, x+1]"
+)
 
 TORUS = """
 kernel f(a: f32[D, H, W], out c: f32[D, H, W]):

@@ -16,6 +16,7 @@ from loopfuse.codegen.assemble import assemble
 from loopfuse.plan.looptree import Barrier, HostLoop, Launch, Shared
 from loopfuse.plan.tree_walk import walk_nodes
 from tests.plan.test_sliding import planned, run
+from tests.plan.treekit import of_doubled
 
 STAR = """
     kernel f(a: f32[D, H, W], out b: f32[D, H, W]):
@@ -77,38 +78,18 @@ CHAINS = {
             for z in 0..D, y in 0..H, x in 0..W:
                 c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.clamp[z+1, y, x-1] - b.clamp[z, y-1, x] + b.clamp[z, y+1, x] - b[z, y, x] + b.clamp[z, y, x+1]
         """,
-    "symmetric": """
-        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-            temp b: f32[D, H, W]
-            for z in 0..D, y in 0..H, x in 0..W:
-                b[z, y, x] = 2.0 * a[z, y, x]
-            for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = b.symmetric[z-1, y, x] + 2.0 * b.symmetric[z+1, y, x-1] - b.symmetric[z, y-1, x] + b.symmetric[z, y+1, x] - b[z, y, x]
-        """,
-    "reflected planes": """
-        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-            temp b: f32[D, H, W]
-            for z in 0..D, y in 0..H, x in 0..W:
-                b[z, y, x] = 2.0 * a[z, y, x]
-            for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + b.clamp[z, y, x+1]
-        """,
-    "reflected rows": """
-        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-            temp b: f32[D, H, W]
-            for z in 0..D, y in 0..H, x in 0..W:
-                b[z, y, x] = 2.0 * a[z, y, x]
-            for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = b.clamp[z-1, y, x] + 2.0 * b.reflect[z, y+1, x] - b.reflect[z, y-1, x] + b.symmetric[z, y, x+1]
-        """,
-    "reflected columns": """
-        kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
-            temp b: f32[D, H, W]
-            for z in 0..D, y in 0..H, x in 0..W:
-                b[z, y, x] = 2.0 * a[z, y, x]
-            for z in 0..D, y in 0..H, x in 0..W:
-                c[z, y, x] = b.symmetric[z-1, y, x] + 2.0 * b.reflect[z, y, x+1] - b.clamp[z, y-1, x] + b.reflect[z, y, x-1]
-        """,
+    "symmetric": of_doubled(
+        "b.symmetric[z-1, y, x] + 2.0 * b.symmetric[z+1, y, x-1] - b.symmetric[z, y-1, x] + b.symmetric[z, y+1, x] - b[z, y, x]"
+    ),
+    "reflected planes": of_doubled(
+        "b.reflect[z-1, y, x] + 2.0 * b.reflect[z+1, y, x] - b.symmetric[z, y-1, x] + b.clamp[z, y, x+1]"
+    ),
+    "reflected rows": of_doubled(
+        "b.clamp[z-1, y, x] + 2.0 * b.reflect[z, y+1, x] - b.reflect[z, y-1, x] + b.symmetric[z, y, x+1]"
+    ),
+    "reflected columns": of_doubled(
+        "b.symmetric[z-1, y, x] + 2.0 * b.reflect[z, y, x+1] - b.clamp[z, y-1, x] + b.reflect[z, y, x-1]"
+    ),
     "wrapped loads": """
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
             for z in 0..D, y in 0..H, x in 0..W:

@@ -293,3 +293,15 @@ def tree(name: str, device: str, buffers: Sequence[Buffer], *body: HostNode) -> 
 
 def _zero(dtype: DType) -> bool | int | float:
     return False if dtype is BOOL else 0 if dtype.is_integer else 0.0
+
+
+def of_doubled(value: str) -> str:
+    """The text of a kernel that doubles a volume, `b[z, y, x] = 2.0 * a[z, y, x]`, and makes `value` of b."""
+    return f"""
+kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
+    temp b: f32[D, H, W]
+    for z in 0..D, y in 0..H, x in 0..W:
+        b[z, y, x] = 2.0 * a[z, y, x]
+    for z in 0..D, y in 0..H, x in 0..W:
+        c[z, y, x] = {value}
+"""

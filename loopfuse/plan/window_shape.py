@@ -162,7 +162,7 @@ def _why_no_block(pipeline: Pipeline) -> str:
     for stage in pipeline.stages:
         name = whole_name(stage.array)
         if stage.step is not None and stage.frame.modes.count("reflect") > 1:
-            # Exact, but too much for isl.
+            # More than isl can prove.
             return f"`{name}` is made and read with `.reflect` along two dimensions, in three dimensions"
         if len(pipeline.region(stage.array)) > 1:
             return f"other loops write other parts of `{name}`, in three dimensions"

@@ -12,7 +12,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from loopfuse.runtime.fast import MISS
 from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.steps import buffer_bytes
 from loopfuse.sources import Programs, describe_source, read_program, read_source
+from loopfuse.stored import artifact_key, find_artifact, store_artifact
 from loopfuse.tuning.remember import Tuned, recall, size_class
 from loopfuse.tuning.session import BUDGET, Job, check_budget, check_tune, out_of_memory
 from loopfuse.tuning.session import tune as tune_call
@@ -184,15 +185,10 @@ class Kernel:
         self, options: Options, emit: frozenset[str], constants: Mapping[str, int] | None = None
     ) -> Artifact:
         """Compile, or take the artifact from the disk cache."""
-        host = "" if options.target.is_gpu else _host_cpu()
-        key = cache.key_of(
-            "artifact", self.identity, self.source.name, self.name, options, sorted(emit),
-            sorted((constants or {}).items()), host,
-        )  # fmt: skip
-        hit = None if is_watched() else cache.get(key)
+        key = self._artifact_key(options, emit, constants)
+        hit = None if is_watched() else find_artifact(key)
         if hit is not None:
-            stored: dict[str, Any] = {**hit[0], **hit[1]}
-            return Artifact(**stored)
+            return hit
         from loopfuse import pipeline
 
         program, run = self.program(constants), current_run()
@@ -202,13 +198,16 @@ class Kernel:
             program, self.name, options, emit=emit, run=run, **planned
         )
         tell_times(run)
-        stored = {one.name: getattr(artifact, one.name) for one in fields(artifact)}
-        cache.put(
-            key,
-            {name: value for name, value in stored.items() if not isinstance(value, bytes)},
-            {name: value for name, value in stored.items() if isinstance(value, bytes)},
-        )
+        store_artifact(key, artifact)
         return artifact
+
+    def _artifact_key(
+        self, options: Options, emit: frozenset[str], constants: Mapping[str, int] | None
+    ) -> str:
+        host = "" if options.target.is_gpu else _host_cpu()
+        return artifact_key(
+            self.identity, self.source.name, self.name, options, emit, constants, host
+        )
 
     def _take_explained(self, program: Program, options: Options) -> Planned | None:
         """The plan that `explain` made last, where it is for these options: planning does not ask
@@ -425,9 +424,18 @@ class Kernel:
             report = pipeline.plan_kernel(self.program(constants), self.name, wanted).report
             return bool(report.reassociated)
 
+        def request(tuning: Tuning) -> object:
+            from loopfuse.compile_helper import Wanted
+
+            wanted = replace(options, tuning=tuning)
+            emit = _emitted(wanted.target, matched.device.index)
+            key = self._artifact_key(wanted, emit, constants)
+            return Wanted(key, self.program(constants), self.name, wanted, emit)
+
+        helped = cache.is_enabled() and not is_watched()
         return Job(
             self.name, self.identity, options, tuple(sorted(constants.items())), matched, load,
-            plan, reorders,
+            plan, reorders, request if helped else None,
         )  # fmt: skip
 
     def _check_names(self, matched: Match) -> None:
@@ -448,12 +456,8 @@ class Kernel:
         if options.target.is_gpu:
             from loopfuse.runtime import cuda, fast_gpu
 
-            # Machine code (made once, and cached) runs on its own capability only; PTX on later
-            # ones too, but the driver translates it again in every process.
             info = cuda.need_gpu(index)
-            own = options.target.name == info.target
-            emit = frozenset({"ptx", "cubin"}) if own else frozenset({"ptx"})
-            artifact = self._compile(options, emit, constants)
+            artifact = self._compile(options, _emitted(options.target, index), constants)
             module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
             return Loaded(
                 artifact.manifest, bits, constants, partial(cuda.run, module),
@@ -462,7 +466,7 @@ class Kernel:
             )  # fmt: skip
         from loopfuse.runtime import cpu, fast_cpu
 
-        artifact = self._compile(options, frozenset({"object"}), constants)
+        artifact = self._compile(options, _emitted(options.target, index), constants)
         module = cpu.load(artifact.manifest, artifact.object)
         return Loaded(
             artifact.manifest, bits, constants, partial(cpu.run, module), partial(fast_cpu.machine, module),
@@ -558,6 +562,17 @@ def _tuning_key(target: Target, matched: Match, constants: Mapping[str, int]) ->
 def _code_of(manifest: Mapping[str, Any], code: str | bytes) -> int:
     """Equal for equal code that is launched alike, in one process."""
     return hash((code, repr(manifest["steps"]), repr(manifest["buffers"])))
+
+
+def _emitted(target: Target, index: int) -> frozenset[str]:
+    """What a call on device `index` needs. Machine code (made once, and cached) runs on its own
+    capability only; PTX on later ones too, but the driver translates it again in every process."""
+    if not target.is_gpu:
+        return frozenset({"object"})
+    from loopfuse.runtime import cuda
+
+    own = target.name == cuda.need_gpu(index).target
+    return frozenset({"ptx", "cubin"}) if own else frozenset({"ptx"})
 
 
 def _everything(target: Target) -> frozenset[str]:

@@ -33,7 +33,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernels", "pykernel"),
-    "kernels": ("base", "runtime", "tuning", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch"),
+    "kernels": ("base", "runtime", "tuning", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch", "stored", "compile_helper"),
+    "compile_helper": ("base", "stored", "tuning", "pipeline", "lang.nodes"),
+    "stored": ("base", "runtime.cache"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
     "explain": ("plan.records", "runtime.formulas", "explain_html"),

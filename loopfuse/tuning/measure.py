@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopfuse.base.diagnostics import InternalError, LoopfuseError
+from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.options import Tuning
 from loopfuse.runtime.arrays import Binding
 from loopfuse.runtime.call_paths import Loaded
@@ -15,6 +14,7 @@ from loopfuse.tuning.compare import first_difference
 from loopfuse.tuning.copies import Copies
 from loopfuse.tuning.search import Trial
 from loopfuse.tuning.timing import PART, Timer, seconds_of
+from loopfuse.tuning.told import Told, listen
 
 ROUNDS = (7, 60)
 """The fewest and the most runs of each of two choices that are compared in turns."""
@@ -48,15 +48,9 @@ class Bench:
     def measure(self, tuning: Tuning) -> Trial:
         """Measure another choice. Nothing is raised that speaks of the choice alone: such a trial
         has no seconds, and says why."""
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            try:
-                loaded = self.load(tuning)
-            except LoopfuseError as error:  # a bug in a plan that nobody asked for, or a limit
-                return Trial(tuning, None, _words(error), isinstance(error, InternalError))
-        unproved = [str(one.message) for one in told if one.category is UserWarning]
-        if unproved:  # what would run is another choice
-            return Trial(tuning, None, unproved[0], "This is a bug" in unproved[0])
+        loaded, told = listen(lambda: self.load(tuning))
+        if loaded is None:
+            return _useless(tuning, told)
         same = self._known.get(loaded.code)
         if same is not None:
             if same.tuning in self._runs:
@@ -66,7 +60,7 @@ class Bench:
             self._execute(loaded.run)
             trouble = self._trouble(tuning)
         except LoopfuseError as error:  # more registers than a block may have, and the like
-            trouble = Trial(tuning, None, _words(error), isinstance(error, InternalError))
+            trouble = _useless(tuning, Told.by(error))
         except MemoryError:
             trouble = Trial(tuning, None, "its workspaces do not fit in memory")
         if trouble is not None:
@@ -112,5 +106,5 @@ class Bench:
         return min(times[0]), min(times[1])
 
 
-def _words(error: LoopfuseError) -> str:
-    return error.diagnostics[0].message if error.diagnostics else str(error)
+def _useless(tuning: Tuning, told: Told) -> Trial:
+    return Trial(tuning, None, told.problem, told.is_bug)

@@ -4,16 +4,19 @@
 
 Along an axis the search goes on for `MISSES` values that are no faster: unrolled loops make times
 that are not smooth. Every choice is measured once. What is measured, and what time it is, are
-given, so that a test decides both.
+given, so that a test decides both. `prepare` hears which choices would be next, if none is faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.options import Tuning
 from loopfuse.tuning.space import Axis
+
+Ways = Sequence[tuple[Axis, Sequence[int]]]
+"""Axes, and values along them in the order that they are tried."""
 
 MISSES = 2
 """Values in a row that were no faster before a direction is given up."""
@@ -47,18 +50,26 @@ def search(
     axes: Sequence[Axis],
     measure: Callable[[Tuning], Trial],
     time_is_up: Callable[[], bool],
+    prepare: Callable[[Sequence[Tuning]], None] = lambda coming: None,
 ) -> Searched:
     """The fastest choice reachable from `start`, which was measured. `measure` is asked for no
-    choice twice, and for none once `time_is_up`."""
+    choice twice, and for none once `time_is_up`; before it is, `prepare` is given that choice and
+    those that would come after it."""
     known: dict[Tuning, Trial] = {start.tuning: start}
     best, complete = start, True
 
-    def climb(best: Trial, axis: Axis, values: Sequence[int]) -> tuple[Trial, bool]:
-        """The best after going along `values`; False where time was up."""
+    def climb(best: Trial, axis: Axis, values: Sequence[int], then: Ways) -> tuple[Trial, bool]:
+        """The best after going along `values`; False where time was up. `then`: where the search
+        goes next."""
         misses = 0
-        for value in values:
+        for place, value in enumerate(values):
             tuning = axis.put(best.tuning, value)
             if tuning not in known:
+                if time_is_up():
+                    return best, False
+                here = values[place : place + MISSES - misses]
+                coming = _coming(best.tuning, [(axis, here), *then])
+                prepare([each for each in coming if each not in known])
                 if time_is_up():
                     return best, False
                 known[tuning] = measure(tuning)
@@ -73,16 +84,23 @@ def search(
     again = True
     while again and complete:
         again = False
-        for axis in axes:
+        for number, axis in enumerate(axes, 1):
             before = best
             above, below = axis.beside(best.tuning)
-            best, complete = climb(best, axis, above)
+            later = [(one, way) for one in axes[number:] for way in one.beside(best.tuning)]
+            best, complete = climb(best, axis, above, [(axis, below), *later])
             if complete and best is before:  # what lies below was left behind otherwise
-                best, complete = climb(best, axis, below)
+                best, complete = climb(best, axis, below, later)
             again = again or best is not before
             if not complete:
                 break
     return Searched(best, tuple(known.values()), complete)
+
+
+def _coming(best: Tuning, ways: Ways) -> Iterator[Tuning]:
+    """The choices that are tried along `ways` if none is faster than `best`."""
+    for axis, values in ways:
+        yield from (axis.put(best, value) for value in values[:MISSES])
 
 
 def is_faster(one: Trial, other: Trial) -> bool:

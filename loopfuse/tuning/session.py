@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_paths import Loaded
 from loopfuse.tuning.copies import Copies
+from loopfuse.tuning.helpers import Helpers
 from loopfuse.tuning.measure import Bench
 from loopfuse.tuning.remember import Tuned, device_name, note, recall, size_class
 from loopfuse.tuning.search import Searched, Trial, search
@@ -27,6 +28,9 @@ BUDGET = 30.0
 LEAST_GAIN = 0.02
 """The part of its time that a choice must save, measured in turns with the default, to be used."""
 
+SLOW = 1.0
+"""Seconds of a compile from which helpers are worth their start, which takes two."""
+
 Tell = Callable[[float, str], None]
 Progress = Callable[[str], AbstractContextManager[Tell]]
 
@@ -35,7 +39,8 @@ Progress = Callable[[str], AbstractContextManager[Tell]]
 class Job:
     """A call to tune for. `options` are those of its compile, with the tuning to start from;
     `identity` and `constants` are what else decides the code. `load` makes a choice ready to run,
-    `plan` says what the planner chose, `reorders` whether a choice's plan reorders sums."""
+    `plan` says what the planner chose, `reorders` whether a choice's plan reorders sums; `request`
+    tells a helper what to compile (None: helpers cannot)."""
 
     kernel: str
     identity: str
@@ -45,6 +50,7 @@ class Job:
     load: Callable[[Tuning], Loaded]
     plan: Callable[[], Choices]
     reorders: Callable[[Tuning], bool]
+    request: Callable[[Tuning], object] | None = None
 
     @property
     def key(self) -> str:
@@ -122,24 +128,48 @@ def _search(job: Job, budget: float, progress: Progress | None) -> Tuned:
     along = axes(start, job.plan(), job.options.target.is_gpu)
     if not along or all(found.is_empty for found in job.matched.views.values()):
         return Tuned(start, None, None, 0, True, budget)
+    longest = 0.0  # of the compiles so far
+
+    def load(tuning: Tuning) -> Loaded:
+        nonlocal longest
+        started = time.monotonic()
+        loaded = job.load(tuning)
+        longest = max(longest, time.monotonic() - started)
+        return loaded
+
+    def left() -> float:
+        return 0.95 * budget - (time.monotonic() - begin)
+
     bar: AbstractContextManager[Tell] = nullcontext(_silent)
     if progress is not None:
         bar = progress(f"tuning {job.kernel}")
     with (
         closing(Copies(job.matched, _stream(job.matched))) as copies,
         closing(timer_for(copies)) as timer,
+        closing(Helpers(job.request)) as helpers,
         bar as tell,
     ):
-        bench = Bench(copies, timer, job.load, job.reorders)
+        bench = Bench(copies, timer, load, job.reorders)
 
-        def measure(tuning: Tuning) -> Trial:
+        def show(tuning: Tuning) -> None:
             spent = time.monotonic() - begin
             tell(min(1.0, spent / budget), f"best {bench.best * 1e3:.3f} ms, {describe(tuning)}")
+
+        def prepare(coming: Sequence[Tuning]) -> None:
+            show(coming[0])
+            if longest > SLOW:
+                helpers.prepare(coming, left())
+
+        def measure(tuning: Tuning) -> Trial:
+            show(tuning)
+            told = helpers.told.get(tuning)
+            if told is not None and told.problem:
+                return Trial(tuning, None, told.problem, told.is_bug)
             return bench.measure(tuning)
 
         tell(0.0, "the default")
         default = bench.default(start)
-        searched = search(default, along, measure, lambda: time.monotonic() - begin > 0.95 * budget)
+        searched = search(default, along, measure, lambda: left() < 0, prepare)
         return _outcome(bench, default, searched, budget)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log2
 
@@ -172,3 +172,28 @@ def test_windows_stay_a_truth_value() -> None:
 def test_words() -> None:
     assert describe(Tuning()) == "the planner's own"
     assert describe(Tuning(columns=8, ahead=0)) == "columns=8 ahead=0"
+
+
+@pytest.mark.parametrize("most", [1000, 7])
+def test_what_comes_is_said_before(most: int) -> None:
+    """Each choice is announced, and where none is faster all come in the order announced."""
+    played = Played(lambda values: 1.0, ALONG)
+    announced: list[list[Tuning]] = []
+
+    def prepare(coming: Sequence[Tuning]) -> None:
+        assert coming and not set(coming) & set(played.asked)
+        announced.append(list(coming))
+
+    start = played.measure(START)
+    search(start, ALONG, played.measure, lambda: len(played.asked) >= most, prepare)
+    assert played.asked[1:] == announced[0][: len(played.asked) - 1]
+    if most == 1000:
+        assert played.asked[1:] == announced[0]
+
+
+def test_time_that_is_up_after_preparing_ends_the_search() -> None:
+    played = Played(lambda values: 1.0, ALONG)
+    ready: list[bool] = []
+    start = played.measure(START)
+    found = search(start, ALONG, played.measure, lambda: bool(ready), lambda _: ready.append(True))
+    assert len(played.asked) == 1 and not found.complete

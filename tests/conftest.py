@@ -35,7 +35,7 @@ _SLOW = (
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),
-    ("test_cases.py", r"\[(game_of_life|fdtd|planes_torus|lines_(heat|ring)|time_(constant_steps|with_point\w+)|"
+    ("test_cases.py", r"\[(game_of_life|fdtd|planes_torus|lines_(heat|ring)|time_(constant_steps|planes_zero|with_point\w+)|"
      r"examples/(jacobi|bilateral|lattice_boltzmann|heat3d))\]"),
     ("test_cases.py", r"whole_numbers\[examples/fdtd_2d\]"),
     ("test_types_table.py", r"test_compiled\[reduce_\w+_(few|all)-"),

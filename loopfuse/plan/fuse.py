@@ -45,6 +45,7 @@ from loopfuse.plan.window_report import (
     describe_time,
     describe_windows,
     left_over,
+    unproved_time,
 )
 from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.isl_relations import is_short
@@ -190,6 +191,9 @@ class Planner:
         groups = [item for item in host.body if isinstance(item, Group)]
         fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
         if self.windows is None or self.fuel == 0 or fenced or len(groups) != len(host.body):
+            return [host]
+        if not self.windows.blocks:
+            self.decisions += unproved_time(host.loop)
             return [host]
         live = self.live_after(host)
         inner = scope.enter(host.loop, self.statements)

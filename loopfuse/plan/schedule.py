@@ -68,22 +68,26 @@ class _TreeBuilder:
     count: int = 0
     windows: dict[str, Windowed] = field(default_factory=dict[str, Windowed])
 
-    def host(self, items: Sequence[PlanItem], outer: Mapping[str, Expr]) -> list[HostNode]:
-        """`outer`: the values of the host iterators around, in tree variables."""
+    def host(
+        self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
+    ) -> list[HostNode]:
+        """`outer`: the values of the host iterators around, in tree variables. `is_rest`: what runs
+        is left over from blocks of time steps."""
+        blocks = any(isinstance(item, HostGroup) and item.blocks is not None for item in items)
         out: list[HostNode] = []
         for item in items:
             if isinstance(item, HostGroup):
-                out.append(self.loop(item, outer))
+                out.append(self.loop(item, outer, blocks and item.blocks is None))
             else:
-                out += self.launch(item)
+                out += self.launch(item, is_rest)
         return out
 
-    def loop(self, item: HostGroup, outer: Mapping[str, Expr]) -> HostLoop:
+    def loop(self, item: HostGroup, outer: Mapping[str, Expr], is_rest: bool) -> HostLoop:
         loop = item.loop
         self.site.names.used.add(loop.iterator)
         scope = Scope((loop,), (), False)
         inside = {**outer, **{n: substitute(v, outer) for n, v in scope.values().items()}}
-        body = tuple(self.host(item.body, inside))
+        body = tuple(self.host(item.body, inside, is_rest))
         lower = substitute(loop.lower, outer)
         upper = substitute(loop.upper, outer)
         if item.blocks is not None:
@@ -94,7 +98,7 @@ class _TreeBuilder:
         trips = trip_count(lower, upper, loop.step)
         return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
-    def launch(self, group: Group) -> list[Launch]:
+    def launch(self, group: Group, is_rest: bool) -> list[Launch]:
         name = f"{self.kernel}_{self.count}"
         self.count += 1
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
@@ -110,7 +114,8 @@ class _TreeBuilder:
                 return [plan_lines(fit.pipeline, fit.shape, self.site, name, labels)]
             plan = plan_planes if fit.pipeline.abreast else plan_sliding
             return [plan(fit, self.site, name, labels)]
-        if _is_pointwise(group, self.site):
+        # A few steps gain little by a way for aligned arrays, for which all would be proved twice.
+        if not is_rest and _is_pointwise(group, self.site):
             return [plan_pointwise(group, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             return [plan_map(group, self.site, name, labels)]

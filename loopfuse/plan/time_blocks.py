@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.nodes import Expr, Select
+from loopfuse.lang.walk import iterators, loads, walk_expr
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Box, Group, Region, TimeBlock
@@ -20,7 +20,8 @@ from loopfuse.plan.linear import constant_value, lies_within
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
-from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.window_records import Stage
+from loopfuse.plan.window_shape import EDGE_STEPS, Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -101,9 +102,22 @@ def _provable_steps(windowed: Windowed) -> int:
         left = {whole_name(stage.array) for stage in made}
         if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
             return 1
+        if any(_reads_zeros(stage) for stage in made):
+            near = max(max(s.up, s.down, s.left, s.right) for s in pipeline.stages) <= 1
+            return EDGE_STEPS if near else 1
     wraps = any(stage.frame.mode(pipeline.across) == "wrap" for stage in made)
     is_hard = (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
     return FEW_STEPS if is_hard else STEPS[-1]
+
+
+def _reads_zeros(stage: Stage) -> bool:
+    """Does the stage choose, by where it is, between what it reads and something else?"""
+    assert stage.step is not None
+    return any(
+        isinstance(part, Select) and loads(part) and not loads(part.condition)
+        for statement in stage.step.placed.unit.statements
+        for part in walk_expr(statement.value)
+    )
 
 
 def _folds(windowed: Windowed) -> int:

@@ -18,6 +18,9 @@ from loopfuse.poly import isl
 Sources = tuple[list[tuple[Write, Any | None]], list[Any]]
 """(write, { read -> write it finds }), None for the same instance; and maps { read -> value }."""
 
+PIECES = 200
+"""How many pairs of pieces are few."""
+
 LAPS = 4
 """How often a trace may come by one read before it is taken to go in a circle."""
 
@@ -102,7 +105,7 @@ class Values:
     def _of(self, read: Read) -> list[Any]:
         sources, values = self._sources(read)
         return values + [
-            value.set_tuple_name(isl.IN, read.name) if pairs is None else pairs.apply_range(value)
+            value.set_tuple_name(isl.IN, read.name) if pairs is None else _followed(pairs, value)
             for write, pairs in sources
             for value in self.written(write)
         ]
@@ -198,6 +201,14 @@ class Values:
             return []
         found = self.of_needed(copied, None) if to_memory else self.of(copied)
         return [value.set_tuple_name(isl.IN, write.leaf.name) for value in found]
+
+
+def _followed(pairs: Any, value: Any) -> Any:
+    """{ read -> value } by way of the write. Bounds split both into pieces, each of which meets each of
+    the other: where these are many, those of the pairs that fit are put together first."""
+    if pairs.n_basic_map() * value.n_basic_map() > PIECES:
+        pairs = isl.simplified(pairs)
+    return pairs.apply_range(value)
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:

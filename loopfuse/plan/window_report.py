@@ -165,6 +165,12 @@ def describe_time(
     return [Decision((loop.label, loop.label), False, None, reason, None, remedy)]
 
 
+def unproved_time(loop: Loop) -> list[Decision]:
+    """The decision where blocks of time steps were planned, and not proved."""
+    reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: blocks of them were not proved"
+    return [Decision((loop.label, loop.label), False, None, reason)]
+
+
 def left_over(decision: Decision) -> Decision:
     """A refusal between loops that run together in blocks of time steps."""
     if decision.fused:

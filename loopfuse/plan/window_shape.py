@@ -48,6 +48,9 @@ REGISTERS = MOST
 TIME_REGISTERS = 184
 """The same where more time steps in a block only save traffic: a multiprocessor that holds eight
 warps in place of twelve loses more than that."""
+EDGE_STEPS = 2
+"""Time steps that a block may have in three dimensions where it reads zeros one element beyond the edges of
+what it makes: the proof of more takes longer than a compile may."""
 FEW_REGISTERS = 168
 """As many leave a multiprocessor enough warps even where a lane holds more columns than it has to."""
 
@@ -86,11 +89,12 @@ DEFAULT = Tuning()
 @dataclass(frozen=True, slots=True)
 class WindowRules:
     """What the planner may do with windows: `strided` arguments are views; `lines`: rows lie in line
-    buffers of CPU workers, not in registers."""
+    buffers of CPU workers, not in registers; `blocks`: several time steps may run in one launch."""
 
     strided: frozenset[str] = frozenset()
     tuning: Tuning = DEFAULT
     lines: bool = False
+    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,11 @@ def fit_windows(
 
 
 def _fit_late(pipeline: Pipeline, tuning: Tuning) -> Windowed | None:
-    """The pipeline with planes that come late, where that is better, or asked for."""
+    """The pipeline with planes that come late, where that is better, or asked for. Not in the second
+    launch of a pair of time blocks: it writes arrays whose planes would still be on their way."""
+    time = pipeline.group.time
+    if time is not None and time.back:
+        return None
     cut = cut_block(pipeline, pipeline.program, tuning)
     if tuning.late == 0 or isinstance(cut, str):
         return None

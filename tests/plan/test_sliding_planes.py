@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,9 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.codegen.assemble import assemble
-from loopfuse.plan.looptree import Barrier, HostLoop, Launch, Shared
+from loopfuse.plan.looptree import Barrier, HostLoop, Launch, LoopTree, Shared
 from loopfuse.plan.tree_walk import walk_nodes
+from loopfuse.plan.verify import Verdict
 from tests.plan.test_sliding import planned, run
 from tests.plan.treekit import of_doubled
 
@@ -189,6 +191,64 @@ def test_time_steps_in_blocks(name: str) -> None:
     ]  # fmt: skip
     for (depth, height, width), steps in zip(SIZES[:4], (2, 3, 5, 7)):
         run(found, {"D": depth, "H": height, "W": width}, {"n": steps})
+
+
+def test_time_steps_beyond_the_edges() -> None:
+    """Zeros stand beyond the faces of what is made, in blocks of two steps."""
+    found = planned(
+        """
+        kernel f(inout a: f32[D, H, W], n: i64):
+            temp b: f32[D, H, W]
+            for t in 0..n:
+                for z in 0..D, y in 0..H, x in 0..W:
+                    b[z, y, x] = 0.5 * (a.zero[z-1, y, x] + a.zero[z+1, y, x] - a.zero[z, y-1, x] + a.zero[z, y+1, x] - a.zero[z, y, x+1])
+                for z in 0..D, y in 0..H, x in 0..W:
+                    a[z, y, x] = b[z, y, x]
+        """,
+        Tuning(rows=6, warps=2),
+    )
+    assert found.verdict.answer == "proved", found.verdict.findings
+    assert "2 iterations of `t` run in one pass" in " ".join(d.reason for d in found.plan.decisions)
+    # What is left over from blocks has no way of its own for aligned arrays.
+    assert [launch.strategy for launch in found.tree.launches] == [*["sliding"] * 5, "generic"]
+    for (depth, height, width), steps in zip(SIZES[1:4], (2, 3, 5)):
+        run(found, {"D": depth, "H": height, "W": width}, {"n": steps})
+
+
+def test_far_neighbours_beyond_the_edges() -> None:
+    """No plane comes late of an array that the same launch writes."""
+    found = planned(
+        """
+        kernel f(inout a: f32[D, H, W], n: i64):
+            temp b: f32[D, H, W]
+            for t in 0..n:
+                for z in 0..D, y in 0..H, x in 0..W:
+                    b[z, y, x] = a.zero[z-2, y, x] + a.zero[z+2, y, x] - a.zero[z, y-2, x] + a.zero[z, y+2, x] - a.zero[z, y, x+2]
+                for z in 0..D, y in 0..H, x in 0..W:
+                    a[z, y, x] = b[z, y, x]
+        """,
+        Tuning(),
+    )
+    assert found.verdict.answer == "proved", found.verdict.findings
+    assert "sliding" in {launch.strategy for launch in found.tree.launches}
+
+
+def test_blocks_that_are_not_proved_leave_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time loop then runs step by step, each with its windows, and is told so."""
+    real = pipeline.verify
+
+    def doubtful(program: Any, deps: Any, tree: LoopTree, *rest: Any) -> Verdict:
+        if len(tree.body) > 1:  # loops over blocks, and over what is left
+            return Verdict("unknown", ("too hard",), 0, ("read",))
+        return real(program, deps, tree, *rest)
+
+    monkeypatch.setattr(pipeline, "verify", doubtful)
+    text = TIMES["temporary"]
+    with pytest.warns(UserWarning, match="the time loop runs step by step"):
+        found = planned(text, Tuning(columns=1, rows=4, warps=2, band=6, steps=2))
+    assert found.verdict.answer == "proved"
+    words = [decision.reason for decision in found.plan.decisions]
+    assert "the iterations of `t` run one by one: blocks of them were not proved" in words
 
 
 def test_borders_are_not_blocked() -> None:

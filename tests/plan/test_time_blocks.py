@@ -85,7 +85,15 @@ def lengths(found: pipeline.Planned) -> list[int]:
         (["unknown", "proved"], ["blocks of 2 time steps are used"], [2, 2]),
         (
             ["unknown", "unknown", "proved"],
-            ["blocks of 2 time steps are used", "recomputation is used instead of windows"],
+            ["blocks of 2 time steps are used", "the time loop runs step by step"],
+            [],
+        ),
+        (
+            ["unknown", "unknown", "unknown", "proved"],
+            [
+                "blocks of 2 time steps are used", "the time loop runs step by step",
+                "recomputation is used instead of windows",
+            ],
             [],
         ),
     ],
@@ -93,7 +101,7 @@ def lengths(found: pipeline.Planned) -> list[int]:
 def test_what_is_not_proved_is_tried_in_shorter_blocks(
     answers: list[str], words: list[str], steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First shorter blocks, then no windows; each time a warning says so."""
+    """First shorter blocks, then none, then no windows; each time a warning says so."""
     verdicts = iter([Verdict(answer, ("too hard",), 0) for answer in answers])
     monkeypatch.setattr(pipeline, "verify", lambda *_: next(verdicts))
     with warnings.catch_warnings(record=True) as caught:

@@ -28,7 +28,9 @@ def _values(windowed: Windowed, tuning: Tuning) -> Tuning:
     dimensions (strips of a line buffer are its `stored` columns, tiles of planes have a `block`)."""
     shape, time = windowed.shape, windowed.group.time
     band = getattr(getattr(shape, "block", None), "held", 0)
-    ahead = PLANES_AHEAD if windowed.pipeline.abreast else AHEAD
+    ahead = windowed.ahead
+    if ahead is None:
+        ahead = PLANES_AHEAD if windowed.pipeline.abreast else AHEAD
     found: dict[str, Any] = {
         "windows": tuning.windows,
         "columns": getattr(shape, "columns", 0) or getattr(shape, "stored", 0),

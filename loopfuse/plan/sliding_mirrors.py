@@ -24,9 +24,9 @@ from loopfuse.plan.window_shape import LANES
 from loopfuse.poly.edges import lower_subscript
 
 
-def _within(value: Expr, first: int, end: int) -> Expr:
-    """The nearest of first..end."""
-    return combine("max", combine("min", value, integer(end - 1)), integer(first))
+def _within(value: Expr, count: int) -> Expr:
+    """The nearest of 0..count."""
+    return combine("max", combine("min", value, integer(count - 1)), integer(0))
 
 
 def _folded(tile: BlockTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, Expr]:
@@ -59,28 +59,22 @@ def mirror_own_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeN
         out.append(Loop(spread, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
         column = tidy(combine("add", tile.own, Iter(back)))
         _, folded = _folded(tile, stage, across, column)
-        place = _within(combine("sub", folded, first), 0, LANES * count)
+        place = _within(combine("sub", folded, first), LANES * count)
         node = Copy(
             tile.cell_at(stage, plane, line, Iter(back)), tile.row_held(stage, row, place)
         )
         out.append(Loop(back, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
-    extent = tile.program.arrays[stage.array].extents[stage.frame.position(across)]
-    last = tidy(combine("add", first, integer(LANES * count - 1)))
-    # Most strips are within the array, at other edges too.
-    within = conjoin(compare("ge", first, integer(0)), compare("lt", last, extent))
-    return [Guard(negate(within), tuple(out))]
+    return out
 
 
 def line_beside(tile: BlockTile, stage: Stage, row: Expr) -> Expr:
-    """Which row of the block's tile holds what the edge mode reads at the thread's row; as without
-    an edge mode where the array has the row, and where the tile has none that is right."""
+    """Which row of the block's tile holds what the edge mode reads at the thread's row."""
     abreast = tile.pipeline.abreast
     shift = integer(stage.frame.shifts[stage.frame.position(abreast)])
     here = tidy(combine("add", tile.own_row, row))
     _, folded = _folded(tile, stage, abreast, here)
     first = tidy(combine("add", tile.start_row, shift))
-    rows = tile.shape.warps * tile.block_rows.held
-    return _within(combine("sub", folded, first), -stage.band.north, rows + stage.band.south)
+    return _within(combine("sub", folded, first), tile.shape.warps * tile.block_rows.held)
 
 
 def _has_row(tile: BlockTile, stage: Stage, row: Expr) -> Expr:

@@ -41,6 +41,9 @@ ASKED = 6
 """The most rows that are asked for before their load."""
 AHEAD = 2
 """Rows that loads run ahead of their first use."""
+MOST_AHEAD = 176
+"""Registers beyond which loads of a block of time steps do not run ahead: those they take are worth more
+then. (Measured: docs/decisions/sliding.md.)"""
 ROWS = (32, 256)
 """The fewest and the most steps of a chunk."""
 REGISTERS = MOST
@@ -103,6 +106,8 @@ class Windowed:
 
     pipeline: Pipeline
     shape: Shape | LineShape
+    ahead: int | None = None
+    """Rows that loads run ahead; None: as many as they usually do."""
 
     @property
     def group(self) -> Group:
@@ -143,7 +148,12 @@ def fit_windows(
     many = 0 if done else registers(pipeline, shape.columns, pipeline.program)
     if many > (REGISTERS if time is None or time.steps == 1 else TIME_REGISTERS):
         return "its windows take more registers than a thread has"
-    return Windowed(pipeline, shape)
+    usual = Windowed(pipeline, shape, rules.tuning.ahead)
+    if done or rules.tuning.ahead is not None or time is None or many <= MOST_AHEAD:
+        return usual
+    just = replace(rules, tuning=replace(rules.tuning, ahead=0))
+    found = fit_windows(units, scope, program, just, time)
+    return usual if isinstance(found, str) else found
 
 
 def _fit_late(pipeline: Pipeline, tuning: Tuning) -> Windowed | None:

@@ -401,3 +401,23 @@ def test_blocks_in_three_dimensions_are_as_long_as_proofs_go() -> None:
     assert found.verdict.answer == "proved" and found.scheduled.windows
     times = [each.group.time for each in found.scheduled.windows.values()]
     assert all(time is None or time.steps == 1 for time in times)
+
+
+def test_loads_run_ahead_unless_registers_are_scarce() -> None:
+    """A block of the nine-point box needs many; of five points it does not. What is asked for is done."""
+    points = [f"a[i{p:+}, j{q:+}]" for p in (-1, 0, 1) for q in (-1, 0, 1)]
+    box = f"""
+        kernel f(inout a: f32[N, M], n: i64):
+            temp b: f32[N, M]
+            for t in 0..n:
+                for i in 1..N-1, j in 1..M-1:
+                    b[i, j] = 0.25 * ({" + ".join(points)}) - 1.25 * a[i, j]
+                for i in 1..N-1, j in 1..M-1:
+                    a[i, j] = b[i, j]
+    """
+    star = box.replace(" + ".join(points), " + ".join(points[1::2]))
+    for text, asked, ahead in ((box, None, 0), (star, None, None), (box, 1, 1)):
+        found = planned(text, Tuning(ahead=asked, steps=8))
+        (first, *_) = found.scheduled.windows.values()
+        assert first.group.time is not None and first.group.time.steps == 8
+        assert first.ahead == ahead

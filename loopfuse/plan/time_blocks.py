@@ -103,11 +103,16 @@ def _provable_steps(windowed: Windowed) -> int:
         if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
             return 1
         if any(_reads_zeros(stage) for stage in made):
-            near = max(max(s.up, s.down, s.left, s.right) for s in pipeline.stages) <= 1
-            return EDGE_STEPS if near else 1
+            return EDGE_STEPS if max(map(_reach, pipeline.stages)) <= 1 else 1
     wraps = any(stage.frame.mode(pipeline.across) == "wrap" for stage in made)
     is_hard = (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
     return FEW_STEPS if is_hard else STEPS[-1]
+
+
+def _reach(stage: Stage) -> int:
+    """How far from a point any reader of the stage reads, in three dimensions."""
+    band = stage.band
+    return max(stage.up, stage.down, stage.left, stage.right, band.north, band.south)
 
 
 def _reads_zeros(stage: Stage) -> bool:

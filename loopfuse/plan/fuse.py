@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.plan.bordered import find_bordered
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.explanations import describe_fusion, describe_refusal
 from loopfuse.plan.forest import (
@@ -39,6 +41,7 @@ from loopfuse.plan.line_cost import operations_anew, operations_in_lines
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.records import Decision
 from loopfuse.plan.time_blocks import best_blocks, fit_pair, split_loop
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_report import (
     describe_apart,
     describe_serial,
@@ -115,12 +118,16 @@ class Planner:
     def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
         """The plan of statements and loops that run one after the other."""
         out: list[PlanItem] = []
-        entries = (entry for cell in cells(items) for entry in self.entries(cell, scope))
-        for rank, entry in enumerate(entries):
-            if isinstance(entry, HostGroup):
-                out.append(entry)
+        entries = [entry for cell in cells(items) for entry in self.entries(cell, scope)]
+        ranked = [
+            entry if isinstance(entry, HostGroup) else replace(entry, rank=rank)
+            for rank, entry in enumerate(entries)
+        ]
+        for entry in self.join_bordered(ranked, scope):
+            if isinstance(entry, Unit):
+                self.place(entry, out, scope)
             else:
-                self.place(replace(entry, rank=rank), out, scope)
+                out.append(entry)
         self.merge(out, scope)
         return self.drop_recomputed(out, scope)
 
@@ -230,6 +237,38 @@ class Planner:
 
     # ---------------------------------------------------------------------------- fusing
 
+    def join_bordered(
+        self, entries: Sequence[Unit | HostGroup], scope: Scope
+    ) -> list[Unit | PlanItem]:
+        """The entries, with stencils and the loops over the borders of what they write as one group:
+        a border that is a launch of its own has few threads, and keeps stencils behind it apart."""
+        out: list[Unit | PlanItem] = list(entries)
+        if self.windows is None or self.fuel == 0:
+            return out
+        for units in find_bordered(entries, scope):
+            at = [k for k, entry in enumerate(out) if any(entry is unit for unit in units)]
+            streamed = None if len(at) != len(units) else self.bordered(units, scope)
+            if streamed is not None:
+                out[at[0] : at[-1] + 1] = [streamed.group]
+        return out
+
+    def bordered(self, units: Sequence[Unit], scope: Scope) -> Windowed | None:
+        """The units as one pipeline of windows, if they can be one and are no slower; leaves a
+        decision for each."""
+        if any(_fences(unit, "nofuse") for unit in units) or len(units) > MAX_UNITS:
+            return None
+        if self.fuel is not None and self.fuel < len(units) - 1:
+            return None
+        streamed = self.windowed(units, scope)
+        if streamed is None:
+            return None
+        apart = sum(self.cost.group(single_group(unit, scope)).seconds for unit in units)
+        if self.cost.group(streamed.group).seconds > apart:
+            return None
+        for first, second in pairwise(units):
+            self.accept(self.partner([first], second.ids, scope), second, streamed.group)
+        return streamed
+
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
         """`unit` into the last group of `out` that takes it as it stands, else as a group of its
         own. What recomputation could still bring together waits for `merge`."""
@@ -264,9 +303,12 @@ class Planner:
         wanted = self.must_fuse(group, unit)
         units = in_order((*group.units, unit))
         keep = self.needed_after(units)
-        formed = extend_group(group, unit, scope) or form_group(
-            units, scope, self.program, keep, in_place=True
-        )
+        if any(map(is_border, units)):
+            formed = Refusal("its loops over borders run in windows")
+        else:
+            formed = extend_group(group, unit, scope) or form_group(
+                units, scope, self.program, keep, in_place=True
+            )
         if isinstance(formed, Refusal):
             if formed.could or recomputable_producers(units, unit, scope, self.program):
                 return None
@@ -333,7 +375,7 @@ class Planner:
         anew = frozenset[str]().union(
             *(recomputable_producers(units, u, scope, self.program) for u in later.units)
         ) & earlier.ids
-        if not anew:
+        if not anew or any(map(is_border, units)):
             return None
         wanted = any(self.must_fuse(earlier, u) for u in later.units)
         if not wanted and self.anew >= MAX_ANEW:

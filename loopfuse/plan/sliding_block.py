@@ -12,7 +12,7 @@ from loopfuse.plan.looptree import Shared, Window
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_kept import Kept
 from loopfuse.plan.sliding_tile import Tile
-from loopfuse.plan.tile import PipelineTile
+from loopfuse.plan.tile import PipelineTile, holding_stages
 from loopfuse.plan.window_blocks import BlockRows, plane_extents, plane_rows
 from loopfuse.plan.window_records import Pipeline, Stage
 from loopfuse.plan.window_shape import LANES, Shape
@@ -48,7 +48,7 @@ class BlockTile(Tile):
         self.first_column = self._at(self.left, self.block, shape.stored)
         self.start = tidy(combine("sub", self.first_column, integer(shape.pad)))
         self.own = self._at(self.start, self.lane, shape.columns)
-        self.windows = {s.name: self._window(s) for s in pipeline.stages}
+        self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.strips = {}
         self.row_strips = {
             (s.name, row): self.lanes_of(s)
@@ -72,7 +72,7 @@ class BlockTile(Tile):
 
     def _stored(self, dim: str) -> Extent:
         """From the first to behind the last that any output stores along `dim`."""
-        ends = [self.bounds(s, dim) for s in self.outputs]
+        ends = [self.hull(s, dim) for s in self.outputs]
         return Extent(least([low for low, _ in ends]), greatest([high for _, high in ends]), 1)
 
     # ----------------------------------------------------------------------------- extents
@@ -84,13 +84,15 @@ class BlockTile(Tile):
         spans = self._spans()
         for s in self.pipeline.stages:
             for dim in spans:
-                low, high = self.bounds(s, dim)
+                low, high = self.ends(s, dim)
                 before = after = s.lag if dim == self.pipeline.stream else 0
                 if dim == self.pipeline.abreast:
                     north, south = self.fetched(s)
                     before, after = north, -south
-                lows.setdefault(dim, []).append(tidy(combine("add", low, integer(before))))
-                highs.setdefault(dim, []).append(tidy(combine("add", high, integer(after))))
+                if low is not None:
+                    lows.setdefault(dim, []).append(tidy(combine("add", low, integer(before))))
+                if high is not None:
+                    highs.setdefault(dim, []).append(tidy(combine("add", high, integer(after))))
         conditions: list[Expr] = []
         for dim, (first, _) in spans.items():
             conditions += [compare("ge", first, low) for low in dict.fromkeys(lows[dim])]
@@ -151,6 +153,7 @@ class BlockTile(Tile):
     def cell_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
         """The window's cell; rows and columns count from the thread's own first."""
         dtype = self.program.arrays[stage.array].dtype
+        stage = self.pipeline.holder(stage)
         index = (
             tidy(plane),
             tidy(combine("add", row, integer(stage.band.north))),

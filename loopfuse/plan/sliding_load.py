@@ -12,8 +12,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
 from loopfuse.plan.sliding_planes_body import rows_and_columns
-from loopfuse.plan.sliding_rows import are_elements, is_plain, region_of, zero_of
-from loopfuse.plan.tile import in_region
+from loopfuse.plan.sliding_rows import are_elements, element_of, is_plain, region_of, zero_of
 from loopfuse.plan.window_records import Stage
 from loopfuse.poly.edges import lower_subscript
 
@@ -125,7 +124,8 @@ def load_line(
     extents = tile.program.arrays[stage.array].extents
     present = are_elements(extents, *(tile.element_at(stage, points(end)) for end in ends))
     empty = () if _is_needed_alone(tile, stage) else (nothing(tile, stage, cells),)
-    memory = tile.memory(stage.array, tile.element_at(stage, points(Iter(var))))
+    index = tile.element_at(stage, points(Iter(var)))
+    memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
     vector = Loop(*head, where, (_move(tile, cells(Iter(var)), memory),))
     return (Guard(present, (vector,), empty),)
 
@@ -155,7 +155,8 @@ def _element(
     index = tile.element_at(stage, point)
     empty = Copy(target, zero_of(tile, stage))
     if is_plain(tile, stage):
-        node = _move(tile, target, tile.memory(stage.array, index))
+        memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
+        node = _move(tile, target, memory)
         others = () if _is_needed_alone(tile, stage) else (empty,)
         return (Guard(are_elements(extents, index), (node,), others),)
     # Beyond the array anything will do, and the nearest element needs no branch; the other modes
@@ -168,9 +169,5 @@ def _element(
         lower_subscript(mode or "clamp", subscript, extent, False, False)
         for subscript, extent, mode in zip(index, extents, stage.frame.modes, strict=True)
     ]
-    node: TreeNode = _move(tile, target, tile.memory(stage.array, tuple(folded)))
-    region = region_of(tile, stage)
-    if region is not None:  # what the time loop never writes stays in the array itself
-        other = _move(tile, target, tile.memory(stage.array, tuple(folded), copy=True))
-        node = Guard(in_region(folded, region), (other,), (node,))
+    node = element_of(tile, stage, tuple(folded), lambda memory: _move(tile, target, memory))
     return (Guard(conjoin(*dict.fromkeys(tests)), (node,), (empty,)),) if tests else (node,)

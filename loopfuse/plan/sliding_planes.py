@@ -31,10 +31,18 @@ from loopfuse.plan.sliding_mirrors import (
     mirror_planes,
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
-from loopfuse.plan.sliding_rows import are_elements, where_running, zero_of
+from loopfuse.plan.sliding_rows import (
+    is_left,
+    is_unneeded,
+    left_in_memory,
+    where_running,
+    zero_of,
+)
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
+from loopfuse.plan.window_regions import in_region
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
 
@@ -137,15 +145,21 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         point = tile.point_at(plane, row, column)
+        otherwise: list[TreeNode] = []
+        for stage in made:
+            otherwise += unwritten(tile, stage, plane, row, column, edge)
+        if not edge and is_border(step.placed.unit):
+            return tuple(otherwise)
         body = tuple(PlaneBody(tile).step(step, point, wrapped))
         if not edge:
             return body
-        otherwise = tuple(unwritten(tile, stage, plane, row, column) for stage in made)
         running = tile.running(made[0], point, beyond=True)
         if wrapped:
-            return (Guard(running, body, otherwise),)
+            return (Guard(running, body, tuple(otherwise)),)
         return where_running(tile, made, running, body, otherwise)
 
+    if not edge and is_border(step.placed.unit) and all(is_left(tile, stage) for stage in made):
+        return []
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     rows = rows_and_columns(tile, *own, Where.UNROLLED, make)
     if tile.block_rows.pad < tile.block_rows.held or any(map(tile.pipeline.readers, made)):
@@ -155,27 +169,30 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
 
 
 def unwritten(
-    tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr
-) -> TreeNode:
+    tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr, edge: bool
+) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
     array = tile.program.arrays[stage.array]
     target = tile.cell_at(stage, plane, row, column)
+    if is_left(tile, stage):
+        return []
     nothing = Copy(target, zero_of(tile, stage))
-    if not tile.is_read_unwritten(stage):
-        return nothing
+    if is_unneeded(tile, stage):
+        return [nothing]
     before = tile.pipeline.before(stage)
+    index = tile.element_at(stage, tile.point_at(plane, row, column))
     if before is not None:  # a time loop: it holds what it held an iteration ago
         dims = (tile.pipeline.stream, tile.pipeline.abreast, tile.pipeline.across)
         place = [
             tidy(combine("add", part, integer(stage.ahead_of(before, dim))))
             for part, dim in zip((plane, row, column), dims, strict=True)
         ]
-        return Copy(target, tile.cell_at(before, place[0], place[1], place[2]))
+        same = Copy(target, tile.cell_at(before, place[0], place[1], place[2]))
+        made = tile.pipeline.made_before(stage)
+        return [Guard(in_region(index, made), (same,), (same,))] if made and edge else [same]
     if tile.site.stores[whole_name(stage.array)].home != "global":
-        return nothing
-    index = tile.element_at(stage, tile.point_at(plane, row, column))
-    node = Copy(target, tile.memory(stage.array, index))
-    return Guard(are_elements(array.extents, index), (node,), (nothing,))
+        return [nothing]
+    return [left_in_memory(tile, stage, target, index)]
 
 
 # --------------------------------------------------------------------------------- neighbours
@@ -270,7 +287,7 @@ def store_plane(
         point = tile.point_at(plane, row, column)
         memory = tile.memory(stage.array, tile.element_at(stage, point), copy)
         node = Copy(memory, tile.cell_at(stage, plane, row, column))
-        return node, tile.running(stage, point)
+        return node, tile.written(stage, point, tile.element_at(stage, point))
 
     def whole(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         return (one(row, column)[0],)

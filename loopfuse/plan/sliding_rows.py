@@ -28,11 +28,11 @@ from loopfuse.plan.looptree import (
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import Value, tidy
 from loopfuse.plan.sliding_tile import Tile
-from loopfuse.plan.tile import in_region
 from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import MIRRORED, before_wrap, unfolded
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
+from loopfuse.plan.window_regions import in_region, is_all
 from loopfuse.plan.window_shape import LANES
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.poly.model import Statement
@@ -56,6 +56,16 @@ def region_of(tile: Tile, stage: Stage) -> Region | None:
     return tile.time.region(stage.array) if tile.time is not None else None
 
 
+def element_of(tile: Tile, stage: Stage, index: tuple[Expr, ...], move: Callable[[Load], Copy]) -> TreeNode:
+    """Moves an element that a loaded stage holds: what the time loop never writes stays in the array
+    itself."""
+    region = region_of(tile, stage)
+    node = move(tile.memory(stage.array, index, region is not None))
+    if region is None or is_all(region, tile.program.arrays[stage.array]):
+        return node
+    return Guard(in_region(index, region), (node,), (move(tile.memory(stage.array, index)),))
+
+
 def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -> list[TreeNode]:
     """A row of memory into the window; beyond an edge, what the edge mode reads there."""
     head = columns(tile, where)
@@ -72,7 +82,8 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
         # Where rows are whole vectors, all columns of a lane are elements, or none.
         ends = (integer(0), integer(tile.shape.columns - 1))
         test = are_elements(extents, *(tile.element(stage, source, column) for column in ends))
-        vector = Loop(*head, (Copy(target, tile.memory(stage.array, index)),))
+        memory = tile.memory(stage.array, index, region is not None)
+        vector = Loop(*head, (Copy(target, memory),))
         zeros = Loop(*head[:-1], Where.UNROLLED, (nothing,))
         return [Guard(test, (vector,), (zeros,))]
     head = (*head[:-1], Where.UNROLLED)
@@ -88,17 +99,15 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
         else:
             folded.append(subscript)
             tests += in_range(subscript, integer(0), extent)
-    node: TreeNode = Copy(target, tile.memory(stage.array, tuple(folded)))
-    if region is not None:
-        # What the time loop never writes stays in the array itself.
-        other = Copy(target, tile.memory(stage.array, tuple(folded), copy=True))
-        node = Guard(in_region(folded, region), (other,), (node,))
+    node = element_of(tile, stage, tuple(folded), lambda memory: Copy(target, memory))
     return [Loop(*head, (Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,)),))]
 
 
 def is_plain(tile: Tile, stage: Stage) -> bool:
-    """Is what a loaded stage holds its elements, and nothing beyond the array?"""
-    return region_of(tile, stage) is None and not any(stage.frame.modes)
+    """Is what a loaded stage holds its elements, all from one place, and nothing beyond the array?"""
+    region = region_of(tile, stage)
+    is_one = region is None or is_all(region, tile.program.arrays[stage.array])
+    return is_one and not any(stage.frame.modes)
 
 
 def are_elements(extents: Sequence[Expr], *places: Sequence[Expr]) -> Expr:
@@ -135,7 +144,7 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     for stage in made:
         otherwise += unwritten(tile, stage, row, Iter(head[0]), inside)
     if inside and is_border(step.placed.unit):
-        return [Loop(*head, tuple(otherwise))]
+        return [Loop(*head, tuple(otherwise))] if otherwise else []
     wrapped = [] if inside else [dim for dim in tile.group.dims if tile.wraps(made[0], dim)]
     body = tuple(WindowBody(tile).step(step, point, wrapped))
     if inside:
@@ -157,7 +166,7 @@ def where_running(
 ) -> tuple[TreeNode, ...]:
     """What a step does where its loop runs, and what is done instead elsewhere. A body that only
     computes runs everywhere, as its tests cost more: but where others make the rest of the array."""
-    alone = all(len(tile.pipeline.region(stage.array)) < 2 for stage in made)
+    alone = all(len(tile.pipeline.boxes(stage.array)) < 2 for stage in made)
     if not alone or not is_harmless(tile, body):
         return (Guard(running, body, tuple(otherwise)),)
     if not any(tile.is_read_unwritten(stage) for stage in made):
@@ -186,10 +195,10 @@ def unwritten(
     tile: Tile, stage: Stage, row: Expr, column: Expr, inside: bool
 ) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    array = tile.program.arrays[stage.array]
     target = tile.cell(stage, row, column)
-    again = len(tile.pipeline.region(stage.array)) > 1  # others write it too
-    if not again and not tile.is_read_unwritten(stage):
+    if is_left(tile, stage):
+        return []
+    if is_unneeded(tile, stage):
         return [Copy(target, zero_of(tile, stage))]
     before = tile.pipeline.before(stage)
     if before is not None:  # a time loop: it holds what it held an iteration ago
@@ -205,16 +214,39 @@ def unwritten(
         return [Guard(in_region(tile.element(stage, row, column), made), (same,), (same,))]
     if tile.site.stores[whole_name(stage.array)].home != "global":
         return [Copy(target, zero_of(tile, stage))]
-    index = tile.element(stage, row, column)
+    return [left_in_memory(tile, stage, target, tile.element(stage, row, column))]
+
+
+def left_in_memory(tile: Tile, stage: Stage, target: Load, index: tuple[Expr, ...]) -> TreeNode:
+    """The element of the stage's array as it was before the launch, where no loop writes it."""
+    extents = tile.program.arrays[stage.array].extents
     tests: list[Expr] = []
-    for subscript, extent in zip(index, array.extents, strict=True):
+    for subscript, extent in zip(index, extents, strict=True):
         tests += in_range(subscript, integer(0), extent)
-    if again:  # what other loops write is theirs
+    if len(tile.pipeline.boxes(stage.array)) > 1:  # what other loops write is theirs
         region = in_region(index, tile.pipeline.region(stage.array))
         tests.append(Unary("not", region, DType.BOOL))
     node = Copy(target, tile.memory(stage.array, index))
     nothing = Copy(target, zero_of(tile, stage))
-    return [Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))]
+    return Guard(conjoin(*dict.fromkeys(tests)), (node,), (nothing,))
+
+
+def is_left(tile: Tile, stage: Stage) -> bool:
+    """Does the stage's window hold already what its loop does not write?"""
+    before = tile.pipeline.before(stage)
+    return before is not None and tile.pipeline.passes_on(before)
+
+
+def is_unneeded(tile: Tile, stage: Stage) -> bool:
+    """Does no one read what the stage's window holds of elements that its loop does not write, before
+    others write them?"""
+    pipeline = tile.pipeline
+    array = tile.program.arrays[stage.array]
+    if is_left(tile, stage):
+        return False
+    if pipeline.passes_on(stage):
+        return is_all(pipeline.made_with(stage), array)
+    return len(pipeline.boxes(stage.array)) < 2 and not tile.is_read_unwritten(stage)
 
 
 # ------------------------------------------------------------------------ neighbours and edges

@@ -16,10 +16,11 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_kept import Kept
-from loopfuse.plan.tile import PipelineTile, in_region
+from loopfuse.plan.tile import PipelineTile, holding_stages
 from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
+from loopfuse.plan.window_regions import in_region
 from loopfuse.plan.window_shape import LANES, Shape
 
 SPARED = 40
@@ -60,7 +61,7 @@ class Tile(PipelineTile):
         start = combine("sub", self.first_column, integer(shape.pad))
         own = combine("mul", Iter(self.lane), integer(shape.columns))
         self.start, self.own = tidy(start), tidy(combine("add", start, own))
-        self.windows = {s.name: self._window(s) for s in pipeline.stages}
+        self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.kept = Kept(self)
         self.strips = {
             s.name: self.lanes_of(s)
@@ -91,14 +92,26 @@ class Tile(PipelineTile):
             return region[0][position]
         return integer(0), self.program.arrays[stage.array].extents[position]
 
+    def ends(self, stage: Stage, dim: str) -> tuple[Expr | None, Expr | None]:
+        """Between what a tile lies that needs no guard for the stage: inside the bounds of its loop
+        or beside its border, behind one at a constant place and before one at the end; None where
+        anywhere will do."""
+        low, high = self.bounds(stage, dim)
+        if not stage.is_border:
+            return low, high
+        assert stage.step is not None
+        if not is_edge(stage.step.placed.coordinate(dim).iterator):
+            return None, None
+        return (high, None) if constant_value(low) is not None else (None, low)
+
     def hull(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of the group where some loop writes the stage's array."""
-        if stage.step is None or self.time is None:
+        if stage.step is None:
             return self.bounds(stage, dim)
         position = stage.frame.position(dim)
-        boxes = [box[position] for box in self.pipeline.region(stage.array)]
-        if len(boxes) == 1:
+        if len(self.pipeline.boxes(stage.array)) == 1:
             return self.bounds(stage, dim)
+        boxes = [box[position] for box in self.pipeline.region(stage.array)]
         extent = self.program.arrays[stage.array].extents[position]
         low, high = least([low for low, _ in boxes]), greatest([high for _, high in boxes])
         if any(constant_value(each) == 0 for each, _ in boxes):
@@ -158,18 +171,12 @@ class Tile(PipelineTile):
         for s in self.pipeline.stages:
             for what, dim in (*streams, ("column", self.pipeline.across)):
                 lag = s.lag if what == "row" else 0
-                low, high = (tidy(combine("add", end, integer(lag))) for end in self.bounds(s, dim))
-                if what == "row":
-                    high = tidy(combine("add", high, integer(self.spared(s))))
-                if not s.is_border:
-                    lows[what].append(low)
-                    highs[what].append(high)
-                elif s.step is not None and is_edge(s.step.placed.coordinate(dim).iterator):
-                    # Beside the border: behind one at a constant place, before one at the end.
-                    if constant_value(low) is not None:
-                        lows[what].append(high)
-                    else:
-                        highs[what].append(low)
+                low, high = self.ends(s, dim)
+                if low is not None:
+                    lows[what].append(tidy(combine("add", low, integer(lag))))
+                if high is not None:
+                    spared = self.spared(s) if what == "row" else 0
+                    highs[what].append(tidy(combine("add", high, integer(lag + spared))))
         last_row = tidy(combine("add", self.base, integer(shape.steps)))
         last_column = tidy(combine("add", self.start, integer(LANES * shape.columns)))
         for low in dict.fromkeys(lows["row"]):
@@ -262,12 +269,12 @@ class Tile(PipelineTile):
         return beyond if beyond * SPARED > shape.steps else 0
 
     def runs_in_vectors(self, stage: Stage) -> bool:
-        """Where rows are whole vectors: does the stage's loop, which alone writes its array, run at
-        all columns of a lane, or at none?"""
-        if self.time is not None and len(self.pipeline.region(stage.array)) > 1:
+        """Where rows are whole vectors: do the loops that write the stage's array write all columns
+        of a lane, or none?"""
+        if len(self.pipeline.region(stage.array)) > 1:
             return False
         extent = self.program.arrays[stage.array].extents[-1]
-        ends = self.bounds(stage, self.pipeline.across)
+        ends = self.hull(stage, self.pipeline.across)
         shift = stage.frame.shifts[stage.frame.position(self.pipeline.across)]
         for end, start in zip(ends, (integer(0), extent), strict=True):
             apart = constant_value(combine("sub", end, start))
@@ -277,10 +284,9 @@ class Tile(PipelineTile):
 
     def written(self, stage: Stage, point: dict[str, Expr], index: tuple[Expr, ...]) -> Expr:
         """Some loop writes the element `index` of the stage's array, at that point."""
-        region = self.pipeline.region(stage.array) if self.time is not None else ()
-        if len(region) < 2:
+        if len(self.pipeline.boxes(stage.array)) < 2:
             return self.running(stage, point)
-        return in_region(index, region)
+        return in_region(index, self.pipeline.region(stage.array))
 
     def running(self, stage: Stage, point: dict[str, Expr], beyond: bool = False) -> Expr:
         """The stage's loop runs at the point; `beyond`: or one of its iterations is computed
@@ -303,6 +309,7 @@ class Tile(PipelineTile):
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """The window's cell; columns count from the lane's own first."""
         dtype = self.program.arrays[stage.array].dtype
+        stage = self.pipeline.holder(stage)
         place = tidy(combine("add", column, integer(stage.left)))
         return Load(self.windows[stage.name], (tidy(row), place), dtype)
 

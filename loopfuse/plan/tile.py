@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load
+from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.body import declare_global
-from loopfuse.plan.expressions import conjoin, in_range
 from loopfuse.plan.generic import Site, dim_extents, hint_of, value_at
-from loopfuse.plan.groups import Region
 from loopfuse.plan.looptree import Buffer, Global, Home
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
@@ -79,22 +76,16 @@ def stored_stages(pipeline: Pipeline, stores: Mapping[str, Store]) -> tuple[Stag
     """The computed stages whose array others need in memory."""
     made = [s for s in pipeline.stages if s.step is not None]
     time = pipeline.group.time
-    if time is None:
-        return tuple(s for s in made if stores[whole_name(s.array)].home == "global")
-    return tuple(s for s in made if s.array in time.stored and pipeline.last(s.array) is s)
+
+    def is_wanted(array: str) -> bool:
+        return array in time.stored if time else stores[whole_name(array)].home == "global"
+
+    return tuple(s for s in made if is_wanted(s.array) and pipeline.last(s.array) is s)
 
 
-def in_region(index: Sequence[Expr], region: Region) -> Expr:
-    """The element lies in the region."""
-    out: Expr | None = None
-    for box in region:
-        tests: list[Expr] = []
-        for subscript, ends in zip(index, box, strict=True):
-            tests += in_range(subscript, *ends)
-        inside = conjoin(*dict.fromkeys(tests))
-        out = inside if out is None else Binary("or", out, inside, DType.BOOL)
-    assert out is not None
-    return out
+def holding_stages(pipeline: Pipeline) -> tuple[Stage, ...]:
+    """The stages that have a window of their own."""
+    return tuple(stage for stage in pipeline.stages if not pipeline.passes_on(stage))
 
 
 def identifier(array: str) -> str:

@@ -50,7 +50,7 @@ def with_borders(units: Sequence[Unit], scope: Scope) -> tuple[Unit, ...]:
     depth = max((len(unit.common) for unit in units), default=0)
     out: list[Unit] = []
     for unit in units:
-        found = _widened(unit, depth) if 0 < len(unit.common) < depth else None
+        found = _widened(unit, depth) if len(unit.common) < depth else None
         out += found if found is not None else [unit]
     for border in [unit for unit in reversed(out) if is_border(unit)]:
         _move_back(border, out, scope)
@@ -124,9 +124,9 @@ def _border(unit: Unit, fixed: Mapping[int, Expr], ids: frozenset[str]) -> Unit:
         return tuple(out)
 
     items = kept(unit.items)
-    first = unit.common[0]
+    line = unit.common[0].line if unit.common else unit.statements[0].line
     edges = [
-        Loop(names[k], place, combine("add", place, integer(1)), 1, first.label, first.line)
+        Loop(names[k], place, combine("add", place, integer(1)), 1, unit.label, line)
         for k, place in fixed.items()
     ]
     common = list(unit.common)

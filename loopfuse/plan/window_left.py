@@ -20,15 +20,17 @@ from loopfuse.plan.window_records import Step, array_name, earlier_name, stage_n
 from loopfuse.poly.model import Access, PolyProgram
 
 
-def reads_what_was_left(steps: Sequence[Step], scope: Scope, program: PolyProgram) -> str:
+def reads_what_was_left(
+    steps: Sequence[Step], scope: Scope | None, program: PolyProgram
+) -> str:
     """Why the steps are no block: an array, written first, whose older elements are read too where
-    other steps write them. Empty where there is none."""
+    other steps write them. Empty where there is none. `scope`: that of the time loop, if there is one."""
     loaded = {name for step in steps for name in step.reads.values()}
     for array in dict.fromkeys(name for step in steps for name in step.writes):
         writers = [step for step in steps if array in step.writes]
         if stage_name(array, 0) in loaded or len({id(s.placed.unit) for s in writers}) < 2:
             continue
-        if _moves(steps, array, scope) or _is_read_beside(steps, writers, array, program):
+        if (scope and _moves(steps, array, scope)) or _is_read_beside(steps, writers, array, program):
             return f"a loop reads more of `{whole_name(array)}` than the one before it writes"
     return ""
 

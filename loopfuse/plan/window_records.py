@@ -205,6 +205,8 @@ class Pipeline:
     abreast: str = ""
     lines: bool = False
     late: int = 0
+    regions: Mapping[str, Region] = field(default_factory=dict[str, Region])
+    """Of arrays that several loops write: what they write together."""
 
     @property
     def program(self) -> PolyProgram:
@@ -224,10 +226,45 @@ class Pipeline:
         return [step for step in self.steps if stage.name in step.reads.values()]
 
     def region(self, array: str) -> Region:
-        """The elements of the array that the pipeline writes: borders last."""
+        """The elements of the array that the pipeline writes: one box, where its loops make one
+        together, else a box of each, borders last."""
+        return self.regions.get(array) or self.boxes(array)
+
+    def boxes(self, array: str) -> Region:
+        """The elements of the array that each loop writes, borders last."""
         made = [s for s in self.stages if s.step is not None and s.array == array]
         made.sort(key=lambda stage: stage.is_border)
         return tuple(dict.fromkeys(stage.box for stage in made))
+
+    def passes_on(self, stage: Stage) -> bool:
+        """Does the stage only wait for the border that the next stage makes, in the same row? Both
+        then share a window."""
+        later = self.stage(later_name(stage.name))
+        return (
+            stage.step is not None
+            and later is not None
+            and later.step is not None
+            and later.step.ahead == stage.step.ahead
+            and later.is_border
+            and later.lag == stage.lag
+            and later.frame.shifts == stage.frame.shifts
+            and not any(stage.name in step.reads.values() for step in self.steps)
+        )
+
+    def holder(self, stage: Stage) -> Stage:
+        """The stage whose window it shares: itself, or the last of those that it is passed on to."""
+        while self.passes_on(stage):
+            later = self.stage(later_name(stage.name))
+            assert later is not None
+            stage = later
+        return stage
+
+    def made_with(self, stage: Stage) -> Region:
+        """The elements that stages write which share this one's window."""
+        holder = self.holder(stage)
+        made = [s for s in self.stages if s.array == stage.array and self.holder(s) is holder]
+        region = tuple(dict.fromkeys(each.box for each in made))
+        return self.region(stage.array) if {*region} == {*self.boxes(stage.array)} else region
 
     def made_before(self, stage: Stage) -> Region:
         """The elements of the stage's array that earlier steps of the same iteration write."""

@@ -33,7 +33,7 @@ from loopfuse.plan.body import guard_of, host_conditions, loop_conditions
 from loopfuse.plan.expressions import TRUE
 from loopfuse.plan.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.generic import order_dims
-from loopfuse.plan.groups import Group, TimeBlock
+from loopfuse.plan.groups import Group, Region, TimeBlock
 from loopfuse.plan.looptree import LATE_BYTES
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_align import align_steps
@@ -42,6 +42,7 @@ from loopfuse.plan.window_frames import find_frames
 from loopfuse.plan.window_left import reads_what_was_left
 from loopfuse.plan.window_planes import Planes, find_planes, whole_name
 from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
+from loopfuse.plan.window_regions import as_one_box
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.plan.window_wrap import wrap_frames
 from loopfuse.poly.model import Loop, PolyProgram, Statement
@@ -60,8 +61,7 @@ def find_pipeline(
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
     rows (or `planes_ahead` planes, None: along two dimensions, no fewer and no more) ahead of need.
     `time`: several iterations of the time loop around them."""
-    if time is not None:
-        units = with_borders(units, scope)
+    units = with_borders(units, scope)
     units = tuple(_counting_up(unit) for unit in units)
     why = _why_not_streamed(units, scope, program, time is not None, planes_ahead is not None)
     if why:
@@ -72,7 +72,7 @@ def find_pipeline(
     unrolled = _unroll(units, scope, planes, time)
     if isinstance(unrolled, str):
         return unrolled
-    if time is not None and (why := reads_what_was_left(unrolled, scope, program)):
+    if why := reads_what_was_left(unrolled, scope if time else None, program):
         return why
     steps = align_steps(unrolled)
     if isinstance(steps, str):
@@ -144,6 +144,7 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     if isinstance(stages, str):
         return stages
     found = replace(pipeline, stages=stages)
+    found = replace(found, regions=_regions(found))
     for step in pipeline.steps:
         if not any(stage.step is step for stage in stages):
             return f"{step.placed.unit.label} leaves nothing to those behind it"
@@ -155,6 +156,18 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
             if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
                 return f"`{whole_name(stage.array)}` is overwritten by the loops that read it"
     return found
+
+
+def _regions(pipeline: Pipeline) -> dict[str, Region]:
+    """What the loops that write an array write together, where there are several."""
+    made = dict.fromkeys(stage.array for stage in pipeline.stages if stage.step is not None)
+    boxes = {array: pipeline.boxes(array) for array in made}
+    program = pipeline.program
+    return {
+        array: as_one_box(region, program.arrays[array], program)
+        for array, region in boxes.items()
+        if len(region) > 1
+    }
 
 
 def come_late(pipeline: Pipeline, planes: int) -> Pipeline | None:
@@ -184,7 +197,7 @@ def _why_not_streamed(
     depth = len(units[0].common)
     if depth < 2 and not alone:
         return f"{units[0].label} has one dimension"
-    writers: dict[str, str] = {}
+    writers: dict[str, Unit] = {}
     for unit in units:
         if len(unit.common) != depth or not carries_nothing(without_edges(unit), scope):
             return f"{unit.label} has another depth, or its iterations depend on each other"
@@ -205,7 +218,9 @@ def _why_not_streamed(
                 return f"{s.label} reads where data says, also beyond what a strip stores"
             for name, _ in s.write.parts:
                 scalar = program.arrays[name].kind == "scalar"
-                if not scalar and writers.setdefault(name, unit.label) != unit.label and not again:
+                if scalar or again or writers.setdefault(name, unit) is unit:
+                    continue
+                if not is_border(unit) and not is_border(writers[name]):
                     return f"`{name}` is written by two loops"
     return _kept_for_others(units, program)
 

@@ -15,13 +15,17 @@ def easier_windows(
     scheduled: Scheduled, rules: WindowRules
 ) -> Iterator[tuple[WindowRules | None, str]]:
     """What may be tried in turn in place of `scheduled`, which was planned under `rules`, and that in
-    words: blocks of few time steps, where there are long ones; no blocks; then no windows (None)."""
+    words: blocks of few time steps, where there are long ones, then of one; no blocks; then no
+    windows (None)."""
     if not has_windows(scheduled.tree):
         return
     times = [windowed.group.time for windowed in scheduled.windows.values()]
-    if not rules.tuning.steps and any(time and time.steps > FEW_STEPS for time in times):
-        short = replace(rules.tuning, steps=FEW_STEPS)
-        yield replace(rules, tuning=short), f"blocks of {FEW_STEPS} time steps are used"
-    if any(time and time.steps > 1 for time in times):
+    most = max((time.steps for time in times if time), default=0)
+    if not rules.tuning.steps:
+        if most > FEW_STEPS:
+            yield replace(rules, most_steps=FEW_STEPS), f"blocks of {FEW_STEPS} time steps are used"
+        if most > 1:
+            yield replace(rules, most_steps=1), "blocks of one time step are used"
+    if most:
         yield replace(rules, blocks=False), "the time loop runs step by step"
     yield None, "recomputation is used instead of windows"

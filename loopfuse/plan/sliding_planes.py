@@ -162,7 +162,8 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
         return []
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     rows = rows_and_columns(tile, *own, Where.UNROLLED, make)
-    if tile.block_rows.pad < tile.block_rows.held or any(map(tile.pipeline.readers, made)):
+    is_read = any(tile.pipeline.readers(tile.pipeline.holder(stage)) for stage in made)
+    if tile.block_rows.pad < tile.block_rows.held or is_read:
         return rows
     # Some warps only hold rows for others: nobody needs what they would compute.
     return [Guard(tile.stores_some(made[0], plane), tuple(rows))]

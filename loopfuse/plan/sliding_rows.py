@@ -152,7 +152,8 @@ def compute_rows(tile: Tile, step: Step, row: Expr, inside: bool) -> list[TreeNo
     running = tile.running(made[0], point, beyond=True)
     # An iteration that wraps is one where there are columns to wrap around. And where something is
     # left as it was, LLVM selects either way; this one takes half the time to prove.
-    if wrapped or any(tile.is_read_unwritten(stage) for stage in made):
+    alone = is_alone(tile, made)
+    if wrapped or (alone and any(tile.is_read_unwritten(stage) for stage in made)):
         return [Loop(*head, (Guard(running, body, tuple(otherwise)),))]
     return [Loop(*head, where_running(tile, made, running, body, otherwise))]
 
@@ -166,12 +167,16 @@ def where_running(
 ) -> tuple[TreeNode, ...]:
     """What a step does where its loop runs, and what is done instead elsewhere. A body that only
     computes runs everywhere, as its tests cost more: but where others make the rest of the array."""
-    alone = all(len(tile.pipeline.boxes(stage.array)) < 2 for stage in made)
-    if not alone or not is_harmless(tile, body):
+    if not is_alone(tile, made) or not is_harmless(tile, body):
         return (Guard(running, body, tuple(otherwise)),)
     if not any(tile.is_read_unwritten(stage) for stage in made):
         return body
     return (*body, Guard(negate(running), tuple(otherwise)))
+
+
+def is_alone(tile: Tile, made: Sequence[Stage]) -> bool:
+    """Does the step that makes these stages alone write their arrays?"""
+    return all(len(tile.pipeline.boxes(stage.array)) < 2 for stage in made)
 
 
 def is_harmless(tile: Tile, body: Sequence[TreeNode]) -> bool:
@@ -240,13 +245,9 @@ def is_left(tile: Tile, stage: Stage) -> bool:
 def is_unneeded(tile: Tile, stage: Stage) -> bool:
     """Does no one read what the stage's window holds of elements that its loop does not write, before
     others write them?"""
-    pipeline = tile.pipeline
-    array = tile.program.arrays[stage.array]
-    if is_left(tile, stage):
-        return False
-    if pipeline.passes_on(stage):
-        return is_all(pipeline.made_with(stage), array)
-    return len(pipeline.boxes(stage.array)) < 2 and not tile.is_read_unwritten(stage)
+    if tile.is_made_anew(stage):
+        return True
+    return is_alone(tile, [stage]) and not tile.is_read_unwritten(stage)
 
 
 # ------------------------------------------------------------------------ neighbours and edges

@@ -20,7 +20,7 @@ from loopfuse.plan.tile import PipelineTile, holding_stages
 from loopfuse.plan.window_borders import is_edge
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name, loop_range
-from loopfuse.plan.window_regions import in_region
+from loopfuse.plan.window_regions import in_region, is_all
 from loopfuse.plan.window_shape import LANES, Shape
 
 SPARED = 40
@@ -147,7 +147,7 @@ class Tile(PipelineTile):
         last = greatest(_outer([end[1] for end in ends], 1))
         low, high = combine("sub", first, integer(back)), combine("add", last, integer(ahead))
         later = self.pipeline.stage(later_name(stage.name))
-        if later is None:
+        if later is None or self.is_made_anew(later):
             return tidy(low), tidy(high)
         # What the stage after it leaves as it is may be read there.
         moved = integer(later.ahead_of(stage, dim))
@@ -160,6 +160,12 @@ class Tile(PipelineTile):
         return not all(
             lies_within(self.read_range(stage, dim), self.bounds(stage, dim)) for dim in self.group.dims
         )
+
+    def is_made_anew(self, stage: Stage) -> bool:
+        """Does the stage's window hold nothing of what was there before it, as loops that share it
+        write the whole array?"""
+        array = self.program.arrays[stage.array]
+        return self.pipeline.passes_on(stage) and is_all(self.pipeline.made_with(stage), array)
 
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""

@@ -18,9 +18,8 @@ from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Box, Group, Region, TimeBlock
 from loopfuse.plan.linear import constant_value, lies_within
 from loopfuse.plan.recompute import tidy
-from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
-from loopfuse.plan.window_records import Stage
+from loopfuse.plan.window_records import Pipeline, Stage, later_name
 from loopfuse.plan.window_shape import EDGE_STEPS, Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
@@ -31,9 +30,8 @@ WORTH = 0.95
 """A longer block must take less than this share of a shorter one's time: it takes longer to prove and
 to compile, and leaves more iterations over."""
 
-BORDERED = 8
-"""Stages of one array that a block may have where loops over its borders write it too: the proof
-has to tell apart which of them wrote each element."""
+BORDERED = 3
+"""Steps of a block in three dimensions where loops over faces write what is made too, for proofs again."""
 
 FEW_STEPS = 2
 """Steps of a block that is short: what a proof takes grows with the square of its steps and more, most of
@@ -67,8 +65,8 @@ def best_blocks(
     period = common_period(units, loop.iterator)
     count = constant_value(combine("sub", loop.upper, loop.lower))
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
-    if borders := sum(is_border(unit) for unit in with_borders(units, scope)):
-        most = min(most, max(2, BORDERED // (1 + borders)))
+    if rules.most_steps:
+        most = min(most, rules.most_steps)
     if rules.lines:
         most = min(most, LINES // len(units))
     tried = [steps for steps in STEPS if 2 * steps % period == 0 and steps <= most]
@@ -85,7 +83,7 @@ def best_blocks(
         seconds = cost.time_block(there.group, again, steps, reload)
         if seconds < WORTH * best[0] or rules.tuning.steps:
             best = (seconds, steps)
-    if best[1] < (1 if rules.tuning.steps else 2):
+    if not best[1]:
         return ()
     # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
     shorter = 2 if best[1] >= 4 else 1
@@ -94,19 +92,30 @@ def best_blocks(
 
 def _provable_steps(windowed: Windowed) -> int:
     """How many steps of a block are proved before isl gives up. Rows that are computed and wrap are
-    computed again on both sides of a strip, in each step a column further. In three dimensions, where
-    several arrays live on, the border of each stage stands in memory that others write."""
+    computed again on both sides of a strip, in each step a column further. A border that is made of
+    its neighbours has a window of its own. In three dimensions, where several arrays live on, the
+    border of each stage stands in memory that others write."""
     pipeline = windowed.pipeline
     made = [stage for stage in pipeline.stages if stage.step is not None]
+    if any(_waits_for_border(pipeline, stage) for stage in made):
+        return 1 if pipeline.abreast else FEW_STEPS if pipeline.stream else 2 * FEW_STEPS
     if pipeline.abreast:
+        most = BORDERED if any(stage.is_border for stage in made) else STEPS[-1]
         left = {whole_name(stage.array) for stage in made}
         if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
             return 1
         if any(_reads_zeros(stage) for stage in made):
             return EDGE_STEPS if max(map(_reach, pipeline.stages)) <= 1 else 1
+        return most
     wraps = any(stage.frame.mode(pipeline.across) == "wrap" for stage in made)
     is_hard = (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
     return FEW_STEPS if is_hard else STEPS[-1]
+
+
+def _waits_for_border(pipeline: Pipeline, stage: Stage) -> bool:
+    """Does a loop over a border read the stage, and make the next of it in another window?"""
+    later = pipeline.stage(later_name(stage.name))
+    return later is not None and later.is_border and not pipeline.passes_on(stage)
 
 
 def _reach(stage: Stage) -> int:

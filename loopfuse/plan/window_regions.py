@@ -6,7 +6,7 @@ after:   y in 0..H, x in 0..W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -41,35 +41,45 @@ def is_all(region: Region, array: Array) -> bool:
 
 
 def as_one_box(region: Region, array: Array, program: PolyProgram) -> Region:
-    """The region as one box, where in every call it is one whose ends are seen: those that all its
-    boxes have, or the array's."""
+    """The region as one box, where it is one in every call and its ends are seen: those of some of
+    its boxes, or the array's."""
     if len(region) < 2:
         return region
-    box: list[tuple[Expr, Expr]] = []
-    for position, extent in enumerate(array.extents):
-        lows = dict.fromkeys(one[position][0] for one in region)
-        highs = dict.fromkeys(one[position][1] for one in region)
-        low = next(iter(lows)) if len(lows) == 1 else integer(0)
-        high = next(iter(highs)) if len(highs) == 1 else extent
-        box.append((low, high))
-    return (tuple(box),) if _is_made_of(tuple(box), region, program) else region
-
-
-def _is_made_of(box: Box, region: Region, program: PolyProgram) -> bool:
-    """Have the boxes of the region all elements of `box`, and no others?"""
     space = isl.set_space(
-        isl.context_of(program.context), tuple(program.symbols), [f"i{k}" for k in range(len(box))]
+        isl.context_of(program.context),
+        tuple(program.symbols),
+        [f"i{k}" for k in range(len(region[0]))],
     )
     reader = isl.Reader(space)
-    whole = _points(box, reader, space)
-    parts = [_points(one, reader, space) for one in region]
-    if whole is None or any(part is None for part in parts):
-        return False
-    union = parts[0]
-    for part in parts[1:]:
+    union = isl.empty(space)
+    for each in region:
+        part = _points(each, reader, space)
+        if part is None:
+            return region
         union = union.union(part)
     union = union.intersect_params(program.context)
-    return bool(union.is_equal(whole.intersect_params(program.context)))
+    box: list[tuple[Expr, Expr]] = []
+    for position, extent in enumerate(array.extents):
+        lows = (*dict.fromkeys(one[position][0] for one in region), integer(0))
+        highs = (*dict.fromkeys(one[position][1] for one in region), extent)
+        here = reader.affine({f"i{position}": 1})
+        low = _bound(lows, reader, lambda end, here=here: union.intersect(here.lt_set(end)))
+        high = _bound(highs, reader, lambda end, here=here: union.intersect(here.ge_set(end)))
+        if low is None or high is None:
+            return region
+        box.append((low, high))
+    whole = _points(tuple(box), reader, space)
+    is_one = whole is not None and union.is_equal(whole.intersect_params(program.context))
+    return (tuple(box),) if is_one else region
+
+
+def _bound(ends: Sequence[Expr], reader: isl.Reader, beyond: Callable[[Any], Any]) -> Expr | None:
+    """The first of `ends` beyond which nothing is."""
+    for end in ends:
+        found = reader.piecewise(end)
+        if found is not None and beyond(found).is_empty():
+            return end
+    return None
 
 
 def _points(box: Box, reader: isl.Reader, space: Any) -> Any | None:

@@ -92,12 +92,14 @@ DEFAULT = Tuning()
 @dataclass(frozen=True, slots=True)
 class WindowRules:
     """What the planner may do with windows: `strided` arguments are views; `lines`: rows lie in line
-    buffers of CPU workers, not in registers; `blocks`: several time steps may run in one launch."""
+    buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks of steps;
+    `most_steps`: of at most so many (0: any number)."""
 
     strided: frozenset[str] = frozenset()
     tuning: Tuning = DEFAULT
     lines: bool = False
     blocks: bool = True
+    most_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,15 @@ class Machine:
     launch: float
     threads: float
     uncoalesced: float  # bytes moved per byte used when neighbouring threads are far apart
+    strided: float  # the same where a thread goes down a column
 
 
-GPU = Machine(3.0e12, 2.5e13, 4e-6, 60_000, 3.0)
-CPU = Machine(4.0e10, 4.0e11, 5e-6, 16, 1.0)
+GPU = Machine(3.0e12, 2.5e13, 4e-6, 60_000, 3.0, 1.0)
+CPU = Machine(4.0e10, 4.0e11, 5e-6, 16, 1.0, 8.0)
+
+FEW = 32
+"""A group that touches fewer than one in so many elements of an array, as a loop over a border does, is
+taken to move just those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,8 @@ class CostModel:
         """Bytes of `array` the group moves: each element read once and written once, nothing for
         values that stay in registers. `last` is the dimension neighbouring threads lie along."""
         reads = writes = False
-        factor = 1.0
+        factor, touched = 1.0, 0.0
+        host = len(group.scope.host) if group.scope else 0
         info = self.program.arrays[array]
         fed = group.fed
         members = group.running
@@ -186,8 +192,10 @@ class CostModel:
             for access, is_write in touches(s, array):
                 if is_write and s.id in members:
                     writes = True
+                    touched += self.trips(s.loops[host:])
                 elif not is_write and (s.id, array) not in fed:
                     reads = True
+                    touched += self.trips(s.loops[host:])
                     factor = max(factor, self.stride(group, s, access.load, last))
         if not (reads or writes):
             return 0.0
@@ -195,7 +203,9 @@ class CostModel:
             return 0.0
         inside = self.written_inside(group, array)
         count = float(reads and not inside) + float(writes)
-        return self.elements(array) * info.dtype.bytes * count * factor
+        elements = self.elements(array)
+        moved = touched if touched * FEW < elements else elements * count
+        return moved * info.dtype.bytes * factor
 
     def stride(self, group: Group, statement: Statement, load: Load, dim: str) -> float:
         """How much more than it uses a GPU access moves: neighbouring threads far apart."""
@@ -209,7 +219,12 @@ class CostModel:
             return 1.0
         terms = linear(load.index[-1])
         fine = terms is None or abs(terms.get(last, 0)) == 1
-        return 1.0 if fine else self.machine.uncoalesced
+        if not fine:
+            return self.machine.uncoalesced
+        inner = set(statement.iterators) - {c.iterator for c in placed.coordinates}
+        inner -= {loop.iterator for loop in group.scope.host} if group.scope else set()
+        down = any(iterators(part) & inner for part in load.index[:-1])
+        return self.machine.strided if down and not iterators(load.index[-1]) & inner else 1.0
 
     def written_inside(self, group: Group, array: str) -> bool:
         """Some unit of the group writes the array before another reads it."""

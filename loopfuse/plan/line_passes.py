@@ -101,6 +101,8 @@ def lines_of(
     out: list[Stage] = []
     for each in passes:
         for stage in each.made:
+            if pipeline.passes_on(stage):
+                continue
             readers = pipeline.readers(stage)
             within = all(any(step is own for own in each.steps) for step in readers)
             later = pipeline.stage(later_name(stage.name))

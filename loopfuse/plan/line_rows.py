@@ -24,7 +24,8 @@ from loopfuse.poly.model import Statement
 def pass_nodes(tile: LineTile, around: Pass) -> list[TreeNode]:
     """One row of every stage that the pass makes."""
     made = list(around.made)
-    if not any(stage.name in tile.lines or stage in tile.outputs for stage in made):
+    holders = [tile.pipeline.holder(stage) for stage in made]
+    if not any(stage.name in tile.lines or stage in tile.outputs for stage in holders):
         return []  # what nothing needs
     row = tidy(combine("sub", Iter(tile.step), integer(made[0].lag)))
     above, below = max(s.above for s in made), max(s.below for s in made)
@@ -67,7 +68,7 @@ def compute_row(
     body: list[TreeNode] = [*split_interior(loop, tile.site.names.fresh)]
     otherwise: list[TreeNode] = []
     for stage in made:
-        if stage.name in tile.registers:
+        if stage.name in tile.registers or tile.has_borders(stage):
             continue
         whole = moved(tile.filled(stage, across), tile.own)
         others = [dim for dim in tile.group.dims if dim != across]
@@ -217,6 +218,7 @@ class LineBody(WindowBody):
     ) -> Load:
         """The line's cell, or the element in memory."""
         stage = self.lines.pipeline.stage(name)
-        if stage is None or name in self.lines.lines or name in self.lines.registers:
+        held = "" if stage is None else self.lines.pipeline.holder(stage).name
+        if stage is None or held in self.lines.lines or held in self.lines.registers:
             return super().cell(load, name, statement, iteration)
         return self.lines.place(stage, load.index)

@@ -48,6 +48,8 @@ class LineTile(PipelineTile):
         self.registers: dict[str, str] = {}
         for each in self.passes:
             for stage in each.made:
+                if pipeline.passes_on(stage):
+                    continue
                 if stage in lines or (stage in self.outputs and not self.stores_at_once(stage, each)):
                     self.lines[stage.name] = self._line(stage)
                 elif stage not in self.outputs:
@@ -72,7 +74,12 @@ class LineTile(PipelineTile):
     def stored(self, stage: Stage, dim: str) -> Range:
         """The rows or columns of the group that the launch stores: copies of arrays are filled as
         a whole."""
-        return self.whole(stage, dim) if self.to_copy else self.runs(stage, dim)
+        whole = self.to_copy or self.has_borders(stage)
+        return self.whole(stage, dim) if whole else self.runs(stage, dim)
+
+    def has_borders(self, stage: Stage) -> bool:
+        """Do loops over borders write the array too? Then all of them write all of it."""
+        return stage.step is not None and len(self.pipeline.boxes(stage.array)) > 1
 
     @property
     def to_copy(self) -> bool:
@@ -82,7 +89,8 @@ class LineTile(PipelineTile):
     def filled(self, stage: Stage, dim: str) -> Range:
         """The rows or columns of the group where the stage has a value: those that its loop runs,
         or all of the array where someone may look beyond."""
-        return self.whole(stage, dim) if self.is_wide(stage, dim) else self.runs(stage, dim)
+        whole = self.has_borders(stage) or self.is_wide(stage, dim)
+        return self.whole(stage, dim) if whole else self.runs(stage, dim)
 
     def is_within(self, stage: Stage, dim: str) -> bool:
         """Does the stage have a value wherever its loop runs, also where the loop has no iteration
@@ -90,7 +98,9 @@ class LineTile(PipelineTile):
         return lies_within(self.runs(stage, dim), self.filled(stage, dim))
 
     def is_wide(self, stage: Stage, dim: str) -> bool:
-        """May someone look at elements that the stage's loop does not write?"""
+        """May someone look at elements that the stage's loop does not write, nor one over a border?"""
+        if self.has_borders(stage):
+            return False
         if stage.step is None or (stage in self.outputs and self.to_copy):
             return True
         later = self.pipeline.stage(later_name(stage.name))
@@ -130,6 +140,7 @@ class LineTile(PipelineTile):
     def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
         """Where the stage has the value of a row and a column of the tile: its line, a register, or
         memory."""
+        stage = self.pipeline.holder(stage)
         if stage.name in self.registers:
             dtype = self.program.arrays[stage.array].dtype
             return Load(self.registers[stage.name], (), dtype)

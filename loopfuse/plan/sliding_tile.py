@@ -131,6 +131,12 @@ class Tile(PipelineTile):
 
     def read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """The rows or columns of a stage that some loop may read (exclusive end)."""
+        key = stage.name, dim
+        if key not in self.read_ranges:
+            self.read_ranges[key] = self._read_range(stage, dim)
+        return self.read_ranges[key]
+
+    def _read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         back = ahead = 0
         if dim == self.pipeline.stream:
             back, ahead = stage.up, stage.down

@@ -30,6 +30,7 @@ class PipelineTile:
         self.group, self.time = pipeline.group, pipeline.group.time
         self.extents = dim_extents(self.group, site.program)
         self.outputs = stored_stages(pipeline, site.stores)
+        self.read_ranges: dict[tuple[str, str], tuple[Expr, Expr]] = {}
 
     def fresh(self, dim: str, suffix: str = "") -> str:
         """A new variable, named after a dimension of the group."""

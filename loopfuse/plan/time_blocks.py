@@ -18,6 +18,7 @@ from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Box, Group, Region, TimeBlock
 from loopfuse.plan.linear import constant_value, lies_within
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name
 from loopfuse.plan.window_shape import EDGE_STEPS, Windowed, WindowRules, fit_windows
@@ -36,6 +37,10 @@ BORDERED = 3
 FEW_STEPS = 2
 """Steps of a block that is short: what a proof takes grows with the square of its steps and more, most of
 all where arrays are read beyond both edges."""
+
+LONG = 12
+"""Steps of a block from which on there are blocks of half as many too: a pair of long ones alone would
+leave a time loop of a few dozen iterations to the shortest."""
 
 FOLDED = 8
 """Stages that a block along a line may make and read beyond its ends, for the same reason. (Where
@@ -68,7 +73,8 @@ def best_blocks(
     if rules.most_steps:
         most = min(most, rules.most_steps)
     if rules.lines:
-        most = min(most, LINES // len(units))
+        full = sum(not is_border(unit) for unit in with_borders(units, scope))
+        most = min(most, LINES // full)
     tried = [steps for steps in STEPS if 2 * steps % period == 0 and steps <= most]
     for steps in (rules.tuning.steps,) if rules.tuning.steps else tried:
         found = fit_pair(units, scope, program, rules, TimeBlock.of(loop, steps), live)
@@ -87,7 +93,11 @@ def best_blocks(
         return ()
     # The iterations that are left go in shorter blocks: one alone is a launch for every loop.
     shorter = 2 if best[1] >= 4 else 1
-    return (best[1], shorter) if best[1] % shorter == 0 and best[1] > 1 else (best[1],)
+    if best[1] % shorter or best[1] == 1:
+        return (best[1],)
+    middle = best[1] // 2
+    is_long = best[1] >= LONG and middle % shorter == 0 and 2 * middle % period == 0
+    return (best[1], middle, shorter) if is_long else (best[1], shorter)
 
 
 def _provable_steps(windowed: Windowed) -> int:

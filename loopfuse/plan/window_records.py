@@ -207,6 +207,8 @@ class Pipeline:
     late: int = 0
     regions: Mapping[str, Region] = field(default_factory=dict[str, Region])
     """Of arrays that several loops write: what they write together."""
+    passed: frozenset[str] = frozenset()
+    """The stages that only wait for the border that the next stage makes."""
 
     @property
     def program(self) -> PolyProgram:
@@ -239,17 +241,7 @@ class Pipeline:
     def passes_on(self, stage: Stage) -> bool:
         """Does the stage only wait for the border that the next stage makes, in the same row? Both
         then share a window."""
-        later = self.stage(later_name(stage.name))
-        return (
-            stage.step is not None
-            and later is not None
-            and later.step is not None
-            and later.step.ahead == stage.step.ahead
-            and later.is_border
-            and later.lag == stage.lag
-            and later.frame.shifts == stage.frame.shifts
-            and not any(stage.name in step.reads.values() for step in self.steps)
-        )
+        return stage.name in self.passed
 
     def holder(self, stage: Stage) -> Stage:
         """The stage whose window it shares: itself, or the last of those that it is passed on to."""

@@ -40,9 +40,9 @@ def is_all(region: Region, array: Array) -> bool:
     )
 
 
-def as_one_box(region: Region, array: Array, program: PolyProgram) -> Region:
-    """The region as one box, where it is one in every call and its ends are seen: those of some of
-    its boxes, or the array's."""
+def as_one_box(region: Region, array: Array, program: PolyProgram, calls: Any) -> Region:
+    """The region as one box, where it is one in all of the `calls` (a set of parameters) and its ends
+    are seen: those of some of its boxes, or the array's."""
     if len(region) < 2:
         return region
     space = isl.set_space(
@@ -57,7 +57,7 @@ def as_one_box(region: Region, array: Array, program: PolyProgram) -> Region:
         if part is None:
             return region
         union = union.union(part)
-    union = union.intersect_params(program.context)
+    union = union.intersect_params(calls)
     box: list[tuple[Expr, Expr]] = []
     for position, extent in enumerate(array.extents):
         lows = (*dict.fromkeys(one[position][0] for one in region), integer(0))
@@ -69,7 +69,7 @@ def as_one_box(region: Region, array: Array, program: PolyProgram) -> Region:
             return region
         box.append((low, high))
     whole = _points(tuple(box), reader, space)
-    is_one = whole is not None and union.is_equal(whole.intersect_params(program.context))
+    is_one = whole is not None and union.is_equal(whole.intersect_params(calls))
     return (tuple(box),) if is_one else region
 
 

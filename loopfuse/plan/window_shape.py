@@ -26,6 +26,7 @@ from loopfuse.plan.window_blocks import (
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_registers import most_registers, registers
+from loopfuse.plan.window_regions import is_all
 from loopfuse.plan.windows import Pipeline, come_late, find_pipeline
 from loopfuse.poly.model import PolyProgram
 
@@ -205,10 +206,19 @@ def _fit_lines(
         name = whole_name(stage.array)
         if name in program.gathered:
             return f"`{name}` is read elsewhere at places that depend on data"
-        if len(pipeline.region(stage.array)) > 1:
+        if _has_odd_borders(pipeline, stage):
             return f"other loops write other parts of `{name}`"
     shape = lines_for(pipeline, pipeline.program, rules.tuning)
     return shape if isinstance(shape, str) else Windowed(replace(pipeline, lines=True), shape)
+
+
+def _has_odd_borders(pipeline: Pipeline, stage: Stage) -> bool:
+    """Do several loops write the stage's array that are not a pass over all of it together?"""
+    boxes = pipeline.boxes(stage.array)
+    if stage.step is None or len(boxes) < 2:
+        return False
+    array = pipeline.program.arrays[stage.array]
+    return not is_all(pipeline.made_with(stage), array)
 
 
 def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:

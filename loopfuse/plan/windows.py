@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from typing import Any
 
 from loopfuse.lang.affine import combine, evaluate_index, integer, is_checked
 from loopfuse.lang.nodes import Expr, Load
@@ -41,7 +43,7 @@ from loopfuse.plan.window_borders import is_border, with_borders, without_edges
 from loopfuse.plan.window_frames import find_frames
 from loopfuse.plan.window_left import reads_what_was_left
 from loopfuse.plan.window_planes import Planes, find_planes, whole_name
-from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, stage_name
+from loopfuse.plan.window_records import Frame, Pipeline, Stage, Step, later_name, stage_name
 from loopfuse.plan.window_regions import as_one_box
 from loopfuse.plan.window_stages import find_stages
 from loopfuse.plan.window_wrap import wrap_frames
@@ -144,7 +146,7 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     if isinstance(stages, str):
         return stages
     found = replace(pipeline, stages=stages)
-    found = replace(found, regions=_regions(found))
+    found = replace(found, regions=_regions(found), passed=_passed_on(found))
     for step in pipeline.steps:
         if not any(stage.step is step for stage in stages):
             return f"{step.placed.unit.label} leaves nothing to those behind it"
@@ -162,12 +164,38 @@ def _regions(pipeline: Pipeline) -> dict[str, Region]:
     """What the loops that write an array write together, where there are several."""
     made = dict.fromkeys(stage.array for stage in pipeline.stages if stage.step is not None)
     boxes = {array: pipeline.boxes(array) for array in made}
-    program = pipeline.program
+    if all(len(region) < 2 for region in boxes.values()):
+        return {}
+    program, calls = pipeline.program, _calls(pipeline)
     return {
-        array: as_one_box(region, program.arrays[array], program)
+        array: as_one_box(region, program.arrays[array], program, calls)
         for array, region in boxes.items()
         if len(region) > 1
     }
+
+
+def _calls(pipeline: Pipeline) -> Any:
+    """The parameters for which host loops around the launch run it."""
+    context, scope = pipeline.program.context, pipeline.group.scope
+    if scope is None or not scope.host:
+        return context
+    runs = [s.domain.params() for step in pipeline.steps for s in step.placed.unit.statements]
+    return context.intersect(reduce(lambda one, other: one.union(other), runs))
+
+
+def _passed_on(pipeline: Pipeline) -> frozenset[str]:
+    """The stages that only wait for a border of the same iteration, made as far behind."""
+    out: set[str] = set()
+    read = {name for step in pipeline.steps for name in step.reads.values()}
+    by_name = {stage.name: stage for stage in pipeline.stages}
+    for stage in pipeline.stages:
+        later = by_name.get(later_name(stage.name))
+        if stage.step is None or later is None or later.step is None or stage.name in read:
+            continue
+        together = later.step.ahead == stage.step.ahead and later.lag == stage.lag
+        if later.is_border and together and later.frame.shifts == stage.frame.shifts:
+            out.add(stage.name)
+    return frozenset(out)
 
 
 def come_late(pipeline: Pipeline, planes: int) -> Pipeline | None:

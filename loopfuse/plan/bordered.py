@@ -11,6 +11,7 @@ around, which read it: the longest such run is found first, then shorter ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import HostGroup
@@ -20,19 +21,36 @@ MOST = 24
 """The most loops of a run: more would take long to try, and to prove."""
 
 
-def find_bordered(
-    entries: Sequence[Unit | HostGroup], scope: Scope
-) -> Iterator[tuple[Unit, ...]]:
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring units that may be one pipeline: the first of them that writes a border, and one that
+    writes the rest of its array."""
+
+    units: tuple[Unit, ...]
+    rest: Unit
+    border: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Why a border does not run with the rest of its array."""
+
+    rest: Unit
+    border: Unit
+    why: str
+
+
+def find_bordered(entries: Sequence[Unit | HostGroup], scope: Scope) -> Iterator[Run]:
     """The runs of neighbouring units that may be one pipeline with borders, longest first."""
     for length in range(min(MOST, len(entries)), 1, -1):
         for start in range(len(entries) - length + 1):
             units = _units(entries[start : start + length])
-            if units and _is_whole(units, entries) and _has_borders(units, scope):
-                yield units
+            if units and _is_whole(units, entries) and (run := _with_border(units, scope)):
+                yield run
 
 
 def _units(entries: Sequence[Unit | HostGroup]) -> tuple[Unit, ...]:
-    """The entries, if all are units that may stream."""
+    """The entries, if all are units."""
     found = tuple(entry for entry in entries if isinstance(entry, Unit))
     return found if len(found) == len(entries) else ()
 
@@ -45,11 +63,16 @@ def _is_whole(units: Sequence[Unit], entries: Sequence[Unit | HostGroup]) -> boo
     return not mine & _written(others)
 
 
-def _has_borders(units: Sequence[Unit], scope: Scope) -> bool:
-    """Does a unit write a border of an array, and another the rest of it?"""
+def _with_border(units: tuple[Unit, ...], scope: Scope) -> Run | None:
+    """The run of the units, if one writes a border of an array, and another the rest of it."""
     whole = with_borders(units, scope)
-    rest = _written([unit for unit in whole if not is_border(unit)])
-    return any(_written([unit]) <= rest for unit in whole if is_border(unit))
+    full = [unit for unit in whole if not is_border(unit)]
+    for border in (unit for unit in whole if is_border(unit)):
+        rest = next((unit for unit in full if _written([border]) & _written([unit])), None)
+        if rest is not None:
+            by_rank = {unit.rank: unit for unit in units}
+            return Run(units, by_rank[rest.rank], by_rank[border.rank])
+    return None
 
 
 def _written(units: Sequence[Unit]) -> set[str]:

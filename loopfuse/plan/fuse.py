@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
-from loopfuse.plan.bordered import find_bordered
+from loopfuse.plan.bordered import Apart, find_bordered
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.explanations import describe_fusion, describe_refusal
 from loopfuse.plan.forest import (
@@ -123,12 +123,14 @@ class Planner:
             entry if isinstance(entry, HostGroup) else replace(entry, rank=rank)
             for rank, entry in enumerate(entries)
         ]
-        for entry in self.join_bordered(ranked, scope):
+        joined, apart = self.join_bordered(ranked, scope)
+        for entry in joined:
             if isinstance(entry, Unit):
                 self.place(entry, out, scope)
             else:
                 out.append(entry)
         self.merge(out, scope)
+        self.explain_apart(apart)
         return self.drop_recomputed(out, scope)
 
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
@@ -239,35 +241,59 @@ class Planner:
 
     def join_bordered(
         self, entries: Sequence[Unit | HostGroup], scope: Scope
-    ) -> list[Unit | PlanItem]:
-        """The entries, with stencils and the loops over the borders of what they write as one group:
-        a border that is a launch of its own has few threads, and keeps stencils behind it apart."""
+    ) -> tuple[list[Unit | PlanItem], list[Apart]]:
+        """The entries, with stencils and the loops over the borders of what they write as one group (a
+        border that is a launch of its own has few threads, and keeps stencils behind it apart); and
+        why others stay apart."""
         out: list[Unit | PlanItem] = list(entries)
+        apart: list[Apart] = []
         if self.windows is None or self.fuel == 0:
-            return out
-        for units in find_bordered(entries, scope):
-            at = [k for k, entry in enumerate(out) if any(entry is unit for unit in units)]
-            streamed = None if len(at) != len(units) else self.bordered(units, scope)
-            if streamed is not None:
-                out[at[0] : at[-1] + 1] = [streamed.group]
-        return out
+            return out, apart
+        for run in find_bordered(entries, scope):
+            at = [k for k, entry in enumerate(out) if any(entry is unit for unit in run.units)]
+            if len(at) != len(run.units):
+                continue  # some of them run with others
+            found = self.bordered(run.units, scope)
+            if isinstance(found, str):
+                apart = [one for one in apart if one.border is not run.border]
+                apart.append(Apart(run.rest, run.border, found))  # that of the shortest run is kept
+            else:
+                out[at[0] : at[-1] + 1] = [found.group]
+        alone = [entry for entry in out if isinstance(entry, Unit)]
+        return out, [one for one in apart if any(one.border is unit for unit in alone)]
 
-    def bordered(self, units: Sequence[Unit], scope: Scope) -> Windowed | None:
-        """The units as one pipeline of windows, if they can be one and are no slower; leaves a
-        decision for each."""
-        if any(_fences(unit, "nofuse") for unit in units) or len(units) > MAX_UNITS:
-            return None
+    def bordered(self, units: Sequence[Unit], scope: Scope) -> Windowed | str:
+        """The units as one pipeline of windows, with a decision for each; or why they are none."""
+        if any(_fences(unit, "nofuse") for unit in units):
+            return "a `nofuse:` block keeps them apart"
         if self.fuel is not None and self.fuel < len(units) - 1:
-            return None
+            return "fusion is switched off (LOOPFUSE_FUEL)"
+        assert self.windows is not None
         streamed = self.windowed(units, scope)
         if streamed is None:
-            return None
+            why = fit_windows(in_order(units), scope, self.program, self.windows)
+            return why if isinstance(why, str) else "line buffers take more operations"
         apart = sum(self.cost.group(single_group(unit, scope)).seconds for unit in units)
-        if self.cost.group(streamed.group).seconds > apart:
-            return None
+        together = self.cost.group(streamed.group).seconds
+        if together > apart:
+            return f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
         for first, second in pairwise(units):
-            self.accept(self.partner([first], second.ids, scope), second, streamed.group)
+            self.accept(first, second, streamed.group)
         return streamed
+
+    def explain_apart(self, apart: Sequence[Apart]) -> None:
+        """Say of each border that runs by itself why it does not run with the rest of its array."""
+        for one in apart:
+            between = (one.rest.label, one.border.label)
+            known = [k for k, each in enumerate(self.decisions) if set(each.between) == set(between)]
+            for k in known:
+                reason = self.decisions[k].reason
+                if not self.decisions[k].fused and "no windows:" not in reason and one.why not in reason:
+                    self.decisions[k] = replace(
+                        self.decisions[k], reason=f"{reason}; no windows: {one.why}"
+                    )
+            if not known:
+                self.decide(one.rest, one.border, False, f"no windows: {one.why}")
 
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
         """`unit` into the last group of `out` that takes it as it stands, else as a group of its

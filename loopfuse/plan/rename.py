@@ -3,7 +3,8 @@
 before:  t = f(a); b = t; t = g(a); c = t        after:  t = f(a); b = t; t.2 = g(a); c = t.2
 
 Removes the storage-only (anti and output) dependences between the two uses. A use is a web:
-writers and readers connected by flow.
+writers and readers connected by flow. A border that no one reads together with the rest of its
+array is a web too, and stays with the rest all the same: it has elements of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.lang.nodes import Expr, Load
-from loopfuse.lang.walk import map_expr
+from loopfuse.lang.walk import iterators, map_expr
 from loopfuse.poly.isl_relations import rename_range
 from loopfuse.poly.model import Access, Dependence, Dependences, PolyProgram, Statement
 
@@ -35,6 +36,8 @@ def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
         if array.is_argument:
             continue
         webs = _webs(users.get(name, []), flows.get(name, []), name)
+        if len(webs) > 1:
+            webs = _with_borders(webs, program, name)
         for number, web in enumerate(webs[1:], start=2):
             new = f"{name}.{number}"
             while new in arrays:
@@ -85,6 +88,38 @@ def _webs(
     for s in users:
         groups.setdefault(root(s.id), []).append(s.id)
     return list(groups.values())
+
+
+def _with_borders(webs: list[list[str]], program: PolyProgram, name: str) -> list[list[str]]:
+    """The webs, those of borders together with a web that touches none of their elements."""
+    by_id = program.by_id
+    rest: list[tuple[list[str], Any]] = []
+    borders: list[tuple[list[str], Any]] = []
+    for web in webs:
+        touched, at_border = _touched(web, program, name), True
+        for id in web:
+            if by_id[id].write.array == name:
+                at_border &= not all(map(iterators, by_id[id].target.index))
+        (borders if at_border else rest).append((web, touched))
+    for web, touched in borders:
+        for number, (other, theirs) in enumerate(rest):
+            if theirs.intersect(touched).is_empty():
+                rest[number] = [*other, *web], theirs.union(touched)
+                break
+        else:
+            rest.append((web, touched))
+    order = {id: number for number, web in enumerate(webs) for id in web}
+    return sorted((web for web, _ in rest), key=lambda web: order[web[0]])
+
+
+def _touched(web: Sequence[str], program: PolyProgram, name: str) -> Any:
+    """The elements of the array that statements touch."""
+    accesses = [access for id in web for access in (program.by_id[id].write, *program.by_id[id].reads)]
+    parts = [part.range() for access in accesses for found, part in access.parts if found == name]
+    out = parts[0]
+    for part in parts[1:]:
+        out = out.union(part)
+    return out.intersect_params(program.context)
 
 
 def _renamed(statement: Statement, mine: Mapping[str, str]) -> Statement:

@@ -16,6 +16,7 @@ from loopfuse.plan.verify import verify
 from tests.plan import (
     mutate_beside,
     mutate_blocks,
+    mutate_borders,
     mutate_collapse,
     mutate_data,
     mutate_edges,
@@ -50,7 +51,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
 ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
-    mutate_strips, mutate_registers, mutate_collapse,
+    mutate_strips, mutate_registers, mutate_collapse, mutate_borders,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

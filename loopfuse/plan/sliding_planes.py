@@ -38,8 +38,8 @@ from loopfuse.plan.sliding_rows import (
     where_running,
     zero_of,
 )
-from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
+from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
 from loopfuse.plan.window_regions import in_region
@@ -173,7 +173,6 @@ def unwritten(
     tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr, edge: bool
 ) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    array = tile.program.arrays[stage.array]
     target = tile.cell_at(stage, plane, row, column)
     if is_left(tile, stage):
         return []

@@ -25,8 +25,9 @@ from loopfuse.plan.window_blocks import (
 )
 from loopfuse.plan.window_lines import cut_line
 from loopfuse.plan.window_planes import whole_name
-from loopfuse.plan.window_registers import most_registers, registers
+from loopfuse.plan.window_records import Stage
 from loopfuse.plan.window_regions import is_all
+from loopfuse.plan.window_registers import most_registers, registers
 from loopfuse.plan.windows import Pipeline, come_late, find_pipeline
 from loopfuse.poly.model import PolyProgram
 

@@ -137,8 +137,6 @@ ROWS = [
     Row("face in the plane behind", "faces windows", "a plane further", writing(r"^S2\[", 0, 1)),
     Row("face in another row", "faces windows", "b[z, 0, x] in the place of b[z, 1, x]",
         writing(r"^S4\[", 1, 1)),
-    Row("tile at the first plane is inside", "faces windows", "plane 0 has no way of its own",
-        put("zc * 6 - 1 >= 0", lambda node: (without(node, 1, 2),))),
     Row("tile at a face is inside", "faces windows", "column 0 has no way of its own",
         put("zc * 6 - 1 >= 0", lambda node: (without(node, 4, 5),))),
     # ------------------------------------------------ ends of lines

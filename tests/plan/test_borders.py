@@ -14,7 +14,7 @@ from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Symbol
 from loopfuse.plan.cost import CostModel
-from loopfuse.plan.groups import Group, single_group
+from loopfuse.plan.groups import single_group
 from loopfuse.plan.tree_walk import walk_nodes
 from loopfuse.plan.window_records import Pipeline
 from loopfuse.plan.window_regions import as_one_box, is_all

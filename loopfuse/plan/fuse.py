@@ -43,6 +43,7 @@ from loopfuse.plan.records import Decision
 from loopfuse.plan.time_blocks import best_blocks, fit_pair, split_loop
 from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_report import (
+    OBVIOUS,
     describe_apart,
     describe_serial,
     describe_time,
@@ -255,8 +256,9 @@ class Planner:
                 continue  # some of them run with others
             found = self.bordered(run.units, scope)
             if isinstance(found, str):
-                apart = [one for one in apart if one.border is not run.border]
-                apart.append(Apart(run.rest, run.border, found))  # that of the shortest run is kept
+                if found not in OBVIOUS:  # what is said of the shortest run is kept
+                    apart = [one for one in apart if one.border is not run.border]
+                    apart.append(Apart(run.rest, run.border, found))
             else:
                 out[at[0] : at[-1] + 1] = [found.group]
         alone = [entry for entry in out if isinstance(entry, Unit)]
@@ -450,6 +452,8 @@ class Planner:
         if tuned or not isinstance(found.shape, LineShape):
             return True
         units = found.group.units
+        if any(map(is_border, units)):
+            return True  # what several loops write cannot be computed anew
         anew = frozenset[str]().union(
             *(recomputable_producers(units, unit, scope, self.program) for unit in units)
         )

@@ -19,7 +19,7 @@ from loopfuse.plan.storage import Store, touches
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_report import window_detail, window_home
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
-from loopfuse.poly.reuse import Moved, traffic
+from loopfuse.poly.reuse import Moved, is_border, traffic
 
 
 def build_report(
@@ -202,10 +202,11 @@ def _remainder(x: Expr, blocks: Expr) -> Expr | None:
 
 def passes(program: PolyProgram, entries: Sequence[Moved]) -> int:
     """Traversals of whole arrays: launch, array and direction each count one; arrays of the
-    highest rank only (a bias vector is no pass over memory)."""
+    highest rank only (a bias vector is no pass over memory, nor is a border)."""
     ranks = {name: len(array.extents) for name, array in program.arrays.items()}
     top = max((ranks[e.array] for e in entries), default=0)
-    return sum(1 for e in entries if ranks[e.array] == top)
+    wide = [entry for entry in entries if ranks[entry.array] == top]
+    return sum(1 for entry in wide if top == 0 or not is_border(program, entry))
 
 
 def array_bytes(extents: Sequence[Expr], dtype: DType, sizes: Mapping[str, int]) -> Formula:

@@ -414,7 +414,8 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
         return [Loop(*head, (Guard(conjoin(*tests), (node,)),))]
     if not inside and vectors:
         for column in (integer(0), integer(shape.columns - 1)):
-            tests.append(tile.running(stage, tile.point(row, column)))
+            there = tile.element(stage, row, column)
+            tests.append(tile.written(stage, tile.point(row, column), there))
     elif not inside:
         node = Guard(tile.written(stage, point, index), (node,))
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]

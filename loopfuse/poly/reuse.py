@@ -8,7 +8,7 @@ formulas. before: `for i in 1..N-1: b[i] = a[i-1] + a[i+1]` (f32); after: `4*N` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.formula import Formula
@@ -16,7 +16,7 @@ from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.poly import isl
-from loopfuse.poly.model import Array, IslMap, IslSet, Loop, PolyProgram
+from loopfuse.poly.model import Array, IslSet, Loop, PolyProgram
 
 LARGE = 64
 """Sizes from here on count as large."""
@@ -66,14 +66,12 @@ def footprint(
 
 
 def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, int]) -> Formula:
-    """The bytes that all `entries` move together: each the box hull of its footprint, once for
-    every iteration of the loops around its launch. Like terms are gathered: `28*H*W`."""
+    """The bytes that all `entries` move together: each the box hull of its footprint (of borders
+    alone, the hull of each), once for every iteration of the loops around its launch. Like terms
+    are gathered: `28*H*W`."""
     terms: list[tuple[int, list[Expr]]] = []
-    for entry in entries:
+    for entry, hull in _hulls(program, entries):
         array = program.arrays[entry.array]
-        hull = _hull(program, entry.statements, entry.array, entry.direction)
-        if hull is None:
-            continue
         if entry.whole:
             hull = [_declared(array, dim) for dim in range(len(hull))]
         outside = {loop.iterator for loop in entry.times}
@@ -87,6 +85,16 @@ def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, 
                 factors.append(_length(low, high))
         terms.append((array.dtype.bytes, factors))
     return _formula(terms, sizes)
+
+
+def is_border(program: PolyProgram, entry: Moved) -> bool:
+    """Does the launch move borders of the array alone: elements of which some subscript is a number, or
+    an end of the array?"""
+    array = program.arrays[entry.array]
+    parts = _parts(program, entry.statements, entry.array, entry.direction)
+    return not entry.whole and bool(parts) and all(
+        _fixed(_hull_of(program, [part], entry.array), array) is not None for part in parts
+    )
 
 
 def _planes(program: PolyProgram, entry: Moved, outside: set[str]) -> tuple[set[int], int]:
@@ -113,32 +121,66 @@ def _planes(program: PolyProgram, entry: Moved, outside: set[str]) -> tuple[set[
 # -------------------------------------------------------------------------------------- hulls
 
 
-def _touched(
+Hull = list[tuple[Expr, Expr]]
+"""(first, last) index per dimension, private ones first, for large sizes."""
+
+
+def _hulls(program: PolyProgram, entries: Sequence[Moved]) -> Iterator[tuple[Moved, Hull]]:
+    """Every entry with the hull of what it moves: one of all, or one of each border (with a number,
+    or an end of the array, for a subscript), where it moves nothing else."""
+    for entry in entries:
+        parts = _parts(program, entry.statements, entry.array, entry.direction)
+        if not parts:
+            continue
+        borders: dict[tuple[int, Expr], list[IslSet]] = {}
+        for part in parts if len(parts) > 1 and not entry.whole else ():
+            fixed = _fixed(_hull_of(program, [part], entry.array), program.arrays[entry.array])
+            if fixed is None:
+                borders.clear()
+                break
+            borders.setdefault(fixed, []).append(part)
+        for several in borders.values() or [parts]:
+            yield entry, _hull_of(program, several, entry.array)
+
+
+def _fixed(hull: Hull, array: Array) -> tuple[int, Expr] | None:
+    """The first dimension of the array along which the hull is one element, and which."""
+    for dim in range(len(array.private_to), len(hull)):
+        low, high = hull[dim]
+        if low == high and not iterators(low):
+            return dim, low
+    return None
+
+
+def _parts(
     program: PolyProgram, statements: tuple[str, ...], array: str, direction: str
-) -> IslSet | None:
-    """All elements of `array` that the statements touch."""
-    found: IslSet = None
+) -> list[IslSet]:
+    """The elements of `array` that each access of the statements touches."""
+    found: list[IslSet] = []
     for id in statements:
         statement = program.statement(id)
         accesses = [statement.write] if direction == "write" else list(statement.reads)
         for access in accesses:
             for name, relation in access.parts:
                 if name == array:
-                    part: IslMap = relation.range()
-                    found = part if found is None else found.union(part)
-    if found is None:
-        return None
-    found = found.intersect_params(program.context)
-    return None if found.is_empty() else found
+                    part: IslSet = relation.range().intersect_params(program.context)
+                    found += [] if part.is_empty() else [part]
+    return found
 
 
 def _hull(
     program: PolyProgram, statements: tuple[str, ...], array: str, direction: str
-) -> list[tuple[Expr, Expr]] | None:
-    """(first, last) index per dimension, private ones first, for large sizes."""
-    touched = _touched(program, statements, array, direction)
-    if touched is None:
-        return None
+) -> Hull | None:
+    """The hull of all elements that the statements touch."""
+    parts = _parts(program, statements, array, direction)
+    return _hull_of(program, parts, array) if parts else None
+
+
+def _hull_of(program: PolyProgram, parts: Sequence[IslSet], array: str) -> Hull:
+    """The hull of some of the array's elements."""
+    touched = parts[0]
+    for part in parts[1:]:
+        touched = touched.union(part)
     large = _large(program)
     declared = program.arrays[array]
     bounds: list[tuple[Expr, Expr]] = []

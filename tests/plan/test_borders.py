@@ -250,7 +250,7 @@ def steps_of(found: pipeline.Planned) -> list[int]:
         ("lines_borders", "ends_kept", [16, 16, 8, 8, 2, 2]),
         ("lines_borders", "ends_copied", [4, 4, 2, 2]),
         ("time_planes_borders", "heat_set", [3, 3]),
-        ("time_planes_borders", "heat_copied", [1, 1]),
+        ("time_planes_copied", "heat_copied", [1, 1]),
     ],
 )
 def test_steps_of_blocks_with_borders(case: str, kernel: str, steps: list[int]) -> None:

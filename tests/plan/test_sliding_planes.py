@@ -271,7 +271,7 @@ def test_a_face_runs_in_each_step_of_a_block() -> None:
     pairs = [n for n in found.tree.body if isinstance(n, HostLoop) and len(n.body) == 2]
     launches = [launch for pair in pairs for launch in pair.body if isinstance(launch, Launch)]
     assert launches and all(launch.strategy == "sliding" for launch in launches)
-    for (depth, height, width), steps in zip(SIZES[:4], (2, 3, 5, 7)):
+    for (depth, height, width), steps in zip(SIZES[:2], (5, 7)):
         run(found, {"D": depth, "H": height, "W": width}, {"n": steps})
 
 

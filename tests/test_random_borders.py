@@ -122,7 +122,7 @@ def compare(text: str) -> None:
         rank = len(kernel.arrays[0].extents)
     except UserError:
         return  # it reads what nothing wrote
-    for extents in ((9, 8, 37), (4, 5, 4)):
+    for extents in ((9, 8, 37), (5, 6, 5)):
         sizes = dict(zip(SIZES[3 - rank :], extents[3 - rank :], strict=True))
         for steps in (5, 1) if "steps" in text or "n: i64" in text else (0,):
             arguments = make_arguments(kernel, sizes, {"n": steps}, "random")

@@ -82,6 +82,8 @@ def test_gpu_has_the_bits(case: Case, library: Library) -> None:
                 compiled = engines.loaded(case.source, kernel.name, fuel, False)
                 got = run(compiled, arguments, named_sizes, library)
                 assert_same(kernel, expected, got, f"{kernel.name} {sizes}: GPU, fuel={fuel}")
+            if not engines.has_reductions(case.source, kernel.name):
+                continue  # no order to change, and the tree of a block of planes takes minutes
             tree = engines.run_plan(
                 case.source, kernel, arguments, sizes, target=target, reassociate=True, as_compiled=True
             )

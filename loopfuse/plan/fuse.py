@@ -14,6 +14,7 @@ from itertools import pairwise
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.plan.bordered import Apart, find_bordered
 from loopfuse.plan.cost import CostModel
+from loopfuse.plan.decisions import SLOWER, Decisions, slower
 from loopfuse.plan.explanations import describe_fusion, describe_refusal
 from loopfuse.plan.forest import (
     Item,
@@ -47,7 +48,6 @@ from loopfuse.plan.window_report import (
     describe_apart,
     describe_serial,
     describe_time,
-    describe_windows,
     left_over,
     unproved_time,
 )
@@ -83,7 +83,7 @@ class Planner:
     fuel: int | None
     quiet: bool = False
     windows: WindowRules | None = None
-    decisions: list[Decision] = field(default_factory=list[Decision])
+    decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
 
@@ -110,7 +110,7 @@ class Planner:
                 before = items[-1]
                 assert isinstance(before, Group)
                 reason = f"the analysis gave up (operation limit): {self.dependences.why}"
-                self.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
+                self.decisions.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
             items.append(Group("serial", (), (_bare(unit),), scope=scope))
         return FusionPlan(tuple(items), tuple(self.decisions))
 
@@ -119,6 +119,7 @@ class Planner:
     def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
         """The plan of statements and loops that run one after the other."""
         out: list[PlanItem] = []
+        mark = len(self.decisions)
         entries = [entry for cell in cells(items) for entry in self.entries(cell, scope)]
         ranked = [
             entry if isinstance(entry, HostGroup) else replace(entry, rank=rank)
@@ -131,7 +132,8 @@ class Planner:
             else:
                 out.append(entry)
         self.merge(out, scope)
-        self.explain_apart(apart)
+        self.decisions.explain_apart(apart)
+        self.decisions.forget_apart(out, mark)
         return self.drop_recomputed(out, scope)
 
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
@@ -278,24 +280,10 @@ class Planner:
         apart = sum(self.cost.group(single_group(unit, scope)).seconds for unit in units)
         together = self.cost.group(streamed.group).seconds
         if together > apart:
-            return f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
+            return slower(together, apart)
         for first, second in pairwise(units):
             self.accept(first, second, streamed.group)
         return streamed
-
-    def explain_apart(self, apart: Sequence[Apart]) -> None:
-        """Say of each border that runs by itself why it does not run with the rest of its array."""
-        for one in apart:
-            between = (one.rest.label, one.border.label)
-            known = [k for k, each in enumerate(self.decisions) if set(each.between) == set(between)]
-            for k in known:
-                reason = self.decisions[k].reason
-                if not self.decisions[k].fused and "no windows:" not in reason and one.why not in reason:
-                    self.decisions[k] = replace(
-                        self.decisions[k], reason=f"{reason}; no windows: {one.why}"
-                    )
-            if not known:
-                self.decide(one.rest, one.border, False, f"no windows: {one.why}")
 
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
         """`unit` into the last group of `out` that takes it as it stands, else as a group of its
@@ -318,15 +306,15 @@ class Planner:
         decision, unless recomputation may change it."""
         partner = self.partner(group.units, unit.ids, scope)
         if self.is_fenced(group, unit):
-            self.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
-                        remedy="remove the `nofuse:` block")
+            self.decisions.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
+                                  remedy="remove the `nofuse:` block")
             return None
         if len(group.units) >= MAX_UNITS:
-            self.decide(partner, unit, False, f"a kernel runs at most {MAX_UNITS} loops")
+            self.decisions.decide(partner, unit, False, f"a kernel runs at most {MAX_UNITS} loops")
             return None
         if self.fuel == 0:
             if not self.quiet:
-                self.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
+                self.decisions.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
             return None
         wanted = self.must_fuse(group, unit)
         units = in_order((*group.units, unit))
@@ -353,7 +341,7 @@ class Planner:
         if not wanted and together > apart:
             could = recomputable_producers(units, unit, scope, self.program)
             if not could and self.windowed(units, scope) is None:
-                self.decline(partner, unit, together, apart)
+                self.decisions.decline(partner, unit, together, apart)
             return None
         self.accept(partner, unit, formed)
         return formed
@@ -421,7 +409,7 @@ class Planner:
         whole = self.cost.group(formed)
         apart = sum(part.seconds for part in parts)
         if not wanted and whole.seconds > apart:
-            self.decline(partner, consumer, whole.seconds, apart)
+            self.decisions.decline(partner, consumer, whole.seconds, apart)
             return None
         more = whole.anew - sum(part.anew for part in parts)
         if not wanted and self.anew + more > MAX_ANEW:
@@ -469,10 +457,7 @@ class Planner:
             return
         why, remedy = describe_apart(in_order(units), scope, self.program, self.windows)
         if why:
-            self.decisions[mark:] = [
-                replace(one, reason=f"{one.reason}; no windows: {why}", remedy=remedy or one.remedy)
-                for one in self.decisions[mark:]
-            ]
+            self.decisions.add_reason(mark, why, remedy)
 
     def accept(self, first: Unit, second: Unit, formed: Group) -> None:
         """Record a fusion, and pay for it."""
@@ -480,24 +465,10 @@ class Planner:
             self.fuel -= 1
         self.decisions.append(describe_fusion(self.program, first, second, formed))
 
-    def describe_again(self, found: Windowed) -> None:
-        """Fusions of loops that now stream through windows: how far each runs behind in the
-        end."""
-        units = {unit.label: unit for unit in found.group.units}
-        for k, one in enumerate(self.decisions):
-            if one.fused and set(one.between) <= units.keys():
-                first, second = one.between
-                self.decisions[k] = describe_windows(found.pipeline, units[first], units[second])
-
-    def decline(self, first: Unit, second: Unit, together: float, apart: float) -> None:
-        """Record a legal fusion that costs more than it saves."""
-        reason = f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
-        self.decide(first, second, False, reason, remedy="wrap both loops in a `fuse:` block")
-
     def decide_anew(self, first: Unit, second: Unit) -> None:
         """Record a fusion that would make the whole plan compute too much anew."""
         reason = f"the kernels of one plan compute at most {MAX_ANEW} values anew"
-        self.decide(first, second, False, reason, remedy="wrap both loops in a `fuse:` block")
+        self.decisions.decide(first, second, False, reason, SLOWER)
 
     def partner(self, units: Sequence[Unit], ids: frozenset[str], scope: Scope) -> Unit:
         """The unit a decision names: the last one that statements of `ids` read, else the last."""
@@ -511,14 +482,6 @@ class Planner:
         flows = (d for d in self.whole.touching(ids) if d.kind == "flow")
         return frozenset(
             self.arguments | {d.array for d in flows if d.source in ids and d.sink not in ids}
-        )
-
-    def decide(
-        self, first: Unit, second: Unit, fused: bool, reason: str, remedy: str | None = None
-    ) -> None:
-        """Record a decision without a witness."""
-        self.decisions.append(
-            Decision((first.label, second.label), fused, None, reason, None, remedy)
         )
 
     def is_fenced(self, group: Group, unit: Unit) -> bool:
@@ -551,7 +514,7 @@ class Planner:
             if isinstance(item, Group) and item.kind in ("map", "window") and item.dims:
                 streamed = self.windowed(item.units, scope)
                 if streamed is not None:
-                    self.describe_again(streamed)
+                    self.decisions.describe_again(streamed)
                     out.append(streamed.group)
                     continue
             if isinstance(item, Group) and item.recomputed:
@@ -602,10 +565,3 @@ def label_of(cell: tuple[Item, ...]) -> str:
             return item.loop.label
     statements: tuple[Statement, ...] = statements_of(cell)
     return statements[0].label
-
-
-def _time(seconds: float) -> str:
-    """Seconds as `12 us` or `3.4 ms`."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.0f} us"
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -14,7 +14,8 @@ from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Symbol
 from loopfuse.plan.cost import CostModel
-from loopfuse.plan.groups import single_group
+from loopfuse.plan.decisions import Decisions
+from loopfuse.plan.groups import Group, single_group
 from loopfuse.plan.tree_walk import walk_nodes
 from loopfuse.plan.window_records import Pipeline
 from loopfuse.plan.window_regions import as_one_box, is_all
@@ -271,3 +272,20 @@ def test_copies_of_whole_arrays_are_read_in_vectors() -> None:
         if hasattr(node, "value") and hasattr(node.value, "array")
     }
     assert "a__copy" in loads and "a" not in loads
+
+
+def test_refusals_between_loops_that_run_together_are_forgotten() -> None:
+    """L1 and L2 alone have no windows; with a third loop they have, and one launch."""
+    found = planned(TWICE, "smooth_twice")
+    (item,) = found.plan.items
+    assert isinstance(item, Group)
+    log = Decisions()
+    first, second = item.units[0], item.units[-1]
+    log.decline(first, second, 2.0, 1e-3)
+    log.decide(first, second, True, "no shift")
+    log.decide(first, first, False, "runs alone")
+    log.decide(first, first, False, "runs alone")
+    log.forget_apart(found.plan.items, 1)
+    assert [one.fused for one in log] == [False, True, False]
+    log.forget_apart(found.plan.items, 0)
+    assert [(one.fused, one.reason) for one in log] == [(True, "no shift"), (False, "runs alone")]

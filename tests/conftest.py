@@ -34,7 +34,8 @@ _SLOW = (
     ("test_cases.py", r"\[(time_(borders|levels|three_levels|mixed_dtypes)|planes_smooth)\]"),
     # A face in each step is in test_sliding_planes.py, six between stencils in planes_borders.
     ("test_cases.py", r"\[time_planes_(borders|copied)\]"),
-    ("test_metamorphic.py", r"changed_cases\[planes_borders"),
+    ("test_metamorphic.py", r"changed_cases\[\w+_borders"),
+    ("test_cases.py", r"agree\w*\[window_borders_read"),  # test_random_borders.py has its kinds
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),

@@ -21,7 +21,7 @@ from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import CPU
 
 NAMES, SIZES = ("z", "y", "x"), ("D", "H", "W")
-DEFAULT, MANY = 12, 150
+DEFAULT, MANY = 8, 150
 """Programs of a default run, and under `-m slow`."""
 
 

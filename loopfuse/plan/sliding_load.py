@@ -12,7 +12,7 @@ from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.sliding_block import BlockTile
 from loopfuse.plan.sliding_planes_body import rows_and_columns
-from loopfuse.plan.sliding_rows import are_elements, element_of, is_plain, region_of, zero_of
+from loopfuse.plan.sliding_rows import are_elements, element_of, is_plain, source_of, zero_of
 from loopfuse.plan.window_records import Stage
 from loopfuse.poly.edges import lower_subscript
 
@@ -84,7 +84,7 @@ def ask_for_plane(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         index = tile.element_at(stage, tile.point_at(later, row, column))
-        return (Prefetch(tile.memory(stage.array, index, region_of(tile, stage) is not None)),)
+        return (Prefetch(source_of(tile, stage, index)),)
 
     own = (0, tile.block_rows.held), (0, 1)
     nodes = rows_and_columns(tile, *own, Where.UNROLLED, make)
@@ -114,7 +114,7 @@ def load_line(
 
     if not edge:
         index = tile.element_at(stage, points(Iter(var)))
-        memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
+        memory = source_of(tile, stage, index)
         return (Loop(*head, where, each(_move(tile, cells(Iter(var)), memory))),)
     if where is not Where.VECTOR or not is_plain(tile, stage):
         node = _element(tile, stage, cells(Iter(var)), points(Iter(var)))
@@ -125,7 +125,7 @@ def load_line(
     present = are_elements(extents, *(tile.element_at(stage, points(end)) for end in ends))
     empty = () if _is_needed_alone(tile, stage) else (nothing(tile, stage, cells),)
     index = tile.element_at(stage, points(Iter(var)))
-    memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
+    memory = source_of(tile, stage, index)
     vector = Loop(*head, where, (_move(tile, cells(Iter(var)), memory),))
     return (Guard(present, (vector,), empty),)
 
@@ -155,7 +155,7 @@ def _element(
     index = tile.element_at(stage, point)
     empty = Copy(target, zero_of(tile, stage))
     if is_plain(tile, stage):
-        memory = tile.memory(stage.array, index, region_of(tile, stage) is not None)
+        memory = source_of(tile, stage, index)
         node = _move(tile, target, memory)
         others = () if _is_needed_alone(tile, stage) else (empty,)
         return (Guard(are_elements(extents, index), (node,), others),)

@@ -15,7 +15,7 @@ fetched straight to there (`sliding_fetch`).
 from __future__ import annotations
 
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.expressions import ceil_div, conjoin
 from loopfuse.plan.generic import Site, count_of
 from loopfuse.plan.looptree import Arrive, Barrier, Copy, Guard, Launch, Loop, TreeNode
@@ -31,18 +31,10 @@ from loopfuse.plan.sliding_mirrors import (
     mirror_planes,
 )
 from loopfuse.plan.sliding_planes_body import PlaneBody, rows_and_columns
-from loopfuse.plan.sliding_rows import (
-    is_left,
-    is_unneeded,
-    left_in_memory,
-    where_running,
-    zero_of,
-)
+from loopfuse.plan.sliding_rows import held_besides, is_left, where_running
 from loopfuse.plan.window_blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.window_borders import is_border
-from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Stage, Step
-from loopfuse.plan.window_regions import in_region
 from loopfuse.plan.window_shape import LANES, Shape, Windowed
 
 
@@ -147,7 +139,7 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
         point = tile.point_at(plane, row, column)
         otherwise: list[TreeNode] = []
         for stage in made:
-            otherwise += unwritten(tile, stage, plane, row, column, edge)
+            otherwise += unwritten(tile, stage, plane, row, column, not edge)
         if not edge and is_border(step.placed.unit):
             return tuple(otherwise)
         body = tuple(PlaneBody(tile).step(step, point, wrapped))
@@ -170,29 +162,21 @@ def compute_plane(tile: BlockTile, step: Step, plane: Expr, edge: bool) -> list[
 
 
 def unwritten(
-    tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr, edge: bool
+    tile: BlockTile, stage: Stage, plane: Expr, row: Expr, column: Expr, inside: bool
 ) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    target = tile.cell_at(stage, plane, row, column)
-    if is_left(tile, stage):
-        return []
-    nothing = Copy(target, zero_of(tile, stage))
-    if is_unneeded(tile, stage):
-        return [nothing]
-    before = tile.pipeline.before(stage)
-    index = tile.element_at(stage, tile.point_at(plane, row, column))
-    if before is not None:  # a time loop: it holds what it held an iteration ago
+
+    def earlier(before: Stage) -> Load:
         dims = (tile.pipeline.stream, tile.pipeline.abreast, tile.pipeline.across)
         place = [
             tidy(combine("add", part, integer(stage.ahead_of(before, dim))))
             for part, dim in zip((plane, row, column), dims, strict=True)
         ]
-        same = Copy(target, tile.cell_at(before, place[0], place[1], place[2]))
-        made = tile.pipeline.made_before(stage)
-        return [Guard(in_region(index, made), (same,), (same,))] if made and edge else [same]
-    if tile.site.stores[whole_name(stage.array)].home != "global":
-        return [nothing]
-    return [left_in_memory(tile, stage, target, index)]
+        return tile.cell_at(before, place[0], place[1], place[2])
+
+    index = tile.element_at(stage, tile.point_at(plane, row, column))
+    target = tile.cell_at(stage, plane, row, column)
+    return held_besides(tile, stage, target, index, inside, earlier)
 
 
 # --------------------------------------------------------------------------------- neighbours

@@ -48,7 +48,7 @@ def columns(tile: Tile, where: Where) -> Head:
 def ask_for(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
     """Asks memory for the lane's columns of a row that is loaded later."""
     index = tile.element(stage, row, integer(0))
-    return Prefetch(tile.memory(stage.array, index, region_of(tile, stage) is not None))
+    return Prefetch(source_of(tile, stage, index))
 
 
 def region_of(tile: Tile, stage: Stage) -> Region | None:
@@ -56,11 +56,16 @@ def region_of(tile: Tile, stage: Stage) -> Region | None:
     return tile.time.region(stage.array) if tile.time is not None else None
 
 
+def source_of(tile: Tile, stage: Stage, index: tuple[Expr, ...]) -> Load:
+    """Where a loaded stage finds an element: in the array, or in the copy of it that time blocks keep."""
+    return tile.memory(stage.array, index, region_of(tile, stage) is not None)
+
+
 def element_of(tile: Tile, stage: Stage, index: tuple[Expr, ...], move: Callable[[Load], Copy]) -> TreeNode:
     """Moves an element that a loaded stage holds: what the time loop never writes stays in the array
     itself."""
     region = region_of(tile, stage)
-    node = move(tile.memory(stage.array, index, region is not None))
+    node = move(source_of(tile, stage, index))
     if region is None or is_all(region, tile.program.arrays[stage.array]):
         return node
     return Guard(in_region(index, region), (node,), (move(tile.memory(stage.array, index)),))
@@ -72,18 +77,15 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
     source = tile.loaded_row(stage, row)
     index = tile.element(stage, source, Iter(head[0]))
     target = tile.cell(stage, row, Iter(head[0]))
-    region = region_of(tile, stage)
     if inside:
-        memory = tile.memory(stage.array, index, region is not None)
-        return [Loop(*head, (Copy(target, memory),))]
+        return [Loop(*head, (Copy(target, source_of(tile, stage, index)),))]
     extents = tile.program.arrays[stage.array].extents
     nothing = Copy(target, zero_of(tile, stage))
     if where is Where.VECTOR and is_plain(tile, stage):
         # Where rows are whole vectors, all columns of a lane are elements, or none.
         ends = (integer(0), integer(tile.shape.columns - 1))
         test = are_elements(extents, *(tile.element(stage, source, column) for column in ends))
-        memory = tile.memory(stage.array, index, region is not None)
-        vector = Loop(*head, (Copy(target, memory),))
+        vector = Loop(*head, (Copy(target, source_of(tile, stage, index)),))
         zeros = Loop(*head[:-1], Where.UNROLLED, (nothing,))
         return [Guard(test, (vector,), (zeros,))]
     head = (*head[:-1], Where.UNROLLED)
@@ -200,26 +202,44 @@ def unwritten(
     tile: Tile, stage: Stage, row: Expr, column: Expr, inside: bool
 ) -> list[TreeNode]:
     """The cell of an element that the stage's loop does not write."""
-    target = tile.cell(stage, row, column)
-    if is_left(tile, stage):
-        return []
-    if is_unneeded(tile, stage):
-        return [Copy(target, zero_of(tile, stage))]
-    before = tile.pipeline.before(stage)
-    if before is not None:  # a time loop: it holds what it held an iteration ago
+
+    def earlier(before: Stage) -> Load:
         down = stage.ahead_of(before, tile.pipeline.stream)
         aside = stage.ahead_of(before, tile.pipeline.across)
         place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
-        same = Copy(target, tile.cell(before, tidy(place[0]), place[1]))
+        return tile.cell(before, tidy(place[0]), place[1])
+
+    index = tile.element(stage, row, column)
+    return held_besides(tile, stage, tile.cell(stage, row, column), index, inside, earlier)
+
+
+def held_besides(
+    tile: Tile,
+    stage: Stage,
+    target: Load,
+    index: tuple[Expr, ...],
+    inside: bool,
+    earlier: Callable[[Stage], Load],
+) -> list[TreeNode]:
+    """What the cell `target` of a stage holds, of the element `index`, where the stage's loop does not
+    run; `earlier`: the cell of the stage before."""
+    nothing = Copy(target, zero_of(tile, stage))
+    if is_left(tile, stage):
+        return []
+    if is_unneeded(tile, stage):
+        return [nothing]
+    before = tile.pipeline.before(stage)
+    if before is not None:  # a time loop: it holds what it held an iteration ago
+        same = Copy(target, earlier(before))
         made = tile.pipeline.made_before(stage)
         if not made or inside:
             return [same]
         # What others made in this iteration apart from the rest, which may come from memory: what
         # is stored to memory depends on the former alone.
-        return [Guard(in_region(tile.element(stage, row, column), made), (same,), (same,))]
+        return [Guard(in_region(index, made), (same,), (same,))]
     if tile.site.stores[whole_name(stage.array)].home != "global":
-        return [Copy(target, zero_of(tile, stage))]
-    return [left_in_memory(tile, stage, target, tile.element(stage, row, column))]
+        return [nothing]
+    return [left_in_memory(tile, stage, target, index)]
 
 
 def left_in_memory(tile: Tile, stage: Stage, target: Load, index: tuple[Expr, ...]) -> TreeNode:

@@ -90,11 +90,8 @@ def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, 
 def is_border(program: PolyProgram, entry: Moved) -> bool:
     """Does the launch move borders of the array alone: elements of which some subscript is a number, or
     an end of the array?"""
-    array = program.arrays[entry.array]
     parts = _parts(program, entry.statements, entry.array, entry.direction)
-    return not entry.whole and bool(parts) and all(
-        _fixed(_hull_of(program, [part], entry.array), array) is not None for part in parts
-    )
+    return not entry.whole and bool(_borders(program, parts, entry.array))
 
 
 def _planes(program: PolyProgram, entry: Moved, outside: set[str]) -> tuple[set[int], int]:
@@ -132,15 +129,23 @@ def _hulls(program: PolyProgram, entries: Sequence[Moved]) -> Iterator[tuple[Mov
         parts = _parts(program, entry.statements, entry.array, entry.direction)
         if not parts:
             continue
-        borders: dict[tuple[int, Expr], list[IslSet]] = {}
-        for part in parts if len(parts) > 1 and not entry.whole else ():
-            fixed = _fixed(_hull_of(program, [part], entry.array), program.arrays[entry.array])
-            if fixed is None:
-                borders.clear()
-                break
-            borders.setdefault(fixed, []).append(part)
+        apart = len(parts) > 1 and not entry.whole
+        borders = _borders(program, parts, entry.array) if apart else {}
         for several in borders.values() or [parts]:
             yield entry, _hull_of(program, several, entry.array)
+
+
+def _borders(
+    program: PolyProgram, parts: Sequence[IslSet], array: str
+) -> dict[tuple[int, Expr], list[IslSet]]:
+    """The parts by the border of the array that each lies in; empty where one lies in none."""
+    borders: dict[tuple[int, Expr], list[IslSet]] = {}
+    for part in parts:
+        fixed = _fixed(_hull_of(program, [part], array), program.arrays[array])
+        if fixed is None:
+            return {}
+        borders.setdefault(fixed, []).append(part)
+    return borders
 
 
 def _fixed(hull: Hull, array: Array) -> tuple[int, Expr] | None:

@@ -14,9 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ptx_runs import run
 
 from loopfuse.base.options import Tuning
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-
 from tests.plan.mutate_borders import ENDS, FACES, SET, SIDES
 
 NEIGHBOURS = """

@@ -42,11 +42,12 @@ from loopfuse.base.diagnostics import (
     UserError,
 )
 from loopfuse.base.options import Options, Target
-from loopfuse.codegen.abi import build_manifest
+from loopfuse.codegen.abi import build_manifest, entry_name
 from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.mathfns import ULP_BOUNDS
+from loopfuse.codegen.shared_memory import asked_bytes, placed_in
 from loopfuse.frontend.lf import parse
 from loopfuse.lang.check import check_with_warnings
 from loopfuse.lang.collection import rare_collection
@@ -495,14 +496,18 @@ def _compile_kernel(
         {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}
         for p in planned.program.preconditions
     )
+    shared = {name: placed.total for name, placed in placed_in(module).items()}
+    report = _with_costs(planned.report, tree, shared, {})
     artifact = Artifact(
         kernel=name,
         target=target.name,
         manifest={
-            **build_manifest(tree, kernel, target, options.index_bits, conditions),
+            **build_manifest(
+                tree, kernel, target, options.index_bits, asked_bytes(module), conditions
+            ),
             "check": options.check,
         },
-        report=planned.report.to_dict() if "report" in emit else {},
+        report=report.to_dict() if "report" in emit else {},
         mlir=print_module(module) if "mlir" in emit else "",
         llvm=llvm if "llvm" in emit else "",
         affine_mlir=loops,
@@ -515,8 +520,26 @@ def _compile_kernel(
         artifact = replace(artifact, ptx=ptx)
         if "cubin" in emit:
             artifact = run.stage("assemble", lambda: _assembled(artifact, target))
+            report = _with_costs(report, tree, shared, artifact.registers)
+            artifact = replace(artifact, report=report.to_dict() if "report" in emit else {})
         return artifact
     return replace(artifact, object=run.stage("emit", lambda: emit_object(llvm, target)))
+
+
+def _with_costs(
+    report: Report, tree: LoopTree, shared: Mapping[str, int], registers: Mapping[str, int]
+) -> Report:
+    """The report with what each kernel takes, by entry points; registers of those that are known."""
+    entries = {launch.name: entry_name(launch) for launch in tree.launches}
+    kernels = tuple(
+        replace(
+            kernel,
+            shared_bytes=shared.get(entries[kernel.name], 0),
+            registers=registers.get(entries[kernel.name]),
+        )
+        for kernel in report.kernels
+    )
+    return replace(report, kernels=kernels)
 
 
 def _assembled(artifact: Artifact, target: Target) -> Artifact:

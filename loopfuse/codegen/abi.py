@@ -37,20 +37,10 @@ from loopfuse.plan.looptree import (
     Mapping,
     Prefetch,
     Raise,
-    Shared,
     Ticket,
     TreeNode,
     modulus_of,
 )
-
-STATIC_SHARED_BYTES = 48 * 1024
-"""What a block may have of shared memory without asking the driver for more."""
-SHARED_BYTES = 99 * 1024
-"""What a block may have of shared memory on every GPU from sm_80 on."""
-DYNAMIC = "loopfuse_shared"
-"""The symbol of the shared memory that launches ask for."""
-SCRATCH = "_scratch"
-"""What the names of arrays in shared memory end with that no Shared buffer is."""
 
 
 def not_lowered(what: str) -> LimitError:
@@ -369,10 +359,11 @@ def build_manifest(
     kernel: nodes.Kernel,
     target: Target,
     index_bits: int,
+    asked: dict[str, int],
     preconditions: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
-    """The manifest of `base.artifact` for `tree`. Shared memory is declared in the code where it may
-    be, so `shared_bytes` (what the launch adds to it) is 0 for most launches."""
+    """The manifest of `base.artifact` for `tree`. `asked`: the bytes of shared memory that launches
+    have to ask for, by name (`shared_memory.placed_in`); code declares the others."""
     parameters: list[dict[str, Any]] = []
     for param in kernel.params:
         match param:
@@ -412,7 +403,7 @@ def build_manifest(
                 "arguments": list(launch_arguments(tree, node, kernel)),
                 "grid": grid_formula(chain),
                 "threads": block_threads(chain) if target.is_gpu else 1,
-                "shared_bytes": dynamic_shared_bytes(tree, node),
+                "shared_bytes": asked.get(entry_name(node), 0),
                 "cluster": 1,
             }
         }
@@ -438,27 +429,6 @@ def build_manifest(
         ],
         "steps": steps(tree.body),
     }
-
-
-def shared_bytes(tree: LoopTree, launch: Launch) -> int:
-    """The bytes of shared memory that the Shared buffers of the launch take together."""
-    used = accessed_buffers(launch.body)[0]
-    return sum(
-        shared_size(buffer_size(buffer), buffer.dtype.bytes)
-        for buffer in tree.buffers
-        if isinstance(buffer.home, Shared) and buffer.name in used
-    )
-
-
-def dynamic_shared_bytes(tree: LoopTree, launch: Launch) -> int:
-    """The bytes of shared memory that the launch has to ask for: what code cannot declare."""
-    total = shared_bytes(tree, launch)
-    return total if total > STATIC_SHARED_BYTES else 0
-
-
-def shared_size(elements: int, width: int) -> int:
-    """The bytes that a buffer of shared memory takes: all start at multiples of 16."""
-    return -(-elements * width // 16) * 16
 
 
 def buffer_size(buffer: Buffer) -> int:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from loopfuse.codegen.abi import DYNAMIC, SCRATCH, STATIC_SHARED_BYTES, shared_size
 from loopfuse.codegen.llvm_types import bits_of, space_of
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import element_type
-
-SHARED_ALIGN = 128
-"""Bytes that buffers of shared memory start at multiples of: once across all banks. A late copy to
-half a turn further costs more (a wave equation: 4 %)."""
+from loopfuse.codegen.shared_memory import DYNAMIC, SHARED_ALIGN, elements_of, place
 
 
 def allocate(writer: Writer, operation: Operation) -> None:
@@ -23,33 +19,21 @@ def allocate(writer: Writer, operation: Operation) -> None:
 
 
 def place_buffers(writer: Writer) -> None:
-    """The buffers of shared memory of the next function: arrays of the module, or, where they are too
-    large for that, parts of what its launch gives each block (`abi.dynamic_shared_bytes`)."""
-    dynamic = {name: kind for name, kind in writer.buffers.items() if not name.endswith(SCRATCH)}
-    sizes = {
-        name: shared_size(_elements(kind), kind.element_type.size)  # pyright: ignore
-        for name, kind in dynamic.items()
-    }
-    if sum(sizes.values()) <= STATIC_SHARED_BYTES:
-        dynamic = {}
-    start = 0
+    """The shared memory of the next function (`shared_memory`)."""
+    placed = place(writer.buffers)
     for name, kind in writer.buffers.items():
         space = f"addrspace({space_of(kind)})"
-        if name in dynamic:
+        if placed.asked:
             array = f"@{DYNAMIC} = external {space} global [0 x i8], align {SHARED_ALIGN}"
             if array not in writer.globals:
                 writer.globals.append(array)
+            start = placed.starts[name]
             writer.placed[name] = f"getelementptr (i8, ptr {space} @{DYNAMIC}, i64 {start})"
-            start += sizes[name]
         else:
             element = writer.kind(kind.element_type)
-            array = f"global [{_elements(kind)} x {element}] undef, align {SHARED_ALIGN}"
+            array = f"global [{elements_of(kind)} x {element}] undef, align {SHARED_ALIGN}"
             writer.globals.append(f"@{name} = internal {space} {array}")
     writer.buffers.clear()
-
-
-def _elements(kind: MemRefType) -> int:
-    return int(kind.get_shape()[0])
 
 
 def get_global(writer: Writer, operation: Operation) -> None:

@@ -21,6 +21,7 @@ from loopfuse.codegen.mlir_module import emit_module
 from loopfuse.codegen.mlir_print import print_module
 from loopfuse.codegen.native import emit_object
 from loopfuse.codegen.ptx import emit_ptx
+from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import LoopTree
 
@@ -55,7 +56,9 @@ def lower(
     module = emit_module(tree, kernel, target, index_bits)
     text = print_module(module)
     llvm = emit_llvm(module, target)
-    manifest = build_manifest(tree, kernel, target, index_bits, preconditions)
+    manifest = build_manifest(
+        tree, kernel, target, index_bits, asked_bytes(module), preconditions
+    )
     if target.is_gpu:
         return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target))
     return Lowered(text, llvm, manifest, object=emit_object(llvm, target))

@@ -28,8 +28,6 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.base.register_steps import step_for
 from loopfuse.codegen.abi import (
-    SCRATCH,
-    SHARED_BYTES,
     Chain,
     accessed_buffers,
     block_threads,
@@ -42,7 +40,6 @@ from loopfuse.codegen.abi import (
     launch_buffers,
     not_lowered,
     python_name,
-    shared_bytes,
     split_chain,
 )
 from loopfuse.codegen.block_order import ends_first, in_order
@@ -62,6 +59,7 @@ from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_value
 from loopfuse.codegen.mlir_index import UNBOUNDED, linear
 from loopfuse.codegen.mlir_nodes import divides, emit_body, note_variable
+from loopfuse.codegen.shared_memory import SHARED_BYTES, asked_bytes
 from loopfuse.codegen.value_ranges import Held, ranges_of
 from loopfuse.lang import nodes
 from loopfuse.plan.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
@@ -80,9 +78,6 @@ def emit_module(
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
     after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
     """
-    most = max((shared_bytes(tree, launch) for launch in tree.launches), default=0)
-    if target.is_gpu and most > SHARED_BYTES:
-        raise not_lowered(f"a block with {most} bytes of shared memory")
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
@@ -102,7 +97,11 @@ def emit_module(
         properties={"sym_name": StringAttr(_module_name(kernel.name))},
         regions=[Region(Block(operations))],
     )
-    return ModuleOp([inner])
+    module = ModuleOp([inner])
+    most = max(asked_bytes(module).values(), default=0)
+    if most > SHARED_BYTES:
+        raise not_lowered(f"a block with {most} bytes of shared memory")
+    return module
 
 
 def _module_name(name: str) -> str:
@@ -229,7 +228,7 @@ class _Entry:
         kind = memref_type(_storage(dtype), size, WORKGROUP)
         found = self.globals.get(key)
         if found is None:
-            name = f"{self.name}_shared{len(self.globals)}{SCRATCH if scratch else ''}"
+            name = f"{self.name}_shared{len(self.globals)}{'_scratch' if scratch else ''}"
             found = memref.GlobalOp.create(
                 properties={
                     "sym_name": StringAttr(name),

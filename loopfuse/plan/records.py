@@ -75,8 +75,9 @@ class LoopInfo:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """One launched kernel: strategy, source loops, home per temporary, cost in registers and
-    shared memory (None where unknown), and the sizes it specialised on, in words."""
+    """One launched kernel: strategy, source loops, home per temporary, registers of a thread and bytes
+    of a block's shared memory (known once it is compiled; None and 0 before), and the sizes it
+    specialised on, in words."""
 
     name: str
     strategy: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loopfuse.base.options import Target
 from loopfuse.cli import _run
+from loopfuse.codegen.assemble import assemble, find_ptxas
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SAXPY = """\
@@ -179,6 +182,25 @@ def test_files_are_reproducible_and_hold_no_paths(loopfuse: Any) -> None:
         data = path.read_bytes()
         assert data == Path("two", *path.parts[1:]).read_bytes(), path
         assert str(Path.cwd()).encode() not in data, path
+
+
+PLANES = """kernel planes(a: f32[D, H, W], out b: f32[D, H, W]):
+    for z in 1..D-1, y in 1..H-1, x in 0..W:
+        b[z, y, x] = a[z-1, y, x] + a[z+1, y, x] + a[z, y-1, x] + a[z, y+1, x]
+"""
+
+
+def test_a_report_says_what_compiled_kernels_take(loopfuse: Any) -> None:
+    Path("planes.lf").write_text(PLANES)
+    emit = "ptx,cubin,report" if find_ptxas() else "ptx,report"
+    said = loopfuse("compile", "planes.lf", "--target", "sm_90", "--emit", emit)
+    assert said.code == 0, said.err
+    (kernel,) = json.loads(Path("planes.report.json").read_text())["kernels"]
+    ptx = Path("planes.ptx").read_text()
+    declared = re.findall(r"\.shared \.align 128 \.b8 \w+\[(\d+)\];", ptx)
+    assert declared and kernel["shared_bytes"] == sum(map(int, declared))
+    made = assemble(ptx, Target("sm_90"))
+    assert kernel["registers"] == (None if made is None else made[1]["planes_0"])
 
 
 def test_watching_stages(loopfuse: Any) -> None:

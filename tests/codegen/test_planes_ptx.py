@@ -17,9 +17,9 @@ from ptx_runs import compiled, run
 
 from loopfuse.base.diagnostics import LimitError
 from loopfuse.base.options import Target, Tuning
-from loopfuse.codegen.abi import SHARED_BYTES, shared_bytes
 from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.mlir_module import emit_module
+from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.lang.affine import integer
 from loopfuse.plan.looptree import Shared
 from tests.plan.test_sliding_planes import CHAINS, OTHER
@@ -78,27 +78,30 @@ def test_rows_that_no_warp_holds(name: str) -> None:
     assert re.search(r"st\.shared", ptx) and "bar.sync" in ptx
 
 
-def test_planes_larger_than_code_may_declare() -> None:
-    """Their launch gives each block the shared memory: two planes of two stages."""
-    text = textwrap.dedent(
-        """
-        kernel f(a: f64[D, H, W], out c: f64[D, H, W]):
-            temp b: f64[D, H, W]
-            for z in 1..D-1, y in 1..H-1, x in 0..W-1:
-                b[z, y, x] = a[z-1, y, x] - a[z+1, y, x] + a[z, y-1, x] - a[z, y+1, x+1]
-            for z in 2..D-2, y in 2..H-2, x in 1..W-1:
-                c[z, y, x] = b[z-1, y, x] - b[z+1, y, x] + b[z, y-1, x] - b[z, y+1, x-1]
-        """
-    )
-    tuning = Tuning(columns=2, rows=3, warps=12, band=2)
+TWICE = """
+    kernel f(a: f64[D, H, W], out c: f64[D, H, W]):
+        temp b: f64[D, H, W]
+        for z in 1..D-1, y in 1..H-1, x in 0..W-1:
+            b[z, y, x] = a[z-1, y, x] - a[z+1, y, x] + a[z, y-1, x] - a[z, y+1, x+1]
+        for z in 2..D-2, y in 2..H-2, x in 1..W-1:
+            c[z, y, x] = b[z-1, y, x] - b[z+1, y, x] + b[z, y-1, x] - b[z, y+1, x-1]
+"""
+
+
+@pytest.mark.parametrize("warps", [12, 10], ids=["planes", "planes and rows on their way"])
+def test_more_shared_memory_than_code_may_declare(warps: int) -> None:
+    """The launch gives each block all of it: two planes of two stages, which are too large alone or
+    with the rows that are put in order on their way to memory."""
+    text = textwrap.dedent(TWICE)
+    tuning = Tuning(columns=2, rows=3, warps=warps, band=2)
     run(text, tuning, {"D": 9, "H": 27, "W": 70}, 0)
-    _, tree, artifact = compiled(text, tuning)
-    (launch,) = tree.launches
-    assert artifact.manifest["steps"][0]["launch"]["shared_bytes"] == shared_bytes(tree, launch)
-    assert 48 << 10 < shared_bytes(tree, launch) <= SHARED_BYTES
+    kernel, tree, artifact = compiled(text, tuning)
+    (placed,) = placed_in(emit_module(tree, kernel, Target("sm_90"))).values()
+    assert artifact.manifest["steps"][0]["launch"]["shared_bytes"] == placed.asked == placed.total
+    *_, last = placed.starts.items()
+    assert last[0].endswith("_scratch") and (last[1] > 48 << 10) == (warps == 12)
     declared = [line for line in artifact.ptx.splitlines() if ".shared .align" in line]
-    assert len(declared) == 2 and "_scratch[" in declared[1]
-    assert ".extern .shared .align 128 .b8 loopfuse_shared[];" in declared[0]
+    assert declared == [".extern .shared .align 128 .b8 loopfuse_shared[];"]
     made = assemble(artifact.ptx, Target("sm_90"))
     assert made is None or not any(made[2].values())
 

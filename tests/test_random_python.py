@@ -35,6 +35,7 @@ DIFFERENT = {
     "data_gather_modes": "`.zero` is a condition",
     "fuzz_mirrored_under_conditions": "a greatest f16 is held as one, not as an f32",
     "fuzz_guarded_partial_sums": "a sum in one arm of a conditional is made before it",
+    "time_planes_zero": "`.zero` is a condition",
     "windows_depthwise": "`.zero` is a condition",
     "lines_chain": "`.zero` is a condition",
     "fuzz_makes_no_window": "`.zero` is a condition",

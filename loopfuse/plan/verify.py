@@ -196,7 +196,7 @@ class _Checker:
         headers, doubts = ask(lambda: read_headers(self.values))
         self.unknown += [(self.check, doubt) for doubt in doubts]
         self.check = "read"
-        self.needs = ask(lambda: Needs(self.values))
+        self.needs = Needs(self.values)
         self.check = "flag"
         self.questions += 1
         misused = ask(lambda: misused_flag(self.accesses))

@@ -57,7 +57,7 @@ class Values:
             return found
         self.found[read.name] = None
         try:
-            found = self.found[read.name] = self._of(read)
+            found = self.found[read.name] = self.events.context.ask(lambda: self._of(read))
         finally:
             if self.found[read.name] is None:
                 del self.found[read.name]  # another way may tell

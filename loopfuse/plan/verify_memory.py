@@ -52,8 +52,8 @@ class Memory:
         if any(not where.range().is_disjoint(written) for written in own):
             return None
         state = self._before(event, read.leaf.launch, read.buffer, sums)
-        found = [where.apply_range(value) for value in state]
-        return [each for each in found if not each.is_empty()]
+        found = [isl.without_empty(where.apply_range(value)) for value in state]
+        return [isl.simplified(each) for each in found if not each.is_empty()]
 
     def at_end(self, cell: Any, when: Any, time: Time, buffer: str) -> list[Any] | None:
         """Maps { @end -> value it holds } for { @end -> cell }."""

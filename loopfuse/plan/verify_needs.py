@@ -50,7 +50,8 @@ class Needs:
         self.rows = _rows_of_a_warp(values)
         for reads in values.accesses.reads.values() if self.windowed else ():
             for read in reads:
-                for write, pairs in self.sources(read) or ():
+                found = values.events.context.ask(lambda read=read: self.sources(read))
+                for write, pairs in found or ():
                     self.fed.setdefault(write.leaf.name, []).append((read, pairs))
 
     def sources(self, read: Read) -> list[tuple[Write, Any]] | None:

@@ -64,6 +64,10 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             threads = leaf.level_vars(inside)
             if threads and not phase[1] and _conflict(accesses, here, inside, []) is None:
                 continue
+        if waits and not flagged and shared >= 0 and len(inside) > 1:
+            # Mostly what orders blocks' or clusters' threads is enough for their lanes too.
+            if _conflict(accesses, here, inside, syncs) is None:
+                continue
         # Without barriers there is no order at any level: one question for all.
         groups = [[level] for level in inside] if syncs else [inside]
         for levels in groups:
@@ -105,7 +109,7 @@ def _conflict(
     threads = here[0].leaf.level_vars(levels)
     if all(_owned(here, var) for var in threads):
         return None
-    scopes = _SCOPES[levels[0]] if len(levels) == 1 else ()
+    scopes = _SCOPES[levels[0]]
     barriers = [
         leaf
         for leaf in syncs

@@ -183,9 +183,6 @@ def _why_no_block(pipeline: Pipeline) -> str:
     time = pipeline.group.time
     for stage in pipeline.stages:
         name = whole_name(stage.array)
-        if stage.step is not None and stage.frame.modes.count("reflect") > 1:
-            # More than isl can prove.
-            return f"`{name}` is made and read with `.reflect` along two dimensions, in three dimensions"
         is_again = time is not None and time.steps > 1
         if is_again and stage.step is not None and any(stage.frame.modes):
             return f"`{name}` is made and read beyond its edge, in three dimensions"

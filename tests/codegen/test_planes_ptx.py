@@ -59,11 +59,12 @@ OTHERS = {
 @pytest.mark.parametrize(
     ("name", "offset"),
     [("star", 0), ("star", 1), ("box", 0), ("in place", 0), ("two stencils", 0), ("reflected loads", 0),
-     ("symmetric", 0), ("reflected planes", 0), ("reflected rows", 0), ("reflected columns", 0)],
+     ("symmetric", 0), ("reflected planes", 0), ("reflected rows", 0), ("reflected columns", 0),
+     ("reflected everywhere", 0)],
 )
 def test_chains(name: str, offset: int) -> None:
     tuning = replace(SMALL, warps=3) if name in ("two stencils", "reflected loads") else SMALL
-    tuning = OTHER if name == "reflected columns" else tuning
+    tuning = OTHER if name in ("reflected columns", "reflected everywhere") else tuning
     for depth, height, width in SIZES:
         run(textwrap.dedent(CHAINS[name]), tuning, {"D": depth, "H": height, "W": width}, offset)
 

@@ -64,10 +64,9 @@ def find_race(accesses: Accesses, buffer: str) -> Any | None:
             threads = leaf.level_vars(inside)
             if threads and not phase[1] and _conflict(accesses, here, inside, []) is None:
                 continue
-        if waits and not flagged and shared >= 0 and len(inside) > 1:
-            # Mostly what orders blocks' or clusters' threads is enough for their lanes too.
-            if _conflict(accesses, here, inside, syncs) is None:
-                continue
+        is_block = waits and not flagged and shared >= 0 and len(inside) > 1
+        if is_block and _conflict(accesses, here, inside, syncs) is None:
+            continue  # what orders blocks' or clusters' threads is enough for their lanes too
         # Without barriers there is no order at any level: one question for all.
         groups = [[level] for level in inside] if syncs else [inside]
         for levels in groups:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Select
-from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.lang.nodes import Expr
+from loopfuse.lang.walk import iterators
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Box, Group, Region, TimeBlock
@@ -21,7 +21,7 @@ from loopfuse.plan.recompute import tidy
 from loopfuse.plan.window_borders import is_border, with_borders
 from loopfuse.plan.window_planes import common_period, whole_name
 from loopfuse.plan.window_records import Pipeline, Stage, later_name
-from loopfuse.plan.window_shape import EDGE_STEPS, Windowed, WindowRules, fit_windows
+from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
 from loopfuse.poly.model import Loop, PolyProgram
 
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -32,7 +32,12 @@ WORTH = 0.95
 to compile, and leaves more iterations over."""
 
 BORDERED = 3
-"""Steps of a block in three dimensions where loops over faces write what is made too, for proofs again."""
+"""Steps of a block in three dimensions where loops over faces write what is made too, for proofs again.
+(Four are proved since, and were not measured beside three.)"""
+
+LIVE = 3
+"""The same where several arrays live on, and each iteration makes one stage: of what a compile may ask
+three steps take about half, four nearly all, and two iterations of two stages more than that."""
 
 FEW_STEPS = 2
 """Steps of a block that is short: what a proof takes grows with the square of its steps and more, most of
@@ -104,19 +109,18 @@ def _provable_steps(windowed: Windowed) -> int:
     """How many steps of a block are proved before isl gives up. Rows that are computed and wrap are
     computed again on both sides of a strip, in each step a column further. A border that is made of
     its neighbours has a window of its own. In three dimensions, where several arrays live on, the
-    border of each stage stands in memory that others write."""
+    border of each stage stands in memory that others write. (Where this is too many, shorter blocks
+    are tried: `easier`.)"""
     pipeline = windowed.pipeline
     made = [stage for stage in pipeline.stages if stage.step is not None]
     if any(_waits_for_border(pipeline, stage) for stage in made):
         return 1 if pipeline.abreast else FEW_STEPS if pipeline.stream else 2 * FEW_STEPS
     if pipeline.abreast:
-        most = BORDERED if any(stage.is_border for stage in made) else STEPS[-1]
         left = {whole_name(stage.array) for stage in made}
         if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
-            return 1
-        if any(_reads_zeros(stage) for stage in made):
-            return EDGE_STEPS if max(map(_reach, pipeline.stages)) <= 1 else 1
-        return most
+            time = pipeline.group.time
+            return LIVE if time is not None and len(made) <= time.steps else 1
+        return BORDERED if any(stage.is_border for stage in made) else STEPS[-1]
     wraps = any(stage.frame.mode(pipeline.across) == "wrap" for stage in made)
     is_hard = (wraps and bool(pipeline.stream)) or _folds(windowed) > FOLDED
     return FEW_STEPS if is_hard else STEPS[-1]
@@ -126,22 +130,6 @@ def _waits_for_border(pipeline: Pipeline, stage: Stage) -> bool:
     """Does a loop over a border read the stage, and make the next of it in another window?"""
     later = pipeline.stage(later_name(stage.name))
     return later is not None and later.is_border and not pipeline.passes_on(stage)
-
-
-def _reach(stage: Stage) -> int:
-    """How far from a point any reader of the stage reads, in three dimensions."""
-    band = stage.band
-    return max(stage.up, stage.down, stage.left, stage.right, band.north, band.south)
-
-
-def _reads_zeros(stage: Stage) -> bool:
-    """Does the stage choose, by where it is, between what it reads and something else?"""
-    assert stage.step is not None
-    return any(
-        isinstance(part, Select) and loads(part) and not loads(part.condition)
-        for statement in stage.step.placed.unit.statements
-        for part in walk_expr(statement.value)
-    )
 
 
 def _folds(windowed: Windowed) -> int:

@@ -53,9 +53,6 @@ REGISTERS = MOST
 TIME_REGISTERS = 184
 """The same where more time steps in a block only save traffic: a multiprocessor that holds eight
 warps in place of twelve loses more than that."""
-EDGE_STEPS = 2
-"""Time steps that a block may have in three dimensions where it reads zeros one element beyond the edges of
-what it makes: the proof of more takes longer than a compile may."""
 FEW_REGISTERS = 168
 """As many leave a multiprocessor enough warps even where a lane holds more columns than it has to."""
 

@@ -187,7 +187,7 @@ def simplified(relation: Any) -> Any:
 COALESCE = 200_000
 """How many pairs of pieces times dimensions `simplified` looks at."""
 
-COALESCE_DEEP = 6_000_000_000
+COALESCE_DEEP = 4_000_000_000
 """The same for the fifth power of the dimensions, with which the time to compare two pieces grows
 (measured: pieces of nests of 12, 20, 24 and 30 loops): half a second."""
 

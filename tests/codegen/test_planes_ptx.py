@@ -22,7 +22,7 @@ from loopfuse.codegen.mlir_module import emit_module
 from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.lang.affine import integer
 from loopfuse.plan.looptree import Shared
-from tests.plan.test_sliding_planes import CHAINS, OTHER
+from tests.plan.test_sliding_planes import CHAINS, OTHER, TIMES
 
 SMALL = Tuning(columns=2, rows=4, warps=2, band=4)
 SIZES = [(9, 13, 70), (3, 5, 4)]
@@ -67,6 +67,13 @@ def test_chains(name: str, offset: int) -> None:
     tuning = OTHER if name in ("reflected columns", "reflected everywhere") else tuning
     for depth, height, width in SIZES:
         run(textwrap.dedent(CHAINS[name]), tuning, {"D": depth, "H": height, "W": width}, offset)
+
+
+def test_a_swap_in_blocks_of_time_steps() -> None:
+    """Both arrays live on: every other launch writes the one that the next reads."""
+    tuning = Tuning(columns=1, rows=4, warps=2, band=6, steps=2)
+    for steps in (5, 8):
+        run(textwrap.dedent(TIMES["swap"]), tuning, {"D": 9, "H": 13, "W": 40, "n": steps}, 0)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -3,6 +3,7 @@ none."""
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -401,6 +402,47 @@ def test_blocks_in_three_dimensions_are_as_long_as_proofs_go() -> None:
     assert found.verdict.answer == "proved" and found.scheduled.windows
     times = [each.group.time for each in found.scheduled.windows.values()]
     assert all(time is None or time.steps == 1 for time in times)
+
+
+VOLUMES = {
+    "swap": """
+        kernel f(inout a: f32[D, H, W], inout b: f32[D, H, W], n: i64):
+            for t in 0..n:
+                for z in 1..D-1, y in 1..H-1, x in 1..W-1:
+                    b[z, y, x] = a[z, y, x] + 0.5 * (a[z-1, y, x] - a[z+1, y, x] + a[z, y-1, x] - a[z, y, x+1])
+                swap a, b
+        """,
+    "zeros": """
+        kernel f(inout a: f32[D, H, W], n: i64):
+            temp b: f32[D, H, W]
+            for t in 0..n:
+                for z in 0..D, y in 0..H, x in 0..W:
+                    b[z, y, x] = a.zero[z-1, y, x] - a.zero[z+1, y, x] + a.zero[z, y-1, x] - a.zero[z, y, x+1]
+                for z in 0..D, y in 0..H, x in 0..W:
+                    a[z, y, x] = b[z, y, x]
+        """,
+    "zeros further away": """
+        kernel f(inout a: f32[D, H, W], n: i64):
+            temp b: f32[D, H, W]
+            for t in 0..n:
+                for z in 0..D, y in 0..H, x in 0..W:
+                    b[z, y, x] = a.zero[z-2, y, x] - a.zero[z+1, y, x] + a.zero[z, y-1, x] - a.zero[z, y, x+2]
+                for z in 0..D, y in 0..H, x in 0..W:
+                    a[z, y, x] = b[z, y, x]
+        """,
+}
+
+
+@pytest.mark.parametrize(("name", "steps"), [("swap", 3), ("zeros", 6), ("zeros further away", 4)])
+def test_steps_in_three_dimensions(name: str, steps: int) -> None:
+    """Proved, and without a warning: blocks as long as registers allow, but for several live arrays."""
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(VOLUMES[name])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pipeline.plan_kernel(program, "f", Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved"
+    time = next(iter(found.scheduled.windows.values())).group.time
+    assert time is not None and time.steps == steps
 
 
 def test_loads_run_ahead_unless_registers_are_scarce() -> None:

@@ -23,7 +23,7 @@ def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:
     out = [replace(steps[0], placed=Placed(first, coordinates))]
     for step in steps[1:]:
         unit = step.placed.unit
-        shifts = _with_what_it_borders(out, step) if is_border(unit) else _shifts(out, step)
+        shifts = _with_what_it_overwrites(out, step) if is_border(unit) else _shifts(out, step)
         if not shifts:  # they touch nothing in common: as they stand
             pairs = zip(dims, unit.common, strict=True)
             shifts = {(dim, loop.iterator): [0] for dim, loop in pairs}
@@ -41,7 +41,7 @@ def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:
 def _shifts(before: Sequence[Step], step: Step) -> dict[tuple[str, str], list[int]]:
     """For each pair of a group dimension and an iterator of the step: by how much the iterator is
     ahead of the dimension where both touch the same element (of stages that earlier steps make
-    first, of operands they share where there are none)."""
+    first, of what it overwrites and of operands they share where there are none)."""
     names = {loop.iterator for loop in step.placed.unit.common}
     related: dict[tuple[str, str], list[int]] = {}
     shared: dict[tuple[str, str], list[int]] = {}
@@ -70,13 +70,14 @@ def _shifts(before: Sequence[Step], step: Step) -> dict[tuple[str, str], list[in
                                 # element = dim + offset + a = iterator + b
                                 distance = c.constant + here[1] - there[1]
                                 found.setdefault((c.dim, there[0]), []).append(distance)
-    return related or shared
+    return related or _with_what_it_overwrites(before, step) or shared
 
 
-def _with_what_it_borders(
+def _with_what_it_overwrites(
     before: Sequence[Step], step: Step
 ) -> dict[tuple[str, str], list[int]]:
-    """`_shifts` of a border: each element where the step stands that wrote the array last."""
+    """`_shifts` of a border, or of what reads nothing that is made: each element where the step stands
+    that wrote the array last. (What the step leaves as it is would lie beyond the loops otherwise.)"""
     (array, name), *_ = step.writes.items()
     mine = step.placed.unit.statements[0].write.load
     for other in reversed(before):

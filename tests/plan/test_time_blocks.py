@@ -404,6 +404,17 @@ def test_blocks_in_three_dimensions_are_as_long_as_proofs_go() -> None:
     assert all(time is None or time.steps == 1 for time in times)
 
 
+def test_what_a_loop_overwrites_lies_where_it_was_made() -> None:
+    """Aligned by an array that both read, two rows apart in the second, its window lost what the loop left
+    as it was: planned wrongly, and noticed (found by random programs)."""
+    case = (Path(__file__).parents[1] / "cases" / "time_overwritten.lf").read_text()
+    program = pipeline.read_program(Source("t.lf", case))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pipeline.plan_kernel(program, "overwritten", Options(target=Target("sm_90")))
+    assert found.verdict.answer == "proved"
+
+
 VOLUMES = {
     "swap": """
         kernel f(inout a: f32[D, H, W], inout b: f32[D, H, W], n: i64):

@@ -33,6 +33,7 @@ DIFFERENT = {
     "game_of_life": SWAP,
     "swap_temps": SWAP,
     "time_swap": SWAP,
+    "time_planes_swap": SWAP,
     "time_swap_even": SWAP,
     "lines_ring": SWAP,
     "data_gather_modes": "a value that depends on data and is used again is a `let`",

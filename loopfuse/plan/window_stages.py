@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_records import Band, Frame, Stage, Step, earlier_name, later_name
 from loopfuse.plan.window_taps import Reader, find_readers
 from loopfuse.poly.model import PolyProgram
@@ -54,6 +55,10 @@ def find_stages(
         for name in step.writes.values():  # not before the row that it leaves as it is
             earlier = earlier_name(name)
             if earlier in frames:
+                there, before = frames[name], frames[earlier]
+                apart = [d for d in there.dims if there.shift(d) != before.shift(d)]
+                if any(dim not in (stream, across, abreast) for dim in apart):
+                    return f"a loop overwrites `{whole_name(there.array)}` apart from what it reads"
                 down = frames[name].shift(stream) - frames[earlier].shift(stream)
                 if abreast:
                     position = frames[name].position(abreast)

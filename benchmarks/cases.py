@@ -38,7 +38,7 @@ largest one. A byte may round the other way; a window that reads one wrong row i
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What issue 5 asks on an H100: `share` of the copy, `sweeps` per copy-time, or `call`
+    """What is asked of a case: `share` of the copy, `sweeps` per copy-time, or `call`
     (microseconds; smaller is better)."""
 
     kind: str

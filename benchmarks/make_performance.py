@@ -195,7 +195,6 @@ def where_measured(rows: list[Row]) -> str:
 def gpu_section(made: dict[str, Any]) -> str:
     """The tables of device times."""
     rows: list[Row] = made["rows"]
-    with_peers = [row for row in rows if row["peers"]]
     lines = [
         "## Kernels on a GPU",
         "",
@@ -210,7 +209,7 @@ def gpu_section(made: dict[str, Any]) -> str:
         "",
         *time_rows(rows),
     ]
-    if with_peers:
+    if any(row["peers"] for row in rows):
         lines += [
             "",
             "### Peers",
@@ -219,8 +218,26 @@ def gpu_section(made: dict[str, Any]) -> str:
             "(below 1: the peer is faster). `unfused` is loopfuse without fusion. A `*` marks a figure",
             "of another run than loopfuse's.",
             "",
-            *peer_rows(with_peers),
+            *peer_rows([row for row in rows if row["peers"]]),
         ]
+    return "\n".join(lines)
+
+
+def earlier_section(made: dict[str, Any]) -> str:
+    """The same tables as they were on the machine before: kept, no longer measured."""
+    rows: list[Row] = made["rows"]
+    lines = [
+        "## The same on another GPU, measured before",
+        "",
+        f"{where_measured(rows)}.",
+        "The versions of loopfuse are those of the dates; these rows are not measured again.",
+        "",
+        *judged(rows),
+        "",
+        *time_rows(rows),
+        "",
+        *peer_rows([row for row in rows if row["peers"]]),
+    ]
     return "\n".join(lines)
 
 
@@ -359,6 +376,7 @@ def make_page() -> str:
         ("cpu_stencils", cpu_section),
         ("launch", launch_section),
         ("compile_time", compile_section),
+        ("gpu_h100", earlier_section),
     ):
         path = RESULTS / f"{name}.json"
         if path.exists():

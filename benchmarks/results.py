@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,34 @@ def write_rows(path: Path, rows: dict[tuple[str, str], Row], order: list[str]) -
         return order.index(row["case"]) if known else len(order), row["variant"] != "round"
 
     write_json(path, {"schema": SCHEMA, "unit": "ms", "rows": sorted(rows.values(), key=place)})
+
+
+def conditions(on_gpu: bool) -> dict[str, Any]:
+    """What a file of results says of where and when it was measured: device, date, versions."""
+    import numpy
+
+    import loopfuse
+
+    versions = {
+        "loopfuse": loopfuse.__version__,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+    }
+    device = ""
+    if on_gpu:
+        import torch
+
+        from loopfuse.codegen.assemble import ptxas_version
+        from loopfuse.runtime.cuda import need_gpu
+
+        info = need_gpu()
+        device = info.name
+        versions |= {"torch": torch.__version__, "driver": info.driver, "ptxas": ptxas_version()}
+    else:
+        from cpu import host_name
+
+        device = host_name()
+    return {"device": device, "date": datetime.now(UTC).date().isoformat(), "versions": versions}
 
 
 def write_json(path: Path, made: dict[str, Any]) -> None:

@@ -1,10 +1,13 @@
 """Runs every example once on small PyTorch arrays on the GPU: food for compute-sanitizer.
 
-    compute-sanitizer python3 benchmarks/run_examples.py [example ...]
+    compute-sanitizer python3 benchmarks/run_examples.py [--part 0/6] [example ...]
+
+`--part 0/6`: the first of every six examples, the second with 1/6, ...; for several processes.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -22,11 +25,15 @@ import loopfuse  # noqa: E402
 
 def main() -> None:
     """Run the examples named, or all."""
-    wanted = set(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("examples", nargs="*")
+    options = parser.parse_args()
+    first, step = map(int, options.part.split("/"))
     upload, _ = LIBRARIES["torch"]()
     count = 0
-    for case in read_examples():
-        if wanted and case.name not in wanted:
+    for case in read_examples()[first::step]:
+        if options.examples and case.name not in options.examples:
             continue
         for kernel in engines.read(case.source).kernels:
             for sizes in case.sizes:

@@ -1,25 +1,23 @@
 """loopfuse: plain loops in, one fused and proven kernel out.
 
     import loopfuse, numpy as np
-    unsharp = loopfuse.load("examples/unsharp.lf")
+    unsharp = loopfuse.load("example:unsharp")
     sharp = unsharp(np.random.rand(480, 640).astype(np.float32), amount=1.5)
     print(unsharp.explain(H=480, W=640))
 
-A tour of the building, in the order data flows: `pipeline` lists the stages; `frontend` reads
-text; `lang` is the typed program, its checker and its slow interpreter; `poly` holds exact
-dependences; `plan` decides what is fused, and checks it; `codegen` emits MLIR, LLVM IR, PTX and
-objects; `runtime` binds arrays and launches; `sources` reads files, `kernels` is what this module
-exports, `pykernel` its decorator for Python functions; `cli` parses the command line, whose bodies are in `commands`; `explain` renders reports;
-`watch` holds the debugging switches; `testing` (import it by name) has assertions for your own tests.
+`load` and `loads` read programs in the .lf language (and MLIR); `@kernel` compiles a Python function
+of loops over arrays. `f32` and its kin annotate the arguments of such functions; `prange`, `fuse`,
+`nofuse`, `clamp`, `wrap`, `reflect`, `symmetric`, `erf` and `rsqrt` may stand in them. `python -m
+loopfuse --help` is the command line, `loopfuse.testing` (import it by name) has assertions for your
+own tests, and docs/architecture.md is a tour of the building.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from loopfuse.base.annotations import (
     SCALAR_TYPES,
-    Out,
     clamp,
     erf,
     fuse,
@@ -34,15 +32,42 @@ from loopfuse.base.diagnostics import InternalError, LimitError, LoopfuseError, 
 from loopfuse.kernels import Kernel, Kernels, load, loads, synchronize
 from loopfuse.pykernel import PythonKernel, kernel
 
-try:
-    __version__ = version("loopfuse")
-except PackageNotFoundError:  # a source tree on the path, never installed
-    __version__ = "0.0.0"
 
-i8, i16, i32, i64 = (SCALAR_TYPES[name] for name in ("i8", "i16", "i32", "i64"))
-u8, u16, u32, u64 = (SCALAR_TYPES[name] for name in ("u8", "u16", "u32", "u64"))
-f16, bf16, f32, f64 = (SCALAR_TYPES[name] for name in ("f16", "bf16", "f32", "f64"))
-boolean = SCALAR_TYPES["bool"]
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("loopfuse")
+    except PackageNotFoundError:  # a source tree on the path, never installed
+        return "0.0.0"
+
+
+__version__ = _version()
+
+if TYPE_CHECKING:
+    from loopfuse.base.static_types import (
+        Out,
+        bf16,
+        boolean,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        u8,
+        u16,
+        u32,
+        u64,
+    )  # fmt: skip
+else:
+    from loopfuse.base.annotations import Out
+
+    i8, i16, i32, i64 = (SCALAR_TYPES[name] for name in ("i8", "i16", "i32", "i64"))
+    u8, u16, u32, u64 = (SCALAR_TYPES[name] for name in ("u8", "u16", "u32", "u64"))
+    f16, bf16, f32, f64 = (SCALAR_TYPES[name] for name in ("f16", "bf16", "f32", "f64"))
+    boolean = SCALAR_TYPES["bool"]
 
 __all__ = [
     "InternalError",
@@ -81,3 +106,8 @@ __all__ = [
     "u64",
     "wrap",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names; modules are found by importing them."""
+    return sorted(__all__)

@@ -20,6 +20,7 @@ import click
 from loopfuse import __version__
 from loopfuse.base.bug_report import ISSUES
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LoopfuseError
+from loopfuse.base.printable import printable
 from loopfuse.commands.common import Common
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -144,14 +145,14 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
-    epilog="Start with: loopfuse run examples/unsharp.lf img=sample:camera amount=1.5",
+    epilog="Start with: loopfuse run example:unsharp img=sample:camera amount=1.5",
 )
 @click.version_option(__version__, message="loopfuse %(version)s")
 def cli() -> None:
     """Plain loops in, one fused and proven kernel out."""
 
 
-@cli.command("compile", epilog="Example: loopfuse compile examples/unsharp.lf --target sm_90")
+@cli.command("compile", epilog="Example: loopfuse compile example:unsharp --target sm_90")
 @FILE
 @click.option("--emit", type=_Emit(), default=(), metavar="ptx,cubin,llvm,mlir,object,c,report",
               help="What to write.  [default: ptx; object for cpu]")
@@ -166,7 +167,7 @@ def compile_(file: str, emit: tuple[str, ...], output: str | None, **flags: Any)
 
 
 @cli.command(
-    epilog="Example: loopfuse run examples/unsharp.lf img=sample:camera amount=1.5 "
+    epilog="Example: loopfuse run example:unsharp img=sample:camera amount=1.5 "
     "--save sharp=sharp.png"
 )
 @FILE
@@ -181,16 +182,16 @@ def run(
 ) -> None:
     """Run the kernel in FILE.
 
-    A VALUE is a number, a.npy, a.npz:key, an image, sample:camera, random:480,640 or
-    zeros:480,640. NAME may be a size. `out` arrays are made. Images become 0..1 floats, grey for
-    a matrix.
+    A VALUE is a number, a.npy, a.npz:key, an image, sample:camera, example:chart,
+    random:480,640 or zeros:480,640. NAME may be a size. `out` arrays are made. Images
+    become 0..1 floats, grey for a matrix.
     """
     from loopfuse.commands.run import run_file
 
     run_file(file, _gather(flags), values, saves, seed)
 
 
-@cli.command(epilog="Example: loopfuse explain examples/unsharp.lf --size H=4096,W=4096")
+@cli.command(epilog="Example: loopfuse explain example:unsharp --size H=4096,W=4096")
 @FILE
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @_common
@@ -201,7 +202,7 @@ def explain(file: str, form: str, **flags: Any) -> None:
     explain_file(file, _gather(flags), form)
 
 
-@cli.command(epilog="Example: loopfuse deps examples/jacobi.lf --size N=4,steps=2 --instances")
+@cli.command(epilog="Example: loopfuse deps example:jacobi --size N=4,steps=2 --instances")
 @FILE
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--instances", is_flag=True, help="List the iteration pairs (needs every size).")
@@ -213,7 +214,7 @@ def deps(file: str, form: str, instances: bool, **flags: Any) -> None:
     show_dependences(file, _gather(flags), form, instances)
 
 
-@cli.command(epilog="Example: loopfuse verify examples/softmax.lf")
+@cli.command(epilog="Example: loopfuse verify example:softmax")
 @FILE
 @click.option("--seed", default=0, help="For the random data.")
 @click.option("--bisect", is_flag=True, help="Where they differ, name the fusion that does it.")
@@ -231,7 +232,7 @@ def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
         )
 
 
-@cli.command(epilog="Example: loopfuse bench examples/unsharp.lf --size H=4096,W=4096 --tune")
+@cli.command(epilog="Example: loopfuse bench example:unsharp --size H=4096,W=4096 --tune")
 @FILE
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--seed", default=0, help="For random data.")
@@ -253,7 +254,7 @@ def bench(
         )
 
 
-@cli.command(epilog="Example: loopfuse fmt --check examples/unsharp.lf")
+@cli.command(epilog="Example: loopfuse fmt --check example:unsharp")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file would change.")
 @click.option("--stdout", is_flag=True, help="Print instead of rewriting.")
@@ -266,7 +267,7 @@ def fmt(files: tuple[str, ...], check: bool, stdout: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@cli.command(epilog="Example: loopfuse check examples/unsharp.lf")
+@cli.command(epilog="Example: loopfuse check example:unsharp")
 @FILE
 @_common
 def check(file: str, **flags: Any) -> None:
@@ -274,6 +275,15 @@ def check(file: str, **flags: Any) -> None:
     from loopfuse.commands.report import check_file
 
     check_file(file, _gather(flags))
+
+
+@cli.command(epilog="Example: loopfuse examples --format json")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def examples(form: str) -> None:
+    """List the programs that come with loopfuse: `example:NAME`."""
+    from loopfuse.commands.examples import show_examples
+
+    show_examples(form)
 
 
 @cli.command(epilog="Example: loopfuse cache --clear")
@@ -299,6 +309,7 @@ def doctor() -> None:
 
 def _paint(text: str) -> None:
     """Print a message to standard error, coloured on a terminal."""
+    text = printable(text)
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         from rich.console import Console
         from rich.text import Text
@@ -327,7 +338,9 @@ def _run(arguments: list[str] | None) -> int:
         _paint("interrupted")
         return 130
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        print(printable(shown.getvalue()), end="", file=sys.stderr)
         return error.exit_code
     except _ClosedPipe:
         _close_output()

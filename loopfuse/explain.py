@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loopfuse.base.printable import printable
 from loopfuse.plan.records import Decision, Formula, KernelInfo, LoopInfo, Place, Report, Witness
 from loopfuse.runtime.formulas import evaluate, names_in
 
@@ -20,7 +21,7 @@ HEADER_WIDTH = 76
 TYPICAL_SIZE = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """What `kernel.explain` gives: prints as text, shows as a table in a notebook."""
 
@@ -28,6 +29,9 @@ class Explanation:
 
     def __str__(self) -> str:
         return render_text(self.report)
+
+    def __repr__(self) -> str:
+        return str(self)  # what an interactive session shows
 
     def _repr_html_(self) -> str:
         from loopfuse.explain_html import render_fragment
@@ -315,7 +319,7 @@ def render_summary(report: Report) -> str:
     """The short form that `run` prints: launches, loops, traffic, and the checker's answer."""
     checked = _hang("  Checked   ", report.checked, 12) if report.checked else []
     parts = [_header(report), _loops(report), _traffic(report) + checked]
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return printable("\n\n".join("\n".join(part) for part in parts if part))
 
 
 def render_text(report: Report) -> str:
@@ -324,7 +328,7 @@ def render_text(report: Report) -> str:
     if following := next_step(report):
         tail.append(f"  Next      {following}")
     parts = [_header(report), _loops(report), _traffic(report), _decisions(report), tail]
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    return printable("\n\n".join("\n".join(part) for part in parts if part))
 
 
 def next_step(report: Report) -> str:

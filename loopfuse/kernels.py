@@ -7,15 +7,15 @@ imported only when something has to be compiled.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from loopfuse.base import forks
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
@@ -29,23 +29,28 @@ from loopfuse.base.options import (
     parse_check,
     parse_target,
 )
+from loopfuse.base.printable import printable
+from loopfuse.base.warn import warn
 from loopfuse.runtime import arrays, cache
-from loopfuse.runtime.arguments import Signature, check_scalar, read_signature
+from loopfuse.runtime.arguments import Signature, check_scalar, python_signature, read_signature
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_paths import CallPaths, Loaded
 from loopfuse.runtime.checks import at_source
 from loopfuse.runtime.fast import MISS
 from loopfuse.runtime.index_bits import INDEX_LIMIT, index_bits_for
+from loopfuse.runtime.packing import Packed, copied_text, write_back
 from loopfuse.runtime.steps import buffer_bytes
-from loopfuse.sources import Programs, describe_source, read_program, read_source
+from loopfuse.sources import Programs, comment_above, describe_source, read_program, read_source
 from loopfuse.stored import artifact_key, find_artifact, store_artifact
 from loopfuse.tuning.remember import Tuned, recall, size_class
 from loopfuse.tuning.session import BUDGET, Job, check_budget, check_tune, out_of_memory
 from loopfuse.tuning.session import tune as tune_call
-from loopfuse.watch import current_run, is_watched, tell_times
+from loopfuse.watch import is_watched, noticed_run
 
 if TYPE_CHECKING:
+    from loopfuse.commands.verify import Verification
     from loopfuse.explain import Explanation
+    from loopfuse.explain_dependences import DependencesDict
     from loopfuse.lang.nodes import Program
     from loopfuse.pipeline import Planned
 
@@ -59,6 +64,9 @@ class Kernel:
     Every instance may be used from several threads at once. `programs` holds what was read of the
     source already, and is shared by the kernels of one file: it is read once for all of them.
     """
+
+    _door = ""
+    """The language of declarations where it is not that of the source."""
 
     def __init__(
         self,
@@ -76,7 +84,11 @@ class Kernel:
         programs: Programs | None = None,
     ) -> None:
         self.source = source
-        self.signature: Signature = read_signature(description)
+        self._description = description
+        self.signature: Signature = replace(
+            read_signature(description), door=self._door or source.language
+        )
+        self.__doc__ = comment_above(source, self.signature.kernel)
         self.constants: tuple[str, ...] = tuple(
             one["name"] for one in description["parameters"] if one.get("const")
         )
@@ -88,8 +100,9 @@ class Kernel:
         self._tune = check_tune(tune)
         self._budget = check_budget(tune_budget)
         self._tuned: dict[object, Tuned] = {}
+        self._told_packed: set[str] = set()
         self._fuel = fuel if fuel is not None else fuel_from_environment()
-        self._lock = threading.RLock()
+        self._lock = forks.Lock()
         self._programs: Programs = {} if programs is None else programs
         self._explained: tuple[Program, Options, Planned] | None = None
         self._loaded: dict[tuple[object, ...], Loaded] = {}
@@ -99,6 +112,11 @@ class Kernel:
     def name(self) -> str:
         """The kernel's name."""
         return self.signature.kernel
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What `inspect.signature` and an editor's help show: `out` arrays may be left out."""
+        return python_signature(self.signature)
 
     @property
     def target(self) -> str | None:
@@ -115,7 +133,23 @@ class Kernel:
             f"{'' if p.mode == 'in' else p.mode + ' '}{p.name}: {p}"
             for p in self.signature.parameters
         )
-        return f"<loopfuse kernel {self.name}({parameters}) from {self.source.name}>"
+        return printable(f"<loopfuse kernel {self.name}({parameters}) from {self.source.name}>")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with its text, and so at home wherever loopfuse is installed. What arrives
+        somewhere twice is one kernel there."""
+        options: dict[str, Any] = {
+            "fp": self._fp, "reassociate": self._reassociate, "target": self.target,
+            "fuel": self._fuel, "check": self._check, "tuning": self._tuning, "tune": self._tune,
+            "tune_budget": self._budget,
+        }  # fmt: skip
+        return receive_kernel, (self.source, dict(self._description), options)
+
+    def __copy__(self) -> Kernel:
+        return self  # nothing of it changes but what it remembers
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
 
     def with_options(
         self,
@@ -163,10 +197,10 @@ class Kernel:
         target: Target,
         index_bits: int = 64,
         sizes: Mapping[str, int] | None = None,
-        strided: tuple[str, ...] = (),
+        matched: Match | None = None,
         tuning: Tuning | None = None,
     ) -> Options:
-        """The options of a compile for `target`; `strided` arrays are views; `tuning`: another one
+        """The options of a compile for `target`; `matched`: for calls with such views; `tuning`: another one
         than the kernel's own."""
         return Options(
             target=target,
@@ -176,7 +210,8 @@ class Kernel:
             index_bits=index_bits,
             fuel=self._fuel,
             check=self._check,
-            strided=strided,
+            strided=() if matched is None else matched.strided,
+            rows=() if matched is None else matched.rows,
             operations=operations_from_environment(),
             tuning=tuning or self._tuning,
         )
@@ -191,13 +226,13 @@ class Kernel:
             return hit
         from loopfuse import pipeline
 
-        program, run = self.program(constants), current_run()
+        program = self.program(constants)
         known = self._take_explained(program, options)
         planned = {} if known is None else {"planned": known}
-        artifact = pipeline.compile_kernel(
-            program, self.name, options, emit=emit, run=run, **planned
-        )
-        tell_times(run)
+        with noticed_run(f"compiling {self.name}") as run:
+            artifact = pipeline.compile_kernel(
+                program, self.name, options, emit=emit, run=run, **planned
+            )
         store_artifact(key, artifact)
         return artifact
 
@@ -276,7 +311,8 @@ class Kernel:
                 return result
         matched = arrays.match(self.signature, args, kwargs)
         result, loaded = self._run_matched(matched)
-        self.call_paths.learn(args, kwargs, matched, loaded)
+        if not matched.packed:  # such calls copy each time
+            self.call_paths.learn(args, kwargs, matched, loaded)
         return result
 
     def _run_matched(self, matched: Match) -> tuple[Any, Loaded]:
@@ -286,12 +322,23 @@ class Kernel:
         tuning = self._tuning_for(target, matched, constants) if self._tune else self._tuning
         loaded = self._ready(target, matched, constants, tuning)
         arrays.check_preconditions(loaded.manifest, matched.values, self.source)
-        binding = arrays.allocate_outputs(matched)
+        binding = arrays.allocate_outputs(matched, loaded.manifest)
         try:
             loaded.run(binding)
         except UserError as error:  # an offender, which knows its place but not the text
             raise at_source(error, self.source) from None
+        finally:
+            if matched.packed:
+                self._end_packed(matched.packed)
         return binding.result, loaded
+
+    def _end_packed(self, packed: tuple[Packed, ...]) -> None:
+        """Write back what copies stood for, and say once of each that there was one."""
+        write_back(packed)
+        for one in packed:
+            if one.name not in self._told_packed:
+                self._told_packed.add(one.name)
+                warn(copied_text(self.name, one))
 
     def _target_for(self, matched: Match) -> Target:
         """Where the call runs: where its arrays are."""
@@ -350,15 +397,15 @@ class Kernel:
         tuning: Tuning,
         keep: bool,
     ) -> Loaded:
-        strided = matched.strided
-        key = (target, matched.device, bits, tuple(sorted(constants.items())), strided, tuning)
+        views = (matched.strided, matched.rows)
+        key = (target, matched.device, bits, tuple(sorted(constants.items())), views, tuning)
         loaded = self._loaded.get(key)
         if loaded is None:
             with self._lock:
                 loaded = self._loaded.get(key)
                 if loaded is None:
                     self._check_names(matched)
-                    options = self.options(target, bits, strided=strided, tuning=tuning)
+                    options = self.options(target, bits, matched=matched, tuning=tuning)
                     loaded = self._load(options, matched.device.index, constants)
                 if keep:
                     self._loaded[key] = loaded
@@ -400,12 +447,12 @@ class Kernel:
         except UserError as error:
             raise at_source(error, self.source) from None
         except MemoryError:
-            warnings.warn(out_of_memory(self.name), stacklevel=4)
+            warn(out_of_memory(self.name))
             return Tuned(self._tuning, None, None, 0, False, self._budget)
 
     def _job(self, target: Target, matched: Match, constants: dict[str, int]) -> Job:
         bits = index_bits_for(self.signature, matched)
-        options = self.options(target, bits, strided=matched.strided)
+        options = self.options(target, bits, matched=matched)
 
         def load(tuning: Tuning) -> Loaded:
             loaded = self._ready(target, matched, constants, tuning, keep=False)
@@ -454,14 +501,16 @@ class Kernel:
     def _load(self, options: Options, index: int, constants: dict[str, int]) -> Loaded:
         bits = options.index_bits
         if options.target.is_gpu:
+            from loopfuse.clearing import ClearingVariants
             from loopfuse.runtime import cuda, fast_gpu
 
             info = cuda.need_gpu(index)
             artifact = self._compile(options, _emitted(options.target, index), constants)
             module = cuda.load(artifact.manifest, artifact.cubin or artifact.ptx, index)
+            variants = ClearingVariants(artifact, options.target, index)
             return Loaded(
                 artifact.manifest, bits, constants, partial(cuda.run, module),
-                partial(fast_gpu.machine, module, index), lambda: None, info.count == 1,
+                partial(fast_gpu.machine, module, index, variants=variants), lambda: None, info.count == 1,
                 _code_of(artifact.manifest, artifact.cubin or artifact.ptx),
             )  # fmt: skip
         from loopfuse.runtime import cpu, fast_cpu
@@ -491,38 +540,43 @@ class Kernel:
 
         wanted = parse_target(target) if target else self._target
         constants: dict[str, int] = {}
-        strided: tuple[str, ...] = ()
+        matched: Match | None = None
         tuning = self._tuning
         if args or any(p.is_array and p.name in kwargs for p in self.signature.parameters):
             matched = arrays.match(self.signature, args, kwargs)
             wanted = wanted or self._target_for(matched)
             integers = {n: v for n, v in matched.values.items() if type(v) is int}
             constants = {name: integers.pop(name) for name in self.constants}
-            sizes, strided = integers, matched.strided
+            sizes = integers
             if self._tune:
                 known = recall(self._job(wanted, matched, constants).key, 0.0)
                 tuning = known.tuning if known is not None else tuning
         else:
             constants, sizes = self._split(kwargs)
         target_of = wanted or default_target(for_running=True)
-        options = self.options(target_of, sizes=sizes, strided=strided, tuning=tuning)
-        program, run = self.program(constants), current_run()
-        planned = pipeline.plan_kernel(program, self.name, options, run)
-        report = planned.report
+        options = self.options(target_of, sizes=sizes, matched=matched, tuning=tuning)
+        program = self.program(constants)
+        with noticed_run(f"planning {self.name}") as run:
+            planned = pipeline.plan_kernel(program, self.name, options, run)
+            report = planned.report
         with self._lock:
             self._explained = (program, options, planned)
         return Explanation(report)
 
     def dependences(
         self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
-    ) -> dict[str, Any]:
-        """Every dependence, as the `deps` JSON; `instances` (needs `sizes`) lists the pairs."""
+    ) -> DependencesDict:
+        """Every dependence, as the `deps` JSON, which prints as a table; `instances` (needs
+        `sizes`) lists the pairs."""
         from loopfuse import pipeline
+        from loopfuse.explain_dependences import DependencesDict
 
         known = dict(sizes) if sizes else None
-        return pipeline.describe_dependences(self.program(), self.name, known, instances)
+        return DependencesDict(
+            pipeline.describe_dependences(self.program(), self.name, known, instances)
+        )
 
-    def verify(self) -> Any:
+    def verify(self) -> Verification:
         """Check the schedule and compare fused, unfused and interpreted on random data of many
         sizes; a `Verification`, true when all agree."""
         from loopfuse.commands.verify import verify_kernel
@@ -556,7 +610,7 @@ def _host_cpu() -> str:
 def _tuning_key(target: Target, matched: Match, constants: Mapping[str, int]) -> object:
     """Calls of one kernel with equal keys share a tuning."""
     ordered = tuple(sorted(constants.items()))
-    return (target, matched.device, ordered, matched.strided, size_class(matched))
+    return (target, matched.device, ordered, matched.strided, matched.rows, size_class(matched))
 
 
 def _code_of(manifest: Mapping[str, Any], code: str | bytes) -> int:
@@ -578,6 +632,22 @@ def _emitted(target: Target, index: int) -> frozenset[str]:
 def _everything(target: Target) -> frozenset[str]:
     code = "ptx" if target.is_gpu else "object"
     return frozenset({code, "mlir", "affine", "llvm", "report"})
+
+
+RECEIVED = 256
+"""How many kernels that arrived pickled are known again when they arrive again."""
+_received: dict[tuple[object, ...], Kernel] = {}
+
+
+def receive_kernel(source: Source, description: Mapping[str, Any], options: dict[str, Any]) -> Kernel:
+    """The kernel that `Kernel.__reduce__` describes."""
+    key = (source, description["kernel"], *options.values())
+    found = _received.get(key)
+    if found is None:
+        while len(_received) >= RECEIVED:
+            _received.pop(next(iter(_received)), None)
+        found = _received.setdefault(key, Kernel(source, description, **options))
+    return found
 
 
 class Kernels(Mapping[str, Kernel]):
@@ -605,8 +675,11 @@ class Kernels(Mapping[str, Kernel]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._kernels]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kernels, (self._kernels,)
+
     def __repr__(self) -> str:
-        return f"<loopfuse kernels {', '.join(self._kernels)}>"
+        return printable(f"<loopfuse kernels {', '.join(self._kernels)}>")
 
 
 # ---------------------------------------------------------------------------------- the doors

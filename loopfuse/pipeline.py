@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -42,14 +41,16 @@ from loopfuse.base.diagnostics import (
     UserError,
 )
 from loopfuse.base.options import Options, Target
+from loopfuse.base.printable import printable
+from loopfuse.base.warn import warn
 from loopfuse.codegen.abi import build_manifest, entry_name
 from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.mathfns import ULP_BOUNDS
-from loopfuse.codegen.shared_memory import asked_bytes, placed_in
+from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check_with_warnings
+from loopfuse.lang.check import check_with_warnings, heads
 from loopfuse.lang.collection import rare_collection
 from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.format import format_module
@@ -67,6 +68,7 @@ from loopfuse.plan.looptree import LoopTree
 from loopfuse.plan.parallel import check_parallel_loops
 from loopfuse.plan.plain import PlainPlan, plan_plain
 from loopfuse.plan.plain_report import GAVE_UP, plain_decisions, plain_report
+from loopfuse.plan.plan_printer import print_plan
 from loopfuse.plan.records import Report
 from loopfuse.plan.rename import rename_webs
 from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
@@ -82,6 +84,7 @@ from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.poly.unwritten import Box, find_unwritten
 
 T = TypeVar("T")
 
@@ -115,13 +118,17 @@ class Run:
 
     dump: Collection[str] = ()
     stop_after: str = ""
-    write: Callable[[str], None] = field(default=lambda text: print(text, file=sys.stderr))
+    write: Callable[[str], None] = field(default=lambda text: print(printable(text), file=sys.stderr))
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     made: list[Callable[[], str]] = field(default_factory=list[Callable[[], str]])
     """What each stage made, as text: for a bug report."""
+    notice: Callable[[str], None] | None = None
+    """Is told the name of each stage as it begins."""
 
     def stage(self, name: str, work: Callable[[], T], show: Callable[[T], str] = str) -> T:
         """The result of `work`, timed, and dumped if asked for."""
+        if self.notice is not None:
+            self.notice(name)
         start = time.perf_counter()
         result = work()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
@@ -222,8 +229,14 @@ def read_program(
         lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
     )
     for complaint in complaints:
-        warnings.warn(str(LoopfuseError(complaint)), stacklevel=2)
+        warn(str(LoopfuseError(complaint)))
     return program
+
+
+def read_heads(source: Source) -> tuple[Kernel, ...]:
+    """The kernels of a `.lf` text without their bodies: what can be said of one whose `const`
+    parameters have no values yet."""
+    return heads(parse(source))
 
 
 # --------------------------------------------------------------------- core program to tree
@@ -233,7 +246,8 @@ def plan_kernel(
     program: Program, name: str, options: Options, run: Run | None = None
 ) -> Planned:
     """Kernel `name` from the core to a proved LoopTree. Where the checker cannot prove the fused
-    tree, the unfused one is used, and a warning says so."""
+    tree, an easier one is used, then the unfused one, then the program's own order, and a warning
+    says so; InternalError where all are rejected."""
     run = run or Run()
     with rare_collection(), _reported(program, name, options, run):
         return _plan_kernel(program, name, options, run)
@@ -269,17 +283,16 @@ def _plan_exactly(
     return _plan_model(kernel, model, dependences, options, source, run)
 
 
-def _plan_plainly(kernel: Kernel, source: Source, options: Options, run: Run) -> Planned:
-    """The route that asks isl nothing (`plan.plain`), for when it has given up."""
-    warnings.warn(
-        f"the analysis of `{kernel.name}` took too long and was given up (operation limit); it "
-        "is compiled as it is written, for one thread",
-        stacklevel=4,
-    )
+def _plan_plainly(
+    kernel: Kernel, source: Source, options: Options, run: Run, reason: str = ""
+) -> Planned:
+    """The route that asks isl nothing (`plan.plain`), for when it has given up, or decided nothing."""
+    gave_up = f"the analysis of `{kernel.name}` took too long and was given up (operation limit)"
+    warn(f"{reason or gave_up}; it is compiled as it is written, for one thread")
     device = "gpu" if options.target.is_gpu else "cpu"
     plain = run.stage(
         "schedule",
-        lambda: plan_plain(kernel, device, options.strided),
+        lambda: plan_plain(kernel, device, options.strided, options.rows),
         lambda plan: print_tree(plan.tree),
     )
     program = PolyProgram(kernel, {}, (), (), None, plain.preconditions)
@@ -305,7 +318,7 @@ def check_kernel(program: Program, name: str, operations: int = 0) -> None:
     except isl.FAILURES as error:
         if not isl.gave_up(error):
             raise
-        warnings.warn(f"the analysis of `{name}` took too long and was given up", stacklevel=2)
+        warn(f"the analysis of `{name}` took too long and was given up")
 
 
 def _model(kernel: Kernel) -> PolyProgram:
@@ -315,8 +328,11 @@ def _model(kernel: Kernel) -> PolyProgram:
 
 
 def _weigh(model: PolyProgram) -> None:
-    """Deep nests may ask less."""
-    isl.weigh(max((len(each.loops) for each in model.statements), default=0))
+    """Deep nests may ask less, and so may subscripts of many quotients."""
+    depth = max((len(each.loops) for each in model.statements), default=0)
+    accesses = (access for each in model.statements for access in (each.write, *each.reads))
+    relations = (relation for access in accesses for _, relation in access.parts)
+    isl.weigh(depth, max(map(isl.quotients_of, relations), default=0))
 
 
 def _bounds(model: PolyProgram) -> dict[str, Any]:
@@ -330,21 +346,19 @@ def _simplify(
     """`unrolled`: the kernel with its small reductions written out, if it has any."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
-    if unrolled is not None:
-        model = _unrolled_model(model, unrolled)
+    written = write_out_scalars(unrolled or model.kernel)
+    if written is not model.kernel:
+        model = _model_again(model, written, unrolled)
         dependences = find_dependences(model)
-    written = write_out_scalars(model)
-    if written is not model:
-        dependences = find_dependences(written)
-    live = live_statements(written, dependences)
-    smaller = remove_dead(written, live) if len(live) < len(written.statements) else written
-    if smaller is not written:
+    live = live_statements(model, dependences)
+    smaller = remove_dead(model, live) if len(live) < len(model.statements) else model
+    if smaller is not model:
         dependences = find_dependences(smaller)
     renamed = rename_webs(smaller, dependences)
     return (renamed, find_dependences(renamed)) if renamed is not smaller else (smaller, dependences)
 
 
-def _unrolled_model(model: PolyProgram, kernel: Kernel) -> PolyProgram:
+def _model_again(model: PolyProgram, kernel: Kernel, unrolled: Kernel | None) -> PolyProgram:
     """The model of `kernel`, which does what the model's own kernel does: what is known of its
     parameters, and what is said of it, stay."""
     return replace(
@@ -352,7 +366,7 @@ def _unrolled_model(model: PolyProgram, kernel: Kernel) -> PolyProgram:
         kernel=model.kernel,
         context=model.context,
         preconditions=model.preconditions,
-        absorbed=absorbed_labels(model.kernel, kernel),
+        absorbed=model.absorbed if unrolled is None else absorbed_labels(model.kernel, unrolled),
     )
 
 
@@ -366,14 +380,16 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
-    rules = WindowRules(frozenset(options.strided), options.tuning, lines=device == "cpu")
+    rules = WindowRules(
+        frozenset(options.strided), options.rows, options.tuning, lines=device == "cpu"
+    )
 
     def attempt(
         fuel: int | None, windows: WindowRules | None, in_order: bool = False
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, device, options.size_map)
         planner = Planner(model, dependences, cost, options.reassociate, fuel, windows=windows)
-        plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan)
+        plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
             lambda: build_tree(model, dependences, plan, device, windows or rules),
@@ -382,43 +398,59 @@ def _plan_model(
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
         return plan, scheduled, verdict
 
+    def made(plan: FusionPlan, scheduled: Scheduled, verdict: Verdict) -> Planned:
+        return Planned(
+            kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
+        )
+
     check_parallel_loops(model, dependences, options.reassociate)
     usual = rules if options.tuning.windows else None
     plan, scheduled, verdict = attempt(options.fuel, usual)
-    for easier, words in easier_windows(scheduled, rules):
+    if not dependences.complete:  # the plan is in program order already: that needs no proof
+        warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
+        return made(plan, scheduled, verdict)
+    ladder: list[tuple[int | None, WindowRules | None, bool, str]] = [
+        (options.fuel, easier, False, words) for easier, words in easier_windows(scheduled, rules)
+    ]
+    if options.fuel != 0:
+        ladder.append((0, usual, False, "the unfused kernels are used"))
+    ladder.append((None, usual, True, "it runs in program order, by one thread"))
+    rejected: list[Verdict] = []
+    used = ""
+    for fuel, windows, in_order, words in ladder:
         if verdict.answer == "proved":
             break
-        _warn_unproved(kernel, verdict, words)
-        with isl.spending(options.operations) as budget:  # what windows took is gone
+        rejected.append(verdict)
+        used = words
+        with isl.spending(options.operations) as budget:  # what was spent before is gone
             _weigh(model)
             budget.adopt(model.context)
-            plan, scheduled, verdict = attempt(options.fuel, easier)
-    if verdict.answer != "proved" and options.fuel != 0:
-        _warn_unproved(kernel, verdict)
-        plan, scheduled, verdict = attempt(0, usual)
+            plan, scheduled, verdict = attempt(fuel, windows, in_order)
     if verdict.answer == "wrong":
-        plan, scheduled, verdict = attempt(None, usual, in_order=True)
-    return Planned(
-        kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
-    )
+        raise RejectedSchedule(f"every schedule was rejected ({verdict.findings[0]})")
+    if verdict.answer == "unknown":
+        return _plan_plainly(kernel, source, options, run, f"no schedule of `{kernel.name}` could be "
+                             f"proved ({verdict.findings[0]})")  # fmt: skip
+    if rejected:
+        _warn_unproved(kernel, rejected, used)
+    return made(plan, scheduled, verdict)
 
 
-def _warn_unproved(
-    kernel: Kernel, verdict: Verdict, instead: str = "the unfused kernels are used"
-) -> None:
-    """A tree that is not proved is our bug (wrong) or isl's limit (unknown); say which."""
-    finding = verdict.findings[0] if verdict.findings else ""
-    if verdict.answer == "wrong":
-        text = (
+class RejectedSchedule(Exception):
+    """The checker rejected what was planned, the program's own order included: nothing is run."""
+
+
+def _warn_unproved(kernel: Kernel, rejected: Sequence[Verdict], instead: str) -> None:
+    """Trees that were not proved are our bug (wrong) or isl's limit (unknown); say which, once."""
+    worst = next((one for one in rejected if one.answer == "wrong"), rejected[0])
+    finding = worst.findings[0] if worst.findings else ""
+    if worst.answer == "wrong":
+        warn(
             f"loopfuse planned `{kernel.name}` wrongly and noticed ({finding}); "
             f"{instead}. This is a bug: please report it with the program."
         )
     else:
-        text = (
-            f"the fused schedule of `{kernel.name}` could not be proved ({finding}); "
-            f"{instead}."
-        )
-    warnings.warn(text, stacklevel=4)
+        warn(f"the fused schedule of `{kernel.name}` could not be proved ({finding}); {instead}.")
 
 
 def _rough_report(planned: Planned, checked: str) -> Report:
@@ -426,7 +458,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
     options, device = planned.options, "gpu" if planned.options.target.is_gpu else "cpu"
     rough = plain_report(
         planned.kernel,
-        plan_plain(planned.kernel, device, options.strided),
+        plan_plain(planned.kernel, device, options.strided, options.rows),
         source_name=planned.source.name,
         options=options,
         checked=checked,
@@ -496,18 +528,26 @@ def _compile_kernel(
         {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}
         for p in planned.program.preconditions
     )
-    shared = {name: placed.total for name, placed in placed_in(module).items()}
-    report = _with_costs(planned.report, tree, shared, {})
+    placed = placed_in(module)
+    shared = {entry: one.total for entry, one in placed.items()}
+    asked = {entry: one.asked for entry, one in placed.items()}
+    # Who only runs the kernel waits for no report: it plans the unfused program and prints formulas.
+    report = planned.report if "report" in emit else None
+
+    def reported(registers: Mapping[str, int]) -> dict[str, Any]:
+        return {} if report is None else _with_costs(report, tree, shared, registers).to_dict()
+
     artifact = Artifact(
         kernel=name,
         target=target.name,
         manifest={
-            **build_manifest(
-                tree, kernel, target, options.index_bits, asked_bytes(module), conditions
+            **_with_unwritten(
+                build_manifest(tree, kernel, target, options.index_bits, asked, conditions),
+                _unwritten(planned),
             ),
             "check": options.check,
         },
-        report=report.to_dict() if "report" in emit else {},
+        report=reported({}),
         mlir=print_module(module) if "mlir" in emit else "",
         llvm=llvm if "llvm" in emit else "",
         affine_mlir=loops,
@@ -520,10 +560,44 @@ def _compile_kernel(
         artifact = replace(artifact, ptx=ptx)
         if "cubin" in emit:
             artifact = run.stage("assemble", lambda: _assembled(artifact, target))
-            report = _with_costs(report, tree, shared, artifact.registers)
-            artifact = replace(artifact, report=report.to_dict() if "report" in emit else {})
+            artifact = replace(artifact, report=reported(artifact.registers))
         return artifact
     return replace(artifact, object=run.stage("emit", lambda: emit_object(llvm, target)))
+
+
+def _unwritten(planned: Planned) -> dict[str, tuple[Box, ...] | None]:
+    """What a call clears of the outputs that it makes: `poly.unwritten`; nothing is known of them
+    where there is no model."""
+    if planned.plain is not None:
+        return {}
+    try:
+        with isl.spending(planned.options.operations or isl.OPERATIONS // 3) as budget, deep_recursion():
+            _weigh(planned.program)
+            budget.adopt(planned.program.context)
+            return find_unwritten(planned.program, planned.dependences)
+    except isl.FAILURES as error:
+        if not isl.gave_up(error):
+            raise
+        return {}
+
+
+def _with_unwritten(
+    manifest: dict[str, Any], unwritten: Mapping[str, tuple[Box, ...] | None]
+) -> dict[str, Any]:
+    """The manifest with the boxes of `poly.unwritten` at its `out` parameters."""
+
+    def described(parameter: dict[str, Any]) -> dict[str, Any]:
+        boxes = unwritten.get(parameter["name"])
+        if boxes is None:
+            return parameter
+        return {**parameter, "unwritten": [box(each, parameter["extents"]) for each in boxes]}
+
+    def box(each: Box, extents: Sequence[str]) -> dict[str, Any]:
+        pairs = zip(each.bounds, extents, strict=True)
+        bounds = [["0", extent] if pair is None else list(pair) for pair, extent in pairs]
+        return {"when": each.when, "bounds": bounds, "untouched": each.untouched}
+
+    return {**manifest, "parameters": [described(one) for one in manifest["parameters"]]}
 
 
 def _with_costs(
@@ -635,7 +709,7 @@ def _checked_text(verdict: Verdict, seconds: Mapping[str, float]) -> str:
         case "proved":
             return f"schedule verified against all dependences {spent}"
         case "unknown":
-            return f"unknown: {verdict.findings[0]}; run unfused {spent}"
+            return f"unknown: {verdict.findings[0]}; run in program order, by one thread {spent}"
         case _:
             return f"rejected: {verdict.findings[0]} {spent}"
 

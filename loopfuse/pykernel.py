@@ -10,29 +10,55 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from loopfuse.base import forks
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
 from loopfuse.base.options import parse_check
 from loopfuse.kernels import Kernel
+from loopfuse.pykernel_results import (
+    Result,
+    describe_results,
+    hand_back,
+    known_values,
+    no_operator,
+    read_results,
+)
 from loopfuse.pykernel_scope import Scope, capture
 from loopfuse.pykernel_types import (
+    Dimensions,
     Type,
     annotated_types,
     call_parameters,
+    equal_extents,
+    holds,
+    in_both,
+    shapes_of,
     to_arguments,
     type_of_value,
 )
-from loopfuse.pykernel_words import in_python
+from loopfuse.pykernel_words import in_python, remedy_in_python
 from loopfuse.runtime import cache
+from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.session import BUDGET, check_budget, check_tune
 from loopfuse.watch import current_run, is_watched
 
+if TYPE_CHECKING:
+    from loopfuse.base.static_array import MYPY
+    from loopfuse.base.static_types import Out
+    from loopfuse.commands.verify import Verification
+    from loopfuse.explain import Explanation
+    from loopfuse.explain_dependences import DependencesDict
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
+A = TypeVar("A")
+B = TypeVar("B")
 EMPTY = inspect.Parameter.empty
 NUMBERS = (float, int, bool)
 QUICK_LIMIT = 64
@@ -40,49 +66,65 @@ VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 @contextmanager
-def _python_words() -> Generator[None, None, None]:
-    """Messages about the program in Python's spelling."""
+def _python_words(kernel: Specialised | None = None) -> Generator[None, None, None]:
+    """Messages about the program in Python's spelling, with the arrays of `kernel`, once known."""
     try:
         yield
     except LoopfuseError as error:
-        raise type(error)(*(in_python(one) for one in error.diagnostics)) from None
+        shapes = kernel.shapes() if kernel is not None else {}
+        raise type(error)(*(in_python(one, shapes) for one in error.diagnostics)) from None
 
 
 class Specialised(Kernel):
     """A Python kernel for arguments of given types: everything a Kernel is, read from a function."""
+
+    _door = "python"
 
     def __init__(
         self,
         function: Callable[..., Any],
         types: Mapping[str, Type],
         scope: Scope,
+        equal: tuple[Dimensions, ...] = (),
         **options: Any,
     ) -> None:
         self.function = function
         self.types = dict(types)
         self.scope = scope
+        self.equal = equal
         self._modules: list[Any] = []
         self._given_options = options
         described, source = self._describe(options.get("fp", "fast"))
-        self.results: tuple[str, ...] | None = (
-            tuple(described["results"]) if described["results"] is not None else None
-        )
+        self.results = read_results(described["results"])
         self.returns_tuple: bool = described["returns_tuple"]
         super().__init__(source, described["kernel"], **options)
+        self.__doc__ = function.__doc__
         self.allocated = tuple(p.name for p in self.signature.parameters if p.name not in self.types)
         self.returns_what_it_allocates = not self.returns_tuple or len(self.allocated) > 1
-        self.returns_what_it_allocates &= (self.results or ()) == self.allocated
+        plain = tuple(Result(name) for name in self.allocated)
+        self.returns_what_it_allocates &= (self.results or ()) == plain
+
+    def hand_back(self, result: Any, omitted: tuple[str, ...], given: Mapping[str, Any]) -> Any:
+        """What the function would return, from what the kernel did: the arrays `omitted` from the
+        call, of those `given`. Numbers are read back from where they were computed, which waits for
+        a GPU."""
+        made = dict(zip(omitted, result if len(omitted) > 1 else (result,)))
+        if self.results is None:
+            left_out = tuple(made[name] for name in omitted if name in self.types)
+            return left_out if len(left_out) > 1 else left_out[0] if left_out else None
+        return hand_back(self.results, self.returns_tuple, self.signature, made, given)
 
     @property
     def identity(self) -> str:
-        """The function's text with its helpers and constants, and the types."""
-        return f"{self.scope.text}\n{sorted(self.types.items(), key=str)!r}"
+        """The function's text with its helpers and constants, the types, and extents that are one
+        size."""
+        return f"{self.scope.text}\n{sorted(self.types.items(), key=str)!r}{self.equal or ''}"
 
     def _module(self) -> Any:
         if not self._modules:
             from loopfuse.frontend.pyfunc import read_function
 
-            self._modules.append(read_function(self.function, to_arguments(self.types)))
+            self._modules.append(read_function(self.function, to_arguments(self.types), self.equal))
         return self._modules[0]
 
     def _describe(self, fp: str) -> tuple[dict[str, Any], Source]:
@@ -100,7 +142,7 @@ class Specialised(Kernel):
             program = self._read(fp, None)
         described: dict[str, Any] = {
             "kernel": describe_kernel(program.kernels[0]),
-            "results": list(reading.results) if reading.results is not None else None,
+            "results": describe_results(reading.results, program.kernels[0]),
             "returns_tuple": reading.returns_tuple,
             "file": reading.module.source.name,
         }
@@ -122,14 +164,75 @@ class Specialised(Kernel):
                 self._programs[()] = self._read(self._fp, None)
             return self._programs[()]
 
+    def shapes(self) -> dict[str, tuple[str, ...]]:
+        """The extents of the arrays that the function is given."""
+        return {
+            p.name: p.extents
+            for p in self.signature.parameters
+            if p.extents is not None and p.name in self.types
+        }
+
     def _compile(self, *args: Any, **kwargs: Any) -> Artifact:
-        with _python_words():
+        with _python_words(self):
             return super()._compile(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kernel = PythonKernel(self.function, **self._given_options)
+        return _specialise_again, (kernel, self.types, self.equal)
+
+    def as_torch_op(self, name: str) -> Any:
+        """The operator of these types: arrays that the function creates come back in the order in
+        which it returns them; a parameter that it returns is an argument written in place."""
+        from loopfuse.distribution.torch_op import register
+
+        made = {p.name: p for p in self.signature.parameters if p.mode == "out"}
+        results = tuple(r for r in self.results or () if {r.array, *r.others} & {*made})
+        if any(one.number or not {one.array, *one.others} <= {*made} for one in results):
+            raise UserError(no_operator(self.name, results, self.signature))
+        returned = {name for one in results for name in (one.array, *one.others)}
+        left_out = (Result(n) for n in made if n in self.types and n not in returned)
+        order = (*dict.fromkeys(results), *left_out)
+        taken = tuple(p for p in self.signature.parameters if p.mode != "out")
+
+        def call(**given: Any) -> Any:
+            result = self(**given)
+            arrays = dict(zip(made, result if len(made) > 1 else (result,)))
+            known = known_values(self.signature, given)
+            return tuple(arrays[one.place(known)] for one in order)
+
+        ordered = (*taken, *(made[one.array] for one in order))
+        return register(call, replace(self.signature, parameters=ordered), name)
 
     def with_options(self, **changes: Any) -> Specialised:
         """The same kernel under other options; None keeps this one's."""
         given = {name: value for name, value in changes.items() if value is not None}
-        return Specialised(self.function, self.types, self.scope, **{**self._given_options, **given})
+        options = {**self._given_options, **given}
+        return Specialised(self.function, self.types, self.scope, self.equal, **options)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """As for .lf kernels; what the shapes of the first call are taken to show is among what
+        the kernel needs."""
+        found = super().explain(*args, **kwargs)
+        decisions = tuple(
+            replace(one, remedy=remedy_in_python(one.remedy)) if one.remedy else one
+            for one in found.report.decisions
+        )
+        found = type(found)(replace(found.report, decisions=decisions))
+        if not self.equal:
+            return found
+        extents = {p.name: ", ".join(p.extents or ()) for p in self.signature.parameters if p.is_array}
+        names = dict.fromkeys(name for group in self.equal for name, _ in group)
+        shapes = ", ".join(f"{name}[{extents[name]}]" for name in names)
+        said = f"shapes {shapes} as at the first call (for others another kernel is compiled)"
+        needs = (*found.report.preconditions, said)
+        return type(found)(replace(found.report, preconditions=needs))
+
+
+def _specialise_again(
+    kernel: PythonKernel, types: Mapping[str, Type], equal: tuple[Dimensions, ...] = ()
+) -> Specialised:
+    """What a pickled `Specialised` becomes."""
+    return kernel.for_types(types, equal)
 
 
 def _lines(function: Callable[..., Any]) -> list[str]:
@@ -162,7 +265,7 @@ class _Bound:
     others: dict[str, Any]
 
 
-class PythonKernel:
+class PythonKernel(Generic[P, R]):
     """A Python function that is compiled for the types it is called with. Call it as the function
     itself; `.reference` is the function."""
 
@@ -170,7 +273,7 @@ class PythonKernel:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         *,
         target: str | None = None,
         fp: str = "fast",
@@ -194,10 +297,10 @@ class PythonKernel:
         self._names = tuple(self._parameters)
         self._annotated: dict[str, Type] | None = None
         self._scope: Scope | None = None
-        self._kernels: dict[object, Specialised] = {}
+        self._kernels: dict[object, list[Specialised]] = {}
         self._latest: Specialised | None = None
         self._quick: dict[tuple[int, tuple[Any, ...]], Specialised] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.Lock()
 
     @property
     def name(self) -> str:
@@ -205,14 +308,30 @@ class PythonKernel:
         return self.function.__name__
 
     @property
-    def reference(self) -> Callable[..., Any]:
+    def reference(self) -> Callable[P, R]:
         """The plain function, which CPython runs: the same results, slowly."""
         return self.function
 
     def __repr__(self) -> str:
         return f"<loopfuse kernel {self.name}({', '.join(self._names)}) in Python>"
 
-    def __get__(self, instance: object, owner: type | None = None) -> PythonKernel:
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the decorator was given, with defaults."""
+        return dict(self._options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from loopfuse.pykernel_sent import reduce_kernel
+
+        return reduce_kernel(self.function, self._options)
+
+    def __copy__(self) -> PythonKernel[P, R]:
+        return self  # nothing of it changes but what it remembers
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PythonKernel[P, R]:
+        return self
+
+    def __get__(self, instance: object, owner: type | None = None) -> PythonKernel[P, R]:
         return self  # a kernel in a class is a static one: it has no `self`
 
     # ---- specialising
@@ -259,16 +378,53 @@ class PythonKernel:
             types = self._latest.types
         else:
             types = self._types(given)
+        return self._of_types(scope, types, shapes_of(types, given))
+
+    def for_types(
+        self, types: Mapping[str, Type], equal: tuple[Dimensions, ...] = ()
+    ) -> Specialised:
+        """The kernel for parameters of these types; `equal`: extents that are one size."""
+        scope = self._scope
+        if scope is None or not scope.holds():
+            self._scope = scope = capture(self.function)
+        return self._of_types(scope, types, {}, equal)
+
+    def _of_types(
+        self,
+        scope: Scope,
+        types: Mapping[str, Type],
+        shapes: Mapping[str, tuple[int, ...]],
+        equal: tuple[Dimensions, ...] | None = None,
+    ) -> Specialised:
+        """The kernel of these types for arrays of `shapes`: extents that are equal at the first
+        call are one size, and where a later call's differ, another kernel has those as one that
+        were equal at both. Without shapes: the one of the first call, or for `equal` extents."""
         key = (scope.text, *types.values())
-        found = self._kernels.get(key)
+        found = self._fitting(key, shapes, equal)
         if found is None:
             with self._lock:
-                found = self._kernels.get(key)
+                found = self._fitting(key, shapes, equal)
                 if found is None:
-                    found = Specialised(self.function, types, scope, **self._options)
-                    self._kernels[key] = found
+                    known = self._kernels.setdefault(key, [])
+                    if equal is None:
+                        equal = equal_extents(shapes)
+                        if known and shapes:
+                            equal = in_both(known[-1].equal, equal)
+                    found = Specialised(self.function, types, scope, equal, **self._options)
+                    known.append(found)
         self._latest = found
         return found
+
+    def _fitting(
+        self,
+        key: object,
+        shapes: Mapping[str, tuple[int, ...]],
+        equal: tuple[Dimensions, ...] | None,
+    ) -> Specialised | None:
+        for known in self._kernels.get(key, ()):
+            if known.equal == equal if equal is not None else holds(known.equal, shapes):
+                return known
+        return None
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Bound:
         if len(args) > len(self._names):
@@ -300,18 +456,57 @@ class PythonKernel:
 
     # ---- running
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    if TYPE_CHECKING:
+        # An Out array may be left out, and is then returned. (For mypy its plugin says so.)
+        if MYPY:
+
+            def __call__(  # pyright: ignore[reportRedeclaration]
+                self, *args: P.args, **kwargs: P.kwargs
+            ) -> R: ...
+
+        else:
+
+            @overload
+            def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+            @overload
+            def __call__(
+                self: PythonKernel[Concatenate[Out, Q], Any], /, *args: Q.args, **kwargs: Q.kwargs
+            ) -> Any: ...
+
+            @overload
+            def __call__(
+                self: PythonKernel[Concatenate[A, Out, Q], Any], a: A, /, *args: Q.args, **kwargs: Q.kwargs
+            ) -> Any: ...
+
+            @overload
+            def __call__(
+                self: PythonKernel[Concatenate[A, B, Out, Q], Any], a: A, b: B, /,
+                *args: Q.args, **kwargs: Q.kwargs,
+            ) -> Any: ...  # fmt: skip
+
+            def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the arguments, as the function would; arrays that it creates and returns are of
         the arguments' library. One UserError for whatever is wrong, before anything runs."""
         key = _quick_key(args) if not kwargs and len(args) == len(self._names) else None
         if key is not None and self._scope is not None and self._scope.holds():
             quick = self._quick.get((id(self._scope), key))
             if quick is not None:
-                return quick(*args)
+                try:
+                    result = quick(*args)
+                    if quick.returns_what_it_allocates:
+                        return result
+                    return quick.hand_back(result, quick.allocated, dict(zip(self._names, args)))
+                except UserError as error:
+                    # Nothing has run. Other shapes than it is for are not wrong.
+                    if not quick.equal or error.diagnostics[0].code != "size-mismatch":
+                        raise
         bound = self._bind(args, kwargs)
         kernel = self._specialised(bound.given)
         given = bound.given
-        if key is not None and kernel.returns_what_it_allocates:
+        if key is not None:
             if len(self._quick) > QUICK_LIMIT:
                 self._quick.clear()
             self._quick[(id(self._scope), key)] = kernel
@@ -325,13 +520,10 @@ class PythonKernel:
                 if p.mode == "out" and p.name in self._parameters and p.name not in given
             )  # fmt: skip
             omitted = (*left_out, *kernel.allocated)
-        if kernel.results == omitted and not kernel.returns_tuple:
-            return result
-        if kernel.results is None:
-            return result
-        made = dict(zip(omitted, result if len(omitted) > 1 else (result,)))
-        values = tuple(made[n] if n in made else given[n] for n in kernel.results)
-        return values if kernel.returns_tuple else values[0]
+        return kernel.hand_back(result, omitted, {**given, **bound.others})
+
+    if not TYPE_CHECKING:
+        __call__ = _call
 
     # ---- asking
 
@@ -343,7 +535,10 @@ class PythonKernel:
         if set(integers) == set(bound.given):
             bound = _Bound({}, integers)  # only sizes and integers to plan for
         others = {n: v for n, v in kwargs.items() if n not in self._names}
-        return self._specialised(bound.given), _Bound(bound.given, {**bound.others, **others})
+        kernel = self._specialised(bound.given)
+        if kernel.equal and not set(others) <= {*kernel.signature.sizes, "emit"}:
+            kernel = self.for_types(kernel.types)  # sizes by names that only the general one has
+        return kernel, _Bound(bound.given, {**bound.others, **others})
 
     def _knows_number(self, name: str) -> bool:
         if self._annotated is None:
@@ -351,22 +546,24 @@ class PythonKernel:
         known = self._annotated.get(name) or (self._latest and self._latest.types.get(name))
         return bool(known) and known[0] == "number"
 
-    def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Any:
+    def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Explanation:
         """What was fused and what was not, and why: for a call's arguments, for sizes by name
         (`explain(H=4096, W=4096)`), or with nothing as formulas."""
         kernel, bound = self._for(args, kwargs)
         arrays = {n: v for n, v in bound.given.items() if hasattr(v, "shape")}
-        with _python_words():
+        with _python_words(kernel):
             if arrays:
                 return kernel.explain(target=target, **bound.given, **bound.others)
             return kernel.explain(target=target, **bound.others)
 
     def dependences(
         self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
-    ) -> dict[str, Any]:
+    ) -> DependencesDict:
         """Every dependence, as the `deps` JSON, for the annotated types or the latest call's."""
         with _python_words():
-            return self._specialised({}).dependences(sizes, instances=instances)
+            kernel = self._specialised({})
+        with _python_words(kernel):
+            return kernel.dependences(sizes, instances=instances)
 
     def compile(self, target: str | None = None, **types: Any) -> Artifact:
         """Compile without running. Keywords give types (`x=loopfuse.f32["N"]`), arrays, or sizes
@@ -375,27 +572,37 @@ class PythonKernel:
         kernel, bound = self._for((), types)
         return kernel.compile(target, **rest, **bound.others)
 
-    def tune(self, *args: Any, **kwargs: Any) -> Any:
+    def tune(self, *args: Any, **kwargs: Any) -> Tuned:
         """Search for the fastest choices for calls like this one, on copies of its arrays, and
         remember them: see `loopfuse.Kernel.tune`."""
         bound = self._bind(args, kwargs)
         with _python_words():
-            return self._specialised(bound.given).tune(**bound.given, **bound.others)
+            kernel = self._specialised(bound.given)
+        with _python_words(kernel):
+            return kernel.tune(**bound.given, **bound.others)
 
-    def verify(self, *args: Any, **kwargs: Any) -> Any:
+    def as_torch_op(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """This kernel, for the annotated types, for arguments like these, or for the latest call's
+        types, as the PyTorch operator `name` (`"namespace::name"`): opaque to torch.compile, with
+        shapes known to it. Arrays that the function creates are returned, those that it writes are
+        written in place. Needs PyTorch; UserError where the types are not known."""
+        kernel, _ = self._for(args, kwargs)
+        return kernel.as_torch_op(name)
+
+    def verify(self, *args: Any, **kwargs: Any) -> Verification:
         """Check the schedule and compare fused, unfused and interpreted on random data."""
         kernel, _ = self._for(args, kwargs)
-        with _python_words():
+        with _python_words(kernel):
             return kernel.verify()
 
-    def with_options(self, **changes: Any) -> PythonKernel:
+    def with_options(self, **changes: Any) -> PythonKernel[P, R]:
         """The same function under other options; None keeps this one's."""
         given = {name: value for name, value in changes.items() if value is not None}
         return PythonKernel(self.function, **{**self._options, **given})
 
 
 @overload
-def kernel(fn: Callable[..., Any], /) -> PythonKernel: ...
+def kernel(fn: Callable[P, R], /) -> PythonKernel[P, R]: ...
 
 
 @overload
@@ -407,10 +614,10 @@ def kernel(
     check: str = "lazy",
     tune: bool = False,
     tune_budget: float = BUDGET,
-) -> Callable[[Callable[..., Any]], PythonKernel]: ...
+) -> Callable[[Callable[P, R]], PythonKernel[P, R]]: ...
 
 
-def kernel(fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def kernel(fn: Any = None, /, **options: Any) -> Any:
     """Compile a function of loops over arrays: `@loopfuse.kernel`, `@loopfuse.kernel(fp="strict")`
     or `loopfuse.kernel(function, target="cpu")`.
 

@@ -1,5 +1,11 @@
 """What a Python function's meaning depends on besides its arguments: its text, the helpers it
-calls, and the constants of the scopes around it, which may change between two calls."""
+calls, and the constants of the scopes around it, which may change between two calls.
+
+A helper is known by what it computes: its text, its defaults, and the values of its own scopes, in
+depth. So a function defined anew under its name (a notebook's cell run again, `importlib.reload`), a
+default or a closure that changed, and an attribute of a class or an object that was set are all
+seen by the next call.
+"""
 
 from __future__ import annotations
 
@@ -7,119 +13,180 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _MISSING = object()
 _LIBRARIES = ("numpy", "math", "builtins", "loopfuse", "scipy", "torch", "cupy", "numba")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
+_Look = Callable[[], Any]
+_Check = Callable[[], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`text` tells two functions apart that would compile differently; `watched` are the outer
-    values it was made of, and how to look at them again."""
+    """`text` tells two functions apart that would compile differently; `checks` say of each outer
+    thing it was made of whether that is as it was."""
 
     text: str
-    watched: tuple[tuple[Callable[[], Any], Any, Any], ...]
+    checks: tuple[_Check, ...]
 
     def holds(self) -> bool:
         """Nothing outside has changed since."""
-        for look, value, state in self.watched:
-            now = look()
-            if now is value and state is None:
-                continue
-            if _state(now) != (_state(value) if state is None else state):
+        for check in self.checks:  # noqa: SIM110 - a generator would cost each call twice as much
+            if not check():
                 return False
         return True
 
 
 def capture(function: FunctionType) -> Scope:
     """The scope of `function` as it is now."""
-    texts: list[str] = []
-    watched: list[tuple[Callable[[], Any], Any, Any]] = []
-    _capture(function, texts, watched, set())
-    return Scope("\n".join(texts), tuple(watched))
+    found = _Capture()
+    found.function(function)
+    return Scope("\n".join(found.texts), tuple(found.checks))
 
 
-def _capture(
-    function: FunctionType,
-    texts: list[str],
-    watched: list[tuple[Callable[[], Any], Any, Any]],
-    seen: set[int],
-) -> None:
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    texts.append(f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}")
-    try:
-        texts.append(inspect.getsource(function))
-    except (OSError, TypeError):
-        texts.append(repr(function.__code__.co_code))
-    code = function.__code__
-    texts.append(repr((function.__defaults__, function.__kwdefaults__)))
-    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-    for name in (*code.co_names, *code.co_freevars):
-        if name in cells:
-            look = _cell_reader(cells[name])
-        elif name in function.__globals__:
-            look = _global_reader(function.__globals__, name)
-        else:
-            continue
+class _Capture:
+    """A walk over functions and the outer values that they name."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.checks: list[_Check] = []
+        self.seen: set[tuple[int, str]] = set()
+        self.kept: list[Any] = []
+        """What `seen` knows by its id, so that it stays the only one of that id."""
+
+    def function(self, function: FunctionType) -> None:
+        """Everything that `function` is made of."""
+        if not self._is_new(function):
+            return
+        code = function.__code__
+        self.texts.append(f"{code.co_filename}:{code.co_firstlineno}")
+        try:
+            self.texts.append(inspect.getsource(code))
+        except (OSError, TypeError):
+            self.texts.append(repr((code.co_code, code.co_names, _constants(code))))
+        self.texts.append(repr(_state((function.__defaults__, function.__kwdefaults__))))
+        self.checks.append(_same_function(function))
+        cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+        names = _names(code)
+        for name in (*names, *code.co_freevars):
+            if name in cells:
+                look = _cell_reader(cells[name])
+            elif name in function.__globals__:
+                look = _global_reader(function.__globals__, name)
+            else:
+                continue
+            self.value(name, look, names)
+
+    def value(self, name: str, look: _Look, attributes: tuple[str, ...]) -> None:
+        """An outer value that is called `name`; `attributes`: the names that the function uses,
+        among them those of its parts."""
         value = look()
         if isinstance(value, ModuleType):
-            if value.__name__.split(".")[0] in _LIBRARIES:
-                continue
-            for attribute in code.co_names:
-                if hasattr(value, attribute):
-                    read = _attribute_reader(value, attribute)
-                    _watch(f"{name}.{attribute}", read, texts, watched, seen)
-            continue
-        _watch(name, look, texts, watched, seen)
+            self.checks.append(_same(look, value))
+            if value.__name__.split(".")[0] not in _LIBRARIES:
+                self._parts(name, value, attributes, lambda: sys.modules.get(value.__name__, value))
+            return
+        function = _function_below(value)
+        if function is not None:
+            self.checks.append(_same(look, value))
+            if not _is_of_library(function):
+                self.function(function)
+            return
+        state = _state(value)
+        self.texts.append(f"{name} = {state!r}")
+        if isinstance(value, (*_PLAIN, tuple, list)) or _is_array(value):
+            # A value that can change in place is compared each time; any other if it is another.
+            self.checks.append(_equal(look, value, state, always=_can_change(value)))
+            return
+        self.checks.append(_same(look, value))
+        if not _is_of_library(value if isinstance(value, type) else type(value)):
+            self._parts(name, value, attributes, look)
+
+    def _parts(self, name: str, value: Any, attributes: tuple[str, ...], look: _Look) -> None:
+        for attribute in attributes:
+            if hasattr(value, attribute) and self._is_new(value, attribute):
+                read = _attribute_reader(look, attribute)
+                self.value(f"{name}.{attribute}", read, attributes)
+
+    def _is_new(self, value: Any, attribute: str = "") -> bool:
+        key = (id(value), attribute)
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        self.kept.append(value)
+        return True
 
 
-def _watch(
-    name: str,
-    look: Callable[[], Any],
-    texts: list[str],
-    watched: list[tuple[Callable[[], Any], Any, Any]],
-    seen: set[int],
-) -> None:
-    value = look()
-    function = value if isinstance(value, FunctionType) else getattr(value, "py_func", None)
-    if isinstance(function, FunctionType):
-        watched.append((look, value, None))
-        if (function.__module__ or "").split(".")[0] not in _LIBRARIES:
-            _capture(function, texts, watched, seen)
-        return
-    state = _state(value)
-    texts.append(f"{name} = {state!r}")
-    # A value that can change in place is compared each time; any other only if it is another.
-    watched.append((look, value, state if _can_change(value) else None))
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The outer names and attributes in a function, those in functions inside it too."""
+    names = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names.update(dict.fromkeys(_names(constant)))
+    return tuple(names)
+
+
+def _constants(code: CodeType) -> tuple[Any, ...]:
+    return tuple(
+        (one.co_code, one.co_names, _constants(one)) if isinstance(one, CodeType) else repr(one)
+        for one in code.co_consts
+    )
+
+
+def _function_below(value: Any) -> FunctionType | None:
+    """The function that a call of `value` reads: itself, or that below numba's or functools'
+    wrappers."""
+    for _ in range(100):
+        if isinstance(value, FunctionType):
+            return value
+        if isinstance(value, (type, ModuleType)):
+            return None
+        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
+        if inner is None or inner is value:
+            return None
+        value = inner
+    return None
+
+
+def _is_of_library(value: Any) -> bool:
+    return (getattr(value, "__module__", "") or "").split(".")[0] in _LIBRARIES
+
+
+def _is_array(value: Any) -> bool:
+    # np.float32 itself is no array, though it has `tobytes`.
+    return hasattr(value, "tobytes") and hasattr(value, "dtype") and not isinstance(value, type)
 
 
 def _can_change(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(_can_change(part) for part in value)
-    if isinstance(value, (list, type)):  # np.float32 itself is no array, though it has `tobytes`
-        return isinstance(value, list)
-    return hasattr(value, "tobytes") and getattr(value, "ndim", 0) > 0
+    if isinstance(value, _PLAIN):
+        return False
+    return isinstance(value, list) or getattr(value, "ndim", 0) > 0
 
 
 def _state(value: Any) -> Any:
     """What is compared and hashed of an outer value."""
     if isinstance(value, (list, tuple)):
         return (type(value).__name__, *(_state(part) for part in value))
+    if isinstance(value, dict):
+        return ("dict", *((repr(key), _state(part)) for key, part in value.items()))
     if isinstance(value, _PLAIN):
         return (type(value).__name__, repr(value))
-    if hasattr(value, "tobytes") and hasattr(value, "dtype") and not isinstance(value, type):
+    if _is_array(value):
         return (str(value.dtype), getattr(value, "shape", ()), value.tobytes())
     # NumPy's functions had no qualified name before 2.2; every one of them has a name.
     name = getattr(value, "__qualname__", "") or getattr(value, "__name__", "")
     return (type(value).__name__, name)
 
 
-def _cell_reader(cell: Any) -> Callable[[], Any]:
+# ------------------------------------------------------------------------ looking, and comparing
+
+
+def _cell_reader(cell: Any) -> _Look:
     def look() -> Any:
         try:
             return cell.cell_contents
@@ -129,9 +196,37 @@ def _cell_reader(cell: Any) -> Callable[[], Any]:
     return look
 
 
-def _global_reader(names: dict[str, Any], name: str) -> Callable[[], Any]:
+def _global_reader(names: dict[str, Any], name: str) -> _Look:
     return lambda: names.get(name, _MISSING)
 
 
-def _attribute_reader(module: ModuleType, name: str) -> Callable[[], Any]:
-    return lambda: getattr(sys.modules.get(module.__name__, module), name, _MISSING)
+def _attribute_reader(look: _Look, name: str) -> _Look:
+    return lambda: getattr(look(), name, _MISSING)
+
+
+def _same(look: _Look, value: Any) -> _Check:
+    return lambda: look() is value
+
+
+def _equal(look: _Look, value: Any, state: Any, always: bool) -> _Check:
+    def check() -> bool:
+        now = look()
+        return (now is value and not always) or _state(now) == state
+
+    return check
+
+
+def _same_function(function: FunctionType) -> _Check:
+    """It has the code and the defaults that it had: all of them can be set."""
+    code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
+    state = _state(named) if named else None
+
+    def check() -> bool:
+        return (
+            function.__code__ is code
+            and function.__defaults__ is defaults
+            and (function.__kwdefaults__ is named)
+            and (named is None or _state(named) == state)
+        )
+
+    return check

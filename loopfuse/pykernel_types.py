@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.base.annotations import ArrayType, ScalarType
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.runtime.views import view
+from loopfuse.runtime.views import problem_of, view
 
 if TYPE_CHECKING:
     from loopfuse.frontend.pyfunc_context import Argument
@@ -60,6 +60,12 @@ def type_of_annotation(annotation: Any) -> Type | None:
         return ("array", annotation.dtype, len(annotation.extents), annotation.extents, annotation.mode)
     if isinstance(annotation, ScalarType):
         return ("number", annotation.dtype, False)
+    # Annotated[np.ndarray, f32["N"]]: for type checkers the first, for us the second.
+    for said in getattr(annotation, "__metadata__", ()):
+        if isinstance(said, (ArrayType, ScalarType)):
+            return type_of_annotation(said)
+    if getattr(annotation, "__metadata__", None):
+        return type_of_annotation(getattr(annotation, "__origin__", None))
     if annotation in _PYTHON:
         return ("number", *_PYTHON[annotation])
     dtype = getattr(annotation, "dtype", None)
@@ -78,7 +84,10 @@ def type_of_value(kernel: str, name: str, value: Any) -> Type:
         found = type_of_annotation(value)
         assert found is not None
         return found
-    shape = getattr(value, "shape", None)
+    try:
+        shape = getattr(value, "shape", None)
+    except Exception:  # a nested tensor has none, and says so as an error of its own
+        shape = None
     if shape == () and hasattr(value, "dtype"):
         dtype = from_numpy_name(str(value.dtype).removeprefix("torch."))
         if dtype is not None:
@@ -87,11 +96,14 @@ def type_of_value(kernel: str, name: str, value: Any) -> Type:
     if seen is not None and seen.dtype is not None:
         return ("array", seen.dtype, len(seen.shape), None, "")
     what = f"{seen.dtype_name} array" if seen is not None else type(value).__name__
+    problem, fix = problem_of(value) if seen is None else ("", "")
     raise UserError(
         Diagnostic(
             "argument-type",
             f"`{kernel}` got `{name}` as a {what}, which no kernel can take",
-            fix="pass arrays of numbers (NumPy, CuPy, PyTorch) and Python or NumPy numbers",
+            notes=(problem,) if problem else (),
+            fix=fix.format(name)
+            or "pass arrays of numbers (NumPy, CuPy, PyTorch) and Python or NumPy numbers",
         )
     )
 
@@ -101,6 +113,46 @@ def call_parameters(function: Callable[..., Any]) -> dict[str, Any]:
     return {
         name: parameter.default for name, parameter in inspect.signature(function).parameters.items()
     }
+
+
+Dimensions = tuple[tuple[str, int], ...]
+"""Extents, each an array argument and a position."""
+
+
+def shapes_of(types: Mapping[str, Type], given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the given arrays whose extents no annotation says."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, known in types.items():
+        if known[0] == "array" and known[3] is None and name in given:
+            seen = view(given[name])
+            if seen is not None:
+                found[name] = tuple(seen.shape)
+    return found
+
+
+def equal_extents(shapes: Mapping[str, tuple[int, ...]]) -> tuple[Dimensions, ...]:
+    """Groups of two or more extents that are equal in `shapes`."""
+    groups: dict[int, list[tuple[str, int]]] = {}
+    for name, shape in shapes.items():
+        for position, extent in enumerate(shape):
+            groups.setdefault(extent, []).append((name, position))
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def in_both(
+    first: tuple[Dimensions, ...], second: tuple[Dimensions, ...]
+) -> tuple[Dimensions, ...]:
+    """Groups of extents that are equal by `first` and by `second`."""
+    parts = (tuple(place for place in one if place in other) for one in first for other in second)
+    return tuple(part for part in parts if len(part) > 1)
+
+
+def holds(equal: tuple[Dimensions, ...], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether extents of one group are equal in `shapes` too."""
+    return all(
+        len({shapes[name][position] for name, position in group if name in shapes}) <= 1
+        for group in equal
+    )
 
 
 def to_arguments(types: Mapping[str, Type]) -> tuple[Argument, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -22,20 +22,29 @@ FIXES = {
     "assign-to-let": "use another name",
     "not-affine": "use subscripts and bounds made of iterators and sizes, with `+ -` and `* // %` "
     "by constants",
-    "fuse-block": "remove `with loopfuse.fuse():`, or change what the note names",
+    "not-parallel": "write `range` instead of `loopfuse.prange`, or write to another array",
+    "swap-rotation": "exchange each array with one other in loops, or copy elements in a loop",
+    "swap-too-deep": "exchange directly in the body of one loop, outside any `if`",
+    "swap-mismatch": "exchange arrays that are created before the loop, of one type and shape",
 }
 """Fixes that are said otherwise in Python, by code."""
 
 
-def in_python(diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic as a Python programmer would say it; others than .lf's stay as they are."""
+Shapes = Mapping[str, tuple[str, ...]]
+"""The extents of the arrays that the function names."""
+
+
+def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None) -> Diagnostic:
+    """The diagnostic as a Python programmer would say it; others than .lf's stay as they are. In a
+    fix, sizes are said as `len(x)` and `x.shape[1]`: nothing else has their names in the function."""
+    shapes = shapes or {}
     labels = tuple(Label(one.span, _extents(one.text)) for one in diagnostic.labels)
     return replace(
         diagnostic,
         label=_extents(diagnostic.label),
         labels=labels,
-        notes=tuple(_fix(note) for note in diagnostic.notes),
-        fix=FIXES.get(diagnostic.code, _fix(diagnostic.fix)),
+        notes=tuple(_fix(note, {}) for note in diagnostic.notes),
+        fix=FIXES.get(diagnostic.code, _fix(diagnostic.fix, shapes)),
     )
 
 
@@ -43,17 +52,51 @@ def _extents(text: str) -> str:
     return _EXTENT.sub(lambda found: f"range({found[1].strip()})", text)
 
 
-def _fix(text: str) -> str:
+def _sizes(shapes: Shapes) -> dict[str, str]:
+    """What a size is in the function: the length of an array of one dimension, where there is one."""
+    found: dict[str, str] = {}
+    for name, extents in sorted(shapes.items(), key=lambda one: len(one[1])):
+        for axis in range(len(extents)):
+            found.setdefault(extents[axis], _extent(name, extents, axis))
+    return {size: text for size, text in found.items() if size.isidentifier()}
+
+
+def _extent(name: str, extents: tuple[str, ...], axis: int) -> str:
+    return f"len({name})" if len(extents) == 1 else f"{name}.shape[{axis}]"
+
+
+def _fix(text: str, shapes: Shapes) -> str:
+    sizes = _sizes(shapes)
+
+    def spelt(code: str) -> str:
+        return re.sub(r"[A-Za-z_]\w*", lambda found: sizes.get(found[0], found[0]), code)
+
     def loop(found: re.Match[str]) -> str:
-        lower, upper, step = found[2], found[3], found[4]
+        lower, upper, step = spelt(found[2]), spelt(found[3]), found[4]
         bounds = [lower, upper] if lower != "0" or step else [upper]
         return f"`for {found[1]} in range({', '.join([*bounds, *([step] if step else [])])})`"
 
     def edge(found: re.Match[str]) -> str:
-        return f"repeat the edge: `{found[1]}[..., loopfuse.clamp(i, n), ...]` with n that extent"
+        name, extents = found[1], shapes.get(found[1], ())
+        parts = [spelt(part.strip()) for part in found[2].split(",")]
+        if len(parts) != len(extents):
+            return f"repeat the edge: `{name}[..., loopfuse.clamp(i, n), ...]` with n that extent"
+        moved = [not part.isidentifier() for part in parts]
+        clamped = [
+            f"loopfuse.clamp({part}, {_extent(name, extents, axis)})" if moved[axis] or not any(moved) else part
+            for axis, part in enumerate(parts)
+        ]
+        return f"repeat the edge: `{name}[{', '.join(clamped)}]`"
 
     text = _EDGE.sub(edge, _RANGE.sub(loop, text))
     return _CAST.sub(lambda m: f"`{m[1]}np.{_NUMPY[m[2][0]]}{m[2][1:]}({m[3]}`", text)
+
+
+def remedy_in_python(text: str) -> str:
+    """A report's remedy with the blocks that a Python kernel has."""
+    return text.replace("`fuse:`", "`with loopfuse.fuse():`").replace(
+        "`nofuse:`", "`with loopfuse.nofuse():`"
+    )
 
 
 def check_options(function: Any, fp: str) -> Callable[..., Any]:

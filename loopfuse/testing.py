@@ -449,6 +449,9 @@ def assert_equivalent(
     the kernel may reorder a sum, that form is compared too, to rounding (f32 within 1e-4,
     f64 1e-11, as `loopfuse verify` has it).
 
+    A Python kernel is also compared with its function in CPython (`kernel.reference`), as it is read
+    under `fp="strict"`: to the bit, or to rounding where it calls math functions.
+
     Without arguments: on random data of many sizes (`sizes` fixes some, `seed` picks the data).
 
     `against` is a Python function to compare with besides, called like the kernel: by what it
@@ -492,6 +495,8 @@ def assert_equivalent(
         wrong = forms.compare_forms([w for w in ways if not (w.slow and number)], arguments)
         if wrong:
             raise fail(f"the forms of `{subject.name}` differ", wrong, place)
+        if wrong := forms.compare_with_cpython(one, arguments):
+            raise fail(f"`{subject.name}` differs from its function in CPython", wrong, place)
         if against is None:
             continue
         call = forms.Call(given, named)

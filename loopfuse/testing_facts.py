@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loopfuse.commands.report import dependences_text
+from loopfuse.base.printable import printable
 from loopfuse.explain import (
     WIDTH,
     render_decisions,
@@ -15,6 +15,7 @@ from loopfuse.explain import (
     render_loops,
     render_traffic,
 )
+from loopfuse.explain_dependences import dependences_text
 from loopfuse.plan.records import Decision, KernelInfo, Witness
 from loopfuse.plan.report import base_name, moved
 from loopfuse.testing_subject import Subject
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def fail(head: str, *parts: str) -> AssertionError:
     """The failure: one sentence, wrapped, then parts of the report, with empty lines between."""
     lines = textwrap.fill(head, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return AssertionError("\n\n".join([lines, *(part for part in parts if part)]))
+    return AssertionError(printable("\n\n".join([lines, *(part for part in parts if part)])))
 
 
 def paragraph(text: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from loopfuse.base import forks
 from loopfuse.base.diagnostics import UserError
 from loopfuse.commands.common import run_kernel
 from loopfuse.commands.reference import math_functions
@@ -90,7 +90,7 @@ def on_host(value: Any) -> Any:
 def complete(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arrays:
     """A call's arguments by name on NumPy, omitted `out` arrays made (zeros). UserError for
     whatever the call itself would answer."""
-    matched = arrays.match(kernel.signature, args, kwargs)
+    matched = arrays.match(kernel.signature, args, kwargs, packs=False)
     binding = arrays.allocate_outputs(matched)
     names = [one.name for one in kernel.signature.parameters]
     found = {**dict(zip(names, args)), **kwargs}
@@ -181,7 +181,7 @@ def _is_wide(launches: Sequence[Launch]) -> bool:
 
 
 _FORMS: WeakKeyDictionary[Kernel, dict[str, tuple[Form, ...]]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+_LOCK = forks.Lock()
 
 
 def forms_of(subject: Subject) -> tuple[Form, ...]:
@@ -288,6 +288,37 @@ def compare_forms(forms: Sequence[Form], arguments: Arrays) -> str:
     agreeing = [form.name for form in forms if form not in bad]
     if len(agreeing) > 1:
         parts.append(_wrapped("agree: ", "; ".join(agreeing)))
+    return "\n".join(parts)
+
+
+def compare_with_cpython(kernel: Kernel, arguments: Arrays) -> str:
+    """What a Python kernel, as it was read, and its function disagree on; empty where they agree, and
+    for kernels of other doors."""
+    from loopfuse.commands.cpython import as_allocated, run_plainly, tolerance
+    from loopfuse.pykernel import Specialised
+
+    if not isinstance(kernel, Specialised):
+        return ""
+    strict = kernel.with_options(fp="strict", reassociate=False, target="cpu")
+    program = strict.program().kernels[0]
+    meant = {
+        name: np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+        for name, value in as_allocated(kernel, arguments).items()
+    }
+    try:
+        strict.reference(**meant)
+    except UserError as error:
+        if not is_offender(error):
+            raise
+        return ""  # a subscript outside its array: Python's may come from the other end
+    expected = run_plainly(kernel, arguments)
+    dtypes = {p.name: p.dtype for p in kernel.signature.parameters}
+    parts: list[str] = []
+    for name, value in (expected or {}).items():
+        bound = tolerance(program, dtypes[name])
+        one = find_difference(name, meant[name], value, bound, bound)
+        if one is not None:
+            parts.append(describe(one, "as read (strict)", "CPython"))
     return "\n".join(parts)
 
 

@@ -5,7 +5,6 @@ Plans are kept per kernel object, so that ten assertions on one kernel plan it o
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, UserError
 from loopfuse.base.options import Options, Target, parse_target
 from loopfuse.commands.common import known_sizes
@@ -29,7 +29,7 @@ DEFAULT_TARGET = "sm_80"
 """What plans are made for unless a test or the kernel says otherwise: the same on every machine."""
 
 _PLANS: WeakKeyDictionary[Kernel, dict[Options, Planned]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+_LOCK = forks.Lock()
 
 
 def refuse(code: str, message: str, fix: str = "", notes: Sequence[str] = ()) -> UserError:
@@ -122,7 +122,7 @@ def spoken_in_python(kernel: Kernel) -> Generator[None, None, None]:
     except LoopfuseError as error:
         if not isinstance(kernel, Specialised):
             raise
-        raise type(error)(*(in_python(one) for one in error.diagnostics)) from None
+        raise type(error)(*(in_python(one, kernel.shapes()) for one in error.diagnostics)) from None
 
 
 def find_subject(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
@@ -72,6 +73,33 @@ def current_run() -> Run | None:
     return Run(dump=STAGES if level == "5" else _LEVELS[int(level)])
 
 
+WORDS = {
+    "parse": "reading", "check": "reading", "model": "what is read and written",
+    "dependences": "what must stay in order", "simplify": "what must stay in order",
+    "fuse": "what is fused", "schedule": "where it runs", "verify": "the proof",
+    "lower": "code", "llvm": "code", "emit": "machine code", "assemble": "machine code",
+}  # fmt: skip
+"""What a stage is about, for people."""
+
+
+@contextmanager
+def noticed_run(doing: str) -> Generator[Run, None, None]:
+    """A run whose stages are shown on a terminal or in a notebook once it takes long; or the run
+    by which this process watches compiles: the times of its stages are printed after each under
+    `LOOPFUSE_DEBUG` (`--time` prints them at the end)."""
+    run = current_run()
+    if run is not None:
+        yield run
+        if not _set:
+            print(times_text(run), file=sys.stderr)
+        return
+    from loopfuse.commands.progress import long_work
+    from loopfuse.pipeline import Run
+
+    with long_work(doing) as tell:
+        yield Run(notice=lambda stage: tell(WORDS[stage]))
+
+
 def is_stop(error: Exception) -> bool:
     """`error` only says that the stage of `--stop-after` has run."""
     pipeline = sys.modules.get("loopfuse.pipeline")
@@ -83,9 +111,3 @@ def times_text(run: Run) -> str:
     lines = [f"  {name:<12}{seconds * 1e3:9.1f} ms" for name, seconds in run.seconds.items()]
     total = sum(run.seconds.values())
     return "\n".join(["stages", *lines, f"  {'together':<12}{total * 1e3:9.1f} ms"])
-
-
-def tell_times(run: Run | None) -> None:
-    """Print the times after a compile under `LOOPFUSE_DEBUG` (`--time` prints at the end)."""
-    if run is not None and not _set:
-        print(times_text(run), file=sys.stderr)

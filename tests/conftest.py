@@ -1,15 +1,45 @@
-"""Which tests of the default run are slow for some cases only, and in which order files run.
+"""Which run a test belongs to, and in which order files run.
 
-The default run takes each kind of thing in the smallest program that shows it; what multiplies
-kinds (every edge mode in every chain, every width of every type) runs with `-m slow`.
+    python -m pytest                    every room, by tests that take no longer than LONG, and by KEPT
+    python -m pytest -m whole           the rest of what must pass before a change lands
+    python -m pytest -m slow            every combination, campaigns
+    python -m pytest -m gpu -n 8        on a machine with a GPU
+
+The tests of the first two take each kind of thing in the smallest program that shows it; what
+multiplies kinds (every edge mode in every chain, every width of every type) is slow. Which tests are
+long was measured: `tests/long_tests.txt`, made by
+`python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+LONG = 0.2
+"""Seconds of processor time, its children's too, from which on a test is not for the default run."""
+
+LONG_TESTS = Path(__file__).with_name("long_tests.txt")
+
+KEPT = (
+    r"test_cases\.py.*agree\[(examples/(unsharp|harris|softmax)|sliding_blur|data_histogram)\]",
+    r"test_cases\.py.*promised\[examples/(unsharp|heat3d)\]",
+    r"test_benchmarks_ptx\.py.*\[(unsharp|blur)\]",
+    r"test_sliding_planes\.py.*one_launch_of_planes\[(chain|box)\]",
+    r"test_random_programs\.py.*programs_agree\[0\]",
+    r"test_affine_files\.py.*upstream_agrees",
+    r"test_second_process\.py.*a_hit_on_the_cpu",
+    r"test_late_ptx\.py.*late\[wave\]",
+    r"test_guard_pages\.py.*(sample|random_programs)",
+    r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
+)
+"""Long tests that the default run takes all the same: nothing shorter shows what they show."""
 
 _SLOW = (
     ("test_mutation_table.py", r"computes_something_wrong|there_are_many|page_is_current"),
@@ -128,6 +158,49 @@ _FIRST = (
 that tests of one file share are made once), and none may begin with the longest at the end."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--write-times`: what this run's tests took is noted in tests/long_tests.txt."""
+    parser.addoption("--write-times", action="store_true", help="write tests/long_tests.txt")
+
+
+def _seconds() -> float:
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Notes what a test took, set-up included."""
+    before = _seconds()
+    yield
+    item.config.stash[_TOOK][item.nodeid] = _seconds() - before
+
+
+_TOOK = pytest.StashKey[dict[str, float]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Room for what tests take."""
+    config.stash[_TOOK] = {}
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker's tests took, brought to the process that started it."""
+    node.config.stash[_TOOK].update(node.workeroutput.get("took", {}))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands over what tests took, or writes it."""
+    took = session.config.stash[_TOOK]
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["took"] = took
+    elif session.config.getoption("--write-times"):
+        kept = {name for name in LONG_TESTS.read_text().splitlines() if name not in took}
+        long = sorted(kept | {name for name, seconds in took.items() if seconds > LONG})
+        LONG_TESTS.write_text("".join(f"{name}\n" for name in long))
+
+
 def pytest_collection_finish() -> None:
     """What is there before the first test stays: the collector need not look at it again and again
     (a sixth of the time)."""
@@ -139,9 +212,12 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks them before tests are chosen, and puts the longest files first."""
+    long = set(LONG_TESTS.read_text().splitlines())
     for item in items:
         if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
+        if item.nodeid in long and not any(re.search(part, item.nodeid) for part in KEPT):
+            item.add_marker(pytest.mark.whole)
     for file, part, every in _EVERY:
         alike = (one for one in items if one.path.name == file and re.search(part, one.name))
         usual = [one for one in alike if not any(one.iter_markers("slow"))]

@@ -52,3 +52,17 @@ def _cupy() -> Library:
 
 
 LIBRARIES: dict[str, Callable[[], Library]] = {"torch": _torch, "cupy": _cupy}
+
+
+def with_each(run: Callable[[str, Library], None]) -> None:
+    """Runs with every library that is installed and has the types, so that what is compiled once serves
+    them all; skipped where there is none."""
+    ran, reasons = False, list[str]()
+    for name, made in LIBRARIES.items():
+        try:
+            run(name, made())
+            ran = True
+        except pytest.skip.Exception as reason:
+            reasons.append(str(reason))
+    if not ran:
+        pytest.skip("; ".join(reasons))

@@ -91,8 +91,14 @@ def read_ptx(text: str) -> dict[str, Entry]:
         labels: dict[str, int] = {}
         inside = part[part.index("{") + 1 :]
         inside = re.sub(r"//[^\n]*", "", inside)
+        depth = 0
         for line in inside.splitlines():
             line = line.strip()
+            if line == "{":
+                depth += 1
+            if line == "}" and depth:
+                depth -= 1
+                continue
             label = re.match(r"(\$\w+):", line)
             if label:
                 labels[label[1]] = len(body)
@@ -104,11 +110,9 @@ def read_ptx(text: str) -> dict[str, Entry]:
                     body.append(_instruction(one))
             if line == "}":
                 break
-        shared = {
-            found[1]: int(found[2] or 0)
-            for found in re.finditer(r"\.shared [^\n]*?(\w+)\[(\d*)\];", text)
-            if found[1].startswith(name) or not found[2]
-        }
+        declared = r"\.shared [^\n]*?(\w+)\[(\d*)\];"
+        shared = {found[1]: 0 for found in re.finditer(declared, text) if not found[2]}
+        shared |= {found[1]: int(found[2]) for found in re.finditer(declared, part) if found[2]}
         out[name] = Entry(name, tuple(body), labels, shared)
     return out
 
@@ -129,7 +133,8 @@ def _instruction(text: str) -> Instruction:
 
 class Machine:
     """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words, `given`
-    bytes of shared memory for each block besides what the code declares."""
+    bytes of shared memory for each block besides what the code declares; `tables` are parameters of
+    several words, whose address the code takes, by name."""
 
     def __init__(
         self,
@@ -139,6 +144,7 @@ class Machine:
         threads: int,
         memory: Memory,
         given: int = 0,
+        tables: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> None:
         self.entry, self.arguments, self.memory = entry, arguments, memory
         self.count, self.threads = grid * threads, threads
@@ -156,6 +162,10 @@ class Machine:
             memory.place(start, np.full(grid * stride, 0xA5, np.uint8))
             block = self.special["%ctaid.x"].astype(np.uint64)
             self.shared[symbol] = np.uint64(start) + block * np.uint64(stride)
+        for number_of, (symbol, data) in enumerate((tables or {}).items()):
+            start = (number_of + 1) << 52
+            memory.place(start, data)
+            self.shared[symbol] = np.full(self.count, start, np.uint64)
         self.registers: dict[str, Lanes] = {}
         self.lane = np.arange(self.count) % WARP
         self.late: list[tuple[Lanes, Lanes, Lanes, Lanes]] = []
@@ -262,7 +272,7 @@ class Machine:
         """One instruction that is no branch."""
         op, operands = one.op, one.operands
         name = op[0]
-        if name == "ld" and op[1] == "param":
+        if name == "ld" and op[1] == "param" and not operands[1].startswith("[%"):
             number = int(operands[1].strip("[]").rpartition("_")[2])
             self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
         elif name == "prefetch":
@@ -573,6 +583,9 @@ _PLAIN: dict[str, Callable[..., Lanes]] = {
     "not": lambda op, a: ~a,
     "neg": lambda op, a: -a,
     "abs": lambda op, a: np.abs(a),
+    "sqrt": lambda op, a: np.sqrt(a),  # `.rn`, as the next
+    "rcp": lambda op, a: a.dtype.type(1) / a,
+    "copysign": lambda op, a, b: np.copysign(b, a),  # the sign of the first, the size of the second
     "min": lambda op, a, b: np.minimum(a, b),
     "max": lambda op, a, b: np.maximum(a, b),
 }

@@ -16,6 +16,8 @@ from loopfuse.lang import syntax
 WHOLE = ("floor", "ceil", "round", "trunc")
 """Functions that leave an integer as it is."""
 EXTREMES = ("min", "max", "fmin", "fmax")
+PAIRS = ("atan2", "hypot", "copysign", "fmod")
+TESTS = ("isnan", "isinf", "isfinite")
 CASTS = {dtype.value: dtype for dtype in DType}
 
 
@@ -100,11 +102,17 @@ class Kinds:
         if function in CASTS:
             return Kind(CASTS[function])
         result = self.of(arguments[0])
-        if function in EXTREMES or function == "pow":
+        if function in TESTS:
+            return Kind(DType.BOOL)
+        if function in PAIRS:
+            for argument in arguments[1:]:
+                result = join(result, self.of(argument))
+            return Kind(DType.F64, result.weak) if result.dtype.is_integer and function != "fmod" else result
+        if function in (*EXTREMES, "pow", "clip"):
             for argument in arguments[1:]:
                 result = join(result, self.of(argument))
             return result
-        if result.dtype.is_integer and function not in (*WHOLE, "abs"):
+        if result.dtype.is_integer and function not in (*WHOLE, "abs", "sign"):
             return Kind(DType.F64, result.weak)
         return result
 

@@ -20,10 +20,12 @@ import numpy as np
 
 import loopfuse
 from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.lang import semantics
+from loopfuse.lang import ops, semantics
 
-OURS = ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "rsqrt")
-EXACT = ("sqrt", "floor", "ceil", "trunc", "rint")
+OURS = tuple(name for name in ops.OURS if name != "pow")
+EXACT = (
+    "sqrt", "floor", "ceil", "trunc", "rint", "copysign", "fmod", "sign", "isnan", "isinf", "isfinite",
+)  # fmt: skip
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 EDGES = ("clamp", "wrap", "reflect", "symmetric")
 
@@ -54,7 +56,10 @@ def door_names() -> dict[str, Any]:
         "min": min,
         "max": max,
     }
-    names |= {name: getattr(np, name, None) or getattr(loopfuse, name) for name in (*OURS, *EXACT)}
+    names |= {name: getattr(np, name) for name in EXACT}
+    for name in OURS:
+        spelled = (*ops.BY_NAME[name].numpy, "")[0]
+        names[name] = getattr(np, spelled, None) or getattr(loopfuse, name)
     names |= {f"to_{name}": np.dtype(name).type for name in INTEGERS}
     names |= {name: getattr(loopfuse, name) for name in EDGES}
     names |= {t.value: getattr(loopfuse, t.value) for t in DType if t is not DType.BOOL}
@@ -87,11 +92,11 @@ def dtype_of(value: Any) -> DType:
     return found
 
 
-def _ours(name: str, value: Any) -> Any:
-    dtype = dtype_of(value)
-    kind, work = np.asarray(value).dtype.type, "f64" if dtype is DType.F64 else "f32"
+def _ours(name: str, *values: Any) -> Any:
+    kind = np.result_type(*values).type
+    work = "f64" if kind is np.float64 else "f32"
     wide = np.float64 if work == "f64" else np.float32
-    return kind(engines.our_math()[f"{name}_{work}"](wide(value)))
+    return kind(engines.our_math()[f"{name}_{work}"](*map(wide, values)))
 
 
 def _saturated(name: str, value: Any) -> Any:

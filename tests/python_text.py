@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import assert_never
 
-from python_kinds import CASTS, EXTREMES, FLOAT, INT, WHOLE, Kind, Kinds, join
+from python_kinds import CASTS, EXTREMES, FLOAT, INT, PAIRS, TESTS, WHOLE, Kind, Kinds, join
 from python_names import NAMES
 
 from loopfuse.base.dtypes import DType
@@ -412,8 +412,22 @@ class _Printer:
                 other = self.expr(argument), self.kinds.of(argument)
                 result = self.extreme(function, result, other), join(result[1], other[1])
             return result[0]
+        if function == "clip":
+            value, low, high = arguments
+            inner = syntax.Call("max", (value, low), span=expr.span)
+            return self.expr(syntax.Call("min", (inner, high), span=expr.span))
+        if function in PAIRS:
+            parts: list[str] = []
+            for argument in arguments:
+                kind, text = self.kinds.of(argument), self.expr(argument)
+                if kind.dtype.is_integer and function != "fmod":
+                    text = _cast(text, kind, DType.F64)
+                parts.append(text)
+            return f"{function}({', '.join(parts)})"
         kind = self.kinds.of(arguments[0])
         text = self.expr(arguments[0])
+        if function in (*TESTS, "sign"):
+            return f"{function}({text})"
         if function == "abs":
             return f"abs({text})"
         if function in WHOLE and kind.dtype.is_integer:

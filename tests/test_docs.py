@@ -87,7 +87,7 @@ def test_the_install_lines_are_one_line_each() -> None:
     assert len(INSTALL) == 2
     for block in INSTALL:
         assert block.text.count("\n") == 1, f"{block} is not one line"
-    assert "loopfuse run examples/unsharp.lf" in INSTALL[0].text
+    assert "loopfuse run example:unsharp" in INSTALL[0].text
     assert "pytest" in INSTALL[1].text
 
 
@@ -172,3 +172,18 @@ def test_every_environment_variable_is_documented() -> None:
         read |= set(re.findall(r'environ\S*?\(?\[?"((?:LOOPFUSE|NO)_\w+)"', file.read_text("utf-8")))
     listed = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/env.md").read_text("utf-8"), re.M))
     assert read == listed
+
+
+def test_index_reaches_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {
+        (index.parent / target).resolve()
+        for target in re.findall(r"\]\(([^)#]+\.md)[^)]*\)", index.read_text("utf-8"))
+    }
+    pages = {
+        page.resolve()
+        for page in (ROOT / "docs").rglob("*.md")
+        if "errors.d" not in page.parts and page != index
+    }
+    assert not pages - linked, f"not linked from docs/index.md: {sorted(pages - linked)}"
+    assert all(target.exists() for target in linked)

@@ -27,24 +27,35 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "frontend": ("lang", "base"),
     "poly": ("lang", "base"),
     "plan": ("poly", "lang", "base"),
-    # lang.walk and lang.affine are functions over lang.nodes; nothing else of lang is seen.
-    "codegen": ("plan.looptree", "lang.nodes", "lang.walk", "lang.affine", "base"),
+    # lang.walk and lang.affine are functions over lang.nodes, lang.ops is the table of its operations;
+    # nothing else of lang is seen. What a tree
+    # costs (plan.tree_price) is printed into the manifest, as what it holds is.
+    "codegen": ("plan.looptree", "plan.tree_price", "lang.nodes", "lang.ops", "lang.walk", "lang.affine", "base"),
 }
 # single files at the top; `commands` holds the command line's bodies.
 TOP: dict[str, tuple[str, ...]] = {
     "__init__": ("base", "kernels", "pykernel"),
-    "kernels": ("base", "runtime", "tuning", "distribution", "pipeline", "sources", "explain", "commands", "lang.nodes", "watch", "stored", "compile_helper"),
+    "kernels": ("base", "runtime", "tuning", "distribution", "pipeline", "sources", "explain", "explain_dependences", "commands", "lang.nodes", "watch", "stored", "clearing", "compile_helper"),
     "compile_helper": ("base", "stored", "tuning", "pipeline", "lang.nodes"),
     "stored": ("base", "runtime.cache"),
+    "clearing": ("base", "runtime.cache", "runtime.cuda", "runtime.gpu_clearing", "codegen.assemble"),
     "sources": ("base", "runtime.cache", "pipeline", "signatures", "lang.nodes", "watch"),
     "signatures": ("codegen.abi", "lang.nodes"),
-    "explain": ("plan.records", "runtime.formulas", "explain_html"),
-    "explain_html": ("explain", "plan.records"),
-    "watch": ("base", "pipeline"),
+    "explain": ("base", "plan.records", "runtime.formulas", "explain_html"),
+    "explain_html": ("base", "explain", "plan.records"),
+    "explain_dependences": ("base",),
+    "watch": ("base", "commands.progress", "pipeline"),
     "pykernel": (
         "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "pykernel_scope",
-        "pykernel_types", "pykernel_words", "runtime.cache", "tuning.session", "watch",
+        "pykernel_types", "pykernel_words", "runtime.cache", "tuning", "watch",
+        "distribution.torch_op", "pykernel_sent", "pykernel_results",
     ),
+    "pykernel_results": (
+        "base", "runtime", "codegen.abi", "frontend.pyfunc_context", "lang.nodes",
+    ),
+    "pykernel_sent": ("base", "pykernel", "pykernel_types"),
+    "__main__": ("cli",),
+    "mypy_plugin": (),
     "pykernel_scope": (),
     "pykernel_types": ("base", "runtime.views", "frontend.pyfunc_context"),
     "pykernel_words": ("base",),
@@ -59,15 +70,17 @@ ANYTHING = (
 HOMES: dict[str, tuple[str, ...]] = {
     "lark": ("frontend.lf",),
     "islpy": ("poly.isl",),
-    "xdsl": ("frontend.affine", "codegen"),
+    "xdsl": ("frontend.affine",),
     "llvmlite": ("codegen", "runtime.cpu", "runtime.native_code"),
     "cuda": ("runtime.cuda",),
-    "numba": ("runtime.cpu", "kernels"),
+    "numba": ("runtime.threads",),
     "click": ("cli",),
     "rich": ("cli", "commands.progress"),
     "skimage": ("runtime.samples",),
     "PIL": ("runtime.samples",),
     "torch": ("distribution.torch_op",),
+    "mypy": ("mypy_plugin",),
+    "IPython": ("commands.progress",),
     "ml_dtypes": ("runtime", "lang", "base"),
     "numpy": ("runtime", "tuning", "lang", "plan", "codegen", "commands", "frontend.pyfunc", "testing"),
 }

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 
 import engines
+import numpy as np
 import pytest
 from case_files import Case, assert_same, make_arguments, read_cases, read_examples
 from python_run import normal
@@ -27,7 +28,17 @@ from loopfuse.lang.walk import map_expr, map_stmt_expressions
 SWAP = "an access after a `swap` is a choice between two arrays"
 BOUNDS = "the bounds of a loop over data that does not step by 1 are parts of its count"
 SIGN = "MLIR's integers have no sign: a choice among unsigned ones is found anew"
+ADDS_UP = "a variable that is only updated by one operation is a `sum`, a `max` and so on"
+UNNAMED = "MLIR has no word for `sign` and `fmod` of integers"
+ROUNDED = ("math_hypot_f32", "math_hypot_f64")
+"""MLIR has no word for `hypot`: its formula is rounded more often."""
+
 DIFFERENT = {
+    "math_circle_f32": UNNAMED,
+    "math_circle_f64": UNNAMED,
+    "math_hyperbolic_f32": UNNAMED,
+    "math_hyperbolic_f64": UNNAMED,
+    **dict.fromkeys(ROUNDED, "MLIR has no word for `hypot`"),
     "lattice_boltzmann": SWAP,
     "wave": SWAP,
     "game_of_life": SWAP,
@@ -44,7 +55,9 @@ DIFFERENT = {
     "mixed_integers": SIGN,
     "dropout": SIGN,
     "multigrid_restrict": "a conjunction is read from the left",
-    "parallel_for": "a variable that only adds up is a `sum`",
+    "parallel_for": ADDS_UP,
+    "private_array_under_data": ADDS_UP,
+    "var_overwritten_at_places": ADDS_UP,
     "subscript_modulo_size": "a remainder by the extent is `.wrap`",
     "let_and_var": "a variable that is never changed is a `let`",
     "reduce_arg": "what `argmin` comes down to has names with underscores",
@@ -161,7 +174,12 @@ def test_export_imports_back(case: Case, kernel: nodes.Kernel) -> None:
     for sizes in case.sizes or ({},):
         arguments = make_arguments(kernel, sizes, case.scalars, case.data)
         expected = engines.interpret(kernel, arguments, sizes)
-        assert_same(kernel, expected, engines.interpret(again, arguments, sizes), case.name)
+        got = engines.interpret(again, arguments, sizes)
+        if case.name in ROUNDED:
+            for a, b in zip(expected.values(), got.values(), strict=True):
+                assert np.allclose(a, b, rtol=5e-16 if a.itemsize == 8 else 5e-7, atol=0, equal_nan=True)
+        else:
+            assert_same(kernel, expected, got, case.name)
 
 
 def test_the_list_is_not_too_long() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
+import pydoc
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import loopfuse
 import loopfuse.kernels
 import loopfuse.testing
+from loopfuse.base.dtypes import DType
 from loopfuse.pykernel import PythonKernel
 
 # What is called for its result and refuses bad input: its docstring names the error.
@@ -64,3 +68,51 @@ def test_assertions_name_their_failure_and_show_an_example(name: str) -> None:
         page = loopfuse.testing.__doc__ or ""
         known = f"`{parameter.name}`" in text or parameter.name in told or parameter.name in page
         assert known or name == "assert_no_dependence", f"{name} says nothing of {parameter.name}"
+
+
+def test_only_public_names_are_listed() -> None:
+    assert dir(loopfuse) == sorted(loopfuse.__all__)
+    text = pydoc.render_doc(loopfuse, renderer=pydoc.plaintext)
+    for internal in ("PackageNotFoundError", "SCALAR_TYPES", "pykernel lazily", "annotations\n"):
+        assert internal not in text
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_every_dtype_says_what_it_is(dtype: DType) -> None:
+    name = "boolean" if dtype is DType.BOOL else dtype.value
+    public = getattr(loopfuse, name)
+    text = inspect.getdoc(public) or ""
+    assert text.startswith(f"`{name}`: ") and dtype.numpy_name in text
+    assert repr(public) == f"loopfuse.{name}" and repr(public["N"]) == f"loopfuse.{name}['N']"
+    assert "bits" in text or dtype is DType.BOOL
+    assert text in inspect.cleandoc(pydoc.render_doc(public, renderer=pydoc.plaintext)).replace(
+        "\n    ", "\n"
+    )
+    assert pickle.loads(pickle.dumps(public)) is public and copy.deepcopy(public) is public
+    assert pickle.loads(pickle.dumps(public["H", 3])) == public["H", 3]
+
+
+def soften(img: loopfuse.f32["H", "W"], amount: float = 0.5, *, sizes: int = 3) -> Any:
+    """Softens."""
+
+
+def test_decorated_functions_stay_what_they_are() -> None:
+    kernel = loopfuse.kernel(soften)
+    assert inspect.signature(kernel) == inspect.signature(soften)
+    assert (kernel.__name__, kernel.__qualname__, kernel.__doc__) == ("soften", "soften", "Softens.")
+    assert kernel.__module__ == __name__ and kernel.__wrapped__ is soften
+    assert "amount" in pydoc.render_doc(kernel, renderer=pydoc.plaintext)
+
+
+def test_lf_kernels_have_signatures_and_say_what_they_do() -> None:
+    unsharp: Any = loopfuse.load("example:unsharp")
+    assert str(inspect.signature(unsharp)) == (
+        "(img: 'f32[H, W]', amount: 'f32', *, sharp: 'out f32[H, W]' = None)"
+    )
+    assert unsharp.__doc__.startswith("Sharpen an image: two stencil stages")
+    text = "# All.\n\n# First.\nkernel k(inout x: i32[N]):\n    for i in 0..N:\n        x[i] = 1\n"
+    both = loopfuse.loads(text + text.replace("# First.\n", "").replace("k(", "lambda("))
+    assert both.k.__doc__ == "First." and both["lambda"].__doc__ is None
+    assert str(inspect.signature(both.k)) == "(x: 'inout i32[N]')"
+    odd = loopfuse.loads("kernel k(class: f32[N], out y: f32[N]):\n    for i in 0..N:\n        y[i] = class[i]\n")
+    assert list(inspect.signature(odd).parameters) == ["class_", "y"]

@@ -15,6 +15,7 @@ import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -31,16 +32,19 @@ class ArrayType:
 
     def __repr__(self) -> str:
         inside = ", ".join(repr(extent) for extent in self.extents)
-        text = f"loopfuse.{self.dtype.value}[{inside}]"
+        text = f"loopfuse.{public_name(self.dtype)}[{inside}]"
         return f"loopfuse.Out[{text}]" if self.mode == "out" else text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: each instance has a docstring of its own, which `help` shows
 class ScalarType:
     """`loopfuse.f32`: a number argument, which is rounded to f32 on entry. Subscripted, it is the
     type of an array."""
 
     dtype: DType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "__doc__", _describe(self.dtype))
 
     def __getitem__(self, extents: str | int | tuple[str | int, ...]) -> ArrayType:
         parts = extents if isinstance(extents, tuple) else (extents,)
@@ -50,7 +54,39 @@ class ScalarType:
         return ArrayType(self.dtype, parts)
 
     def __repr__(self) -> str:
-        return f"loopfuse.{self.dtype.value}"
+        return f"loopfuse.{public_name(self.dtype)}"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return _scalar_type, (self.dtype.value,)
+
+
+def public_name(dtype: DType) -> str:
+    """What the package calls it: `bool` is Python's, so that ours is `boolean`."""
+    return "boolean" if dtype is DType.BOOL else dtype.value
+
+
+def _describe(dtype: DType) -> str:
+    """A docstring: what the type holds, and what it says as an annotation."""
+    name, bits = public_name(dtype), dtype.bits
+    if dtype.is_integer:
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+        what = f"{'a signed' if dtype.is_signed else 'an unsigned'} integer of {bits} bits, {low} to {high}, that wraps"
+    else:
+        what = {
+            DType.BOOL: "true or false, a byte in memory",
+            DType.F16: "a float of 16 bits (IEEE binary16); stored, and computed with in f32",
+            DType.BF16: "a float of 16 bits with f32's exponent; stored, and computed with in f32",
+            DType.F32: "a float of 32 bits (IEEE binary32)",
+            DType.F64: "a float of 64 bits (IEEE binary64), as Python's",
+        }[dtype]
+    library = "ml_dtypes" if dtype is DType.BF16 else "NumPy"
+    return (
+        f"`{name}`: {what}. {library} calls it {dtype.numpy_name}.\n\n"
+        f"As the annotation of a parameter, `{name}` is a number, converted on entry, and\n"
+        f'`{name}["H", "W"]` an array of two dimensions, whose sizes are called H and W (an extent\n'
+        f'is a name, a number, or text such as "H-2"). `loopfuse.Out[{name}["N"]]` is an array that\n'
+        "is only filled."
+    )
 
 
 class Out:
@@ -65,6 +101,11 @@ class Out:
 
 SCALAR_TYPES: dict[str, ScalarType] = {dtype.value: ScalarType(dtype) for dtype in DType}
 """The exported names: `loopfuse.f32` is `SCALAR_TYPES["f32"]`."""
+
+
+def _scalar_type(name: str) -> ScalarType:
+    """What a pickled one becomes: the one of that name."""
+    return SCALAR_TYPES[name]
 
 
 def prange(*bounds: int) -> range:
@@ -116,12 +157,18 @@ def symmetric(index: int, extent: int) -> int:
 
 
 def erf(x: Any) -> Any:
-    """The error function, in the type of `x` (NumPy has none)."""
-    return type(x)(math.erf(x))
+    """The error function, in the type of `x` (NumPy has none); of an integer as a Python float."""
+    return _float_type(x)(math.erf(x))
 
 
 def rsqrt(x: Any) -> Any:
-    """`1 / sqrt(x)`, in the type of `x`; infinity at 0, NaN below it."""
+    """`1 / sqrt(x)`, in the type of `x` (of an integer as a Python float); infinity at 0, NaN below it."""
+    kind = _float_type(x)
     if x != x or x < 0:
-        return type(x)(math.nan)
-    return type(x)(math.copysign(math.inf, x) if x == 0 else 1.0 / math.sqrt(x))
+        return kind(math.nan)
+    return kind(math.copysign(math.inf, x) if x == 0 else 1.0 / math.sqrt(x))
+
+
+def _float_type(x: Any) -> Any:
+    """The type of `x`, or the float that an integer becomes."""
+    return float if isinstance(x, Integral) else type(x)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
 from pathlib import Path
 
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError
 from loopfuse.base.files import others_may_write
+from loopfuse.base.warn import warn
 
 _told: set[str] = set()
 
@@ -66,5 +66,5 @@ def private_directory(make: bool) -> Path | None:
             fix=f"`chmod 700 {directory}`, or {another}" if "write" in problem else another,
             severity="warning",
         )
-        warnings.warn(str(LoopfuseError(complaint)), stacklevel=2)
+        warn(str(LoopfuseError(complaint)))
     return None

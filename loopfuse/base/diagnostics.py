@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from loopfuse.base.printable import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -80,10 +82,14 @@ class LoopfuseError(Exception):
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         self.diagnostics = diagnostics
-        super().__init__(diagnostics[0].message if diagnostics else "")
+        super().__init__(printable(diagnostics[0].message) if diagnostics else "")
 
     def __str__(self) -> str:
         return "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)
+
+    def __reduce__(self) -> tuple[type[LoopfuseError], tuple[Diagnostic, ...]]:
+        # A pool of processes sends errors home; Exception's own way would give one word too little.
+        return type(self), self.diagnostics
 
 
 class UserError(LoopfuseError, ValueError):
@@ -103,7 +109,8 @@ class InternalError(LoopfuseError):
 def render(diagnostic: Diagnostic) -> str:
     """Draw `diagnostic` as text: header, place, the lines it speaks of, notes and fix.
 
-    Lines come in text order; the primary span is underlined with `^`, labels with `-`.
+    Lines come in text order; the primary span is underlined with `^`, labels with `-`. Control
+    characters are shown, never passed on.
     """
     out = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"]
     source, span = diagnostic.source, diagnostic.span
@@ -123,9 +130,10 @@ def render(diagnostic: Diagnostic) -> str:
                 out.append(f"{mark.line:>{width}} | {line}".rstrip())
                 shown = mark.line
             end = mark.end_column if mark.end_line == mark.line else len(line) + 1
-            carets = sign * max(1, end - mark.column)
-            pad = "".join("\t" if c == "\t" else " " for c in line[: mark.column - 1])
-            pad = pad.ljust(mark.column - 1)
+            under = printable(line[mark.column - 1 : end - 1]).ljust(end - mark.column)
+            carets = sign * max(1, len(under))
+            before = printable(line[: mark.column - 1].ljust(mark.column - 1))
+            pad = "".join("\t" if c == "\t" else " " for c in before)
             out.append(f"{' ' * width} | {pad}{carets} {text}".rstrip())
     elif source is not None:
         out.append(f"  --> {source.name}")
@@ -133,4 +141,4 @@ def render(diagnostic: Diagnostic) -> str:
     out += [f"{pad} = note: {note}" for note in diagnostic.notes]
     if diagnostic.fix:
         out.append(f"{pad} = fix: {diagnostic.fix}")
-    return "\n".join(out)
+    return printable("\n".join(out))

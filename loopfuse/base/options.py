@@ -96,6 +96,26 @@ def operations_from_environment() -> int:
     return int(text)
 
 
+CPU_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+"""Levels of the x86-64 ABI that code may be made for; each needs more of the machine."""
+
+
+def cpu_from_environment() -> str:
+    """`LOOPFUSE_CPU`: the level that CPU code is made for, as LLVM names it ("": this machine's own)."""
+    text = os.environ.get("LOOPFUSE_CPU", "")
+    if text in ("", "native"):
+        return ""
+    if text not in CPU_LEVELS:
+        raise UserError(
+            Diagnostic(
+                "unknown-cpu",
+                f"LOOPFUSE_CPU is `{text[:40]}`",
+                fix=f"set it to `native` (this machine's own), or to one of {', '.join(CPU_LEVELS)}",
+            )
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """Choices that change how fast a kernel runs, never what it computes; 0 (or None): the
@@ -125,7 +145,8 @@ class Options:
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
     number of fusions (0: none). `strided` names the array parameters that are views: their
-    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ... `operations`
+    strides, in elements, are arguments called `NAME__stride0`, `NAME__stride1`, ... `rows`: of how
+    many last dimensions of theirs the elements are known to lie without gaps. `operations`
     is what the analysis may spend on one question (0: the default; `poly.isl_budget`). `check`:
     when a data-dependent subscript outside its array is raised: `sync` at once, `lazy` on the GPU by the next call, `off` never (nothing is tested).
     """
@@ -138,6 +159,7 @@ class Options:
     fuel: int | None = field(default=None)
     check: str = "lazy"
     strided: tuple[str, ...] = ()
+    rows: tuple[tuple[str, int], ...] = ()
     operations: int = 0
     tuning: Tuning = Tuning()
 

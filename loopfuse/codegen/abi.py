@@ -41,6 +41,7 @@ from loopfuse.plan.looptree import (
     TreeNode,
     modulus_of,
 )
+from loopfuse.plan.tree_price import launch_prices
 
 
 def not_lowered(what: str) -> LimitError:
@@ -382,6 +383,8 @@ def build_manifest(
             case _:
                 assert_never(param)
 
+    prices = {} if target.is_gpu else launch_prices(tree)
+
     def steps(body: tuple[HostNode, ...]) -> list[dict[str, Any]]:
         return [step(node) for node in body]
 
@@ -405,6 +408,7 @@ def build_manifest(
                 "threads": block_threads(chain) if target.is_gpu else 1,
                 "shared_bytes": asked.get(entry_name(node), 0),
                 "cluster": 1,
+                **({} if target.is_gpu else {"price": to_python(prices[id(node)])}),
             }
         }
 

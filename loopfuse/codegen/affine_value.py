@@ -23,6 +23,9 @@ _FLOAT = {
     "fmin": "arith.minnumf",
     "fmax": "arith.maxnumf",
     "pow": "math.powf",
+    "atan2": "math.atan2",
+    "copysign": "math.copysign",
+    "fmod": "arith.remf",
 }
 _INTEGER = {
     "add": "arith.addi",
@@ -316,6 +319,8 @@ class ValueText:
                 return self.cast(self.value(operand), operand.dtype, dtype)
             case nodes.Call(function="inside", arguments=(subscript, _)):
                 return self.value(subscript)  # as written: the checks come with the compiled module
+            case nodes.Call(function="sign", arguments=(operand,), dtype=dtype):
+                return self.sign(self.value(operand), dtype)
             case nodes.Call(function=function, arguments=arguments, dtype=dtype):
                 word = _CALLS.get(function, function)
                 if function == "abs" and not dtype.is_float:
@@ -347,6 +352,8 @@ class ValueText:
                 return self.float_floordiv(a, b, kind)
             if op == "mod":
                 return self.float_mod(a, b, kind)
+            if op == "hypot":
+                return self.hypot(a, b, kind)
             return self.put(f"{_FLOAT[op]} {a}, {b} : {kind}")
         if op in _INTEGER:
             return self.put(f"{_INTEGER[op]} {a}, {b} : {kind}")
@@ -359,6 +366,12 @@ class ValueText:
             shifted = self.put(f"arith.{word} {a}, {b} : {kind}")
             inside = self.put(f"arith.cmpi ult, {b}, {width} : {kind}")
             return self.put(f"arith.select {inside}, {shifted}, {zero} : {kind}")
+        if op == "fmod":
+            one = self.put(f"arith.constant 1 : {kind}")
+            is_zero = self.put(f"arith.cmpi eq, {b}, {zero} : {kind}")
+            safe = self.put(f"arith.select {is_zero}, {one}, {b} : {kind}")
+            rest = self.put(f"arith.rem{sign}i {a}, {safe} : {kind}")
+            return self.put(f"arith.select {is_zero}, {zero}, {rest} : {kind}")
         if op not in ("floordiv", "mod"):
             raise not_lowered(f"{op} of {dtype.value}")
         one = self.put(f"arith.constant 1 : {kind}")
@@ -370,6 +383,43 @@ class ValueText:
             product = self.put(f"arith.muli {quotient}, {safe} : {kind}")
             quotient = self.put(f"arith.subi {a}, {product} : {kind}")
         return self.put(f"arith.select {is_zero}, {zero}, {quotient} : {kind}")
+
+    def sign(self, a: str, dtype: DType) -> str:
+        """-1, 0 or 1; a NaN stays."""
+        kind = type_text(dtype)
+        names = ("0.0", "1.0", "-1.0") if dtype.is_float else ("0", "1", "-1")
+        zero, one = (self.put(f"arith.constant {text} : {kind}") for text in names[:2])
+        if dtype.is_unsigned:
+            some = self.put(f"arith.cmpi ne, {a}, {zero} : {kind}")
+            return self.put(f"arith.select {some}, {one}, {zero} : {kind}")
+        minus = self.put(f"arith.constant {names[2]} : {kind}")
+        rest = zero
+        compare = "arith.cmpf o" if dtype.is_float else "arith.cmpi s"
+        if dtype.is_float:
+            level = self.put(f"arith.cmpf oeq, {a}, {zero} : {kind}")
+            rest = self.put(f"arith.select {level}, {zero}, {a} : {kind}")
+        below = self.put(f"{compare}lt, {a}, {zero} : {kind}")
+        rest = self.put(f"arith.select {below}, {minus}, {rest} : {kind}")
+        above = self.put(f"{compare}gt, {a}, {zero} : {kind}")
+        return self.put(f"arith.select {above}, {one}, {rest} : {kind}")
+
+    def hypot(self, a: str, b: str, kind: str) -> str:
+        """m sqrt(1 + (n/m)^2), m the greater of both sizes: `math` has no word for it."""
+
+        def put(text: str) -> str:
+            return self.put(f"{text} : {kind}")
+
+        first, second = put(f"math.absf {a}"), put(f"math.absf {b}")
+        most, least = (put(f"arith.{word}f {first}, {second}") for word in ("maximum", "minimum"))
+        zero, one = (put(f"arith.constant {text}") for text in ("0.0", "1.0"))
+        ratio = put(f"arith.divf {least}, {most}")
+        root = put(f"math.sqrt {put(f'math.fma {ratio}, {ratio}, {one}')}")
+        level = put(f"arith.cmpf oeq, {least}, {zero}")
+        found = put(f"arith.select {level}, {most}, {put(f'arith.mulf {most}, {root}')}")
+        endless = put("arith.constant 0x7F800000" if kind == "f32" else "arith.constant 0x7FF0000000000000")
+        for size in (first, second):
+            found = put(f"arith.select {put(f'arith.cmpf oeq, {size}, {endless}')}, {endless}, {found}")
+        return found
 
     def float_floordiv(self, a: str, b: str, kind: str) -> str:
         """From the exact remainder, so that it agrees with `%` (`floor(a / b)` rounds first)."""

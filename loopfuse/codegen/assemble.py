@@ -32,6 +32,16 @@ def find_ptxas() -> str | None:
     return shutil.which("ptxas")
 
 
+def ptxas_version() -> str:
+    """The version of ptxas; empty where there is none."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        return ""
+    said = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"release [\d.]+, V([\d.]+)", said)
+    return found[1] if found else ""
+
+
 def assemble(ptx: str, target: Target) -> tuple[bytes, dict[str, int], dict[str, int]] | None:
     """The cubin, registers and spilled bytes per entry point; None without a ptxas. An entry point
     that spills under the limit of registers that the planner gave it gets the next higher one.

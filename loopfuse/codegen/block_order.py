@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
-
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir_build import Builder
 
 
-def in_order(builder: Builder, number: SSAValue, inner: Sequence[SSAValue]) -> list[SSAValue]:
+def in_order(builder: Builder, number: Value, inner: Sequence[Value]) -> list[Value]:
     """The iteration of each loop, the last one fastest; `inner`: the extents of all but the first."""
-    found: list[SSAValue] = []
+    found: list[Value] = []
     for extent in reversed(inner):
         number, rest = _divided(builder, number, extent)
         found.append(rest)
     return [number, *reversed(found)]
 
 
-def ends_first(builder: Builder, number: SSAValue, extents: Sequence[SSAValue]) -> list[SSAValue]:
+def ends_first(builder: Builder, number: Value, extents: Sequence[Value]) -> list[Value]:
     """The iteration of each loop (1 to 3 of these extents), where the first and the last of each loop
     come before the others.
 
@@ -38,7 +37,7 @@ def ends_first(builder: Builder, number: SSAValue, extents: Sequence[SSAValue]) 
     kind = number.type
     zero, one, two = (builder.constant(value, kind) for value in (0, 1, 2))
 
-    def inside(extent: SSAValue) -> SSAValue:
+    def inside(extent: Value) -> Value:
         return builder.binary("maxsi", builder.binary("subi", extent, two), zero)
 
     within = builder.binary("muli", inside(rows), inside(columns))
@@ -46,7 +45,7 @@ def ends_first(builder: Builder, number: SSAValue, extents: Sequence[SSAValue]) 
     rings = builder.binary("muli", ring, around[0]) if around else ring
     is_end = builder.compare("ult", number, rings)
     place = builder.select(is_end, number, builder.binary("subi", number, rings))
-    found: list[SSAValue] = []
+    found: list[Value] = []
     if around:
         each = builder.select(is_end, ring, builder.binary("maxsi", within, one))
         outer, place = _divided(builder, place, each)
@@ -60,8 +59,8 @@ def ends_first(builder: Builder, number: SSAValue, extents: Sequence[SSAValue]) 
 
 
 def _in_ring(
-    builder: Builder, place: SSAValue, rows: SSAValue, columns: SSAValue
-) -> tuple[SSAValue, SSAValue]:
+    builder: Builder, place: Value, rows: Value, columns: Value
+) -> tuple[Value, Value]:
     """Row and column of a place in the ring: its first row, its last, then its sides."""
     kind = place.type
     zero, one, two = (builder.constant(value, kind) for value in (0, 1, 2))
@@ -78,13 +77,13 @@ def _in_ring(
     return builder.select(is_first, zero, row), builder.select(is_first, place, column)
 
 
-def _divided(builder: Builder, number: SSAValue, by: SSAValue) -> tuple[SSAValue, SSAValue]:
+def _divided(builder: Builder, number: Value, by: Value) -> tuple[Value, Value]:
     """Quotient and rest, unsigned."""
     quotient = builder.binary("divui", number, by)
     return quotient, builder.binary("subi", number, builder.binary("muli", quotient, by))
 
 
-def _rotated(builder: Builder, place: SSAValue, extent: SSAValue) -> SSAValue:
+def _rotated(builder: Builder, place: Value, extent: Value) -> Value:
     """The last place for the first, and each other's predecessor."""
     zero, one = (builder.constant(value, place.type) for value in (0, 1))
     is_first = builder.compare("eq", place, zero)

@@ -11,32 +11,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
-from xdsl.ir import Operation
-
 from loopfuse.base.diagnostics import Span
+from loopfuse.base.examples import example_named
+from loopfuse.codegen.ir import Place
 
 
-def locations(source_name: str, spans: Mapping[str, Span]) -> dict[str, LocationAttr]:
+def locations(source_name: str, spans: Mapping[str, Span]) -> dict[str, Place]:
     """The location of each statement whose place in the source is known."""
-    name = StringAttr(file_name(source_name))
+    name = file_name(source_name)
     return {
-        statement: FileLineColLoc(name, IntAttr(span.line), IntAttr(span.column))
+        statement: Place(name, span.line, span.column)
         for statement, span in spans.items()
         if span.line > 0
     }
 
 
 def file_name(source_name: str) -> str:
-    """The name of the file alone, in ASCII, as PTX is."""
-    text = PurePath(source_name).name.encode("ascii", "replace").decode()
+    """The name of the file alone, in ASCII, as PTX is; of `example:NAME`, the file that it is."""
+    path = example_named(source_name) or PurePath(source_name)
+    text = path.name.encode("ascii", "replace").decode()
     return "".join("?" if character in '"\\' or character < " " else character for character in text)
-
-
-def place_of(operation: Operation) -> FileLineColLoc | None:
-    """Where an operation stands, if that is known."""
-    location = operation.location
-    return location if isinstance(location, FileLineColLoc) else None
 
 
 @dataclass(slots=True)
@@ -53,7 +47,7 @@ class DebugInfo:
         self.lines.append(f"!{len(self.lines)} = {text}")
         return len(self.lines) - 1
 
-    def start(self, name: str, first: FileLineColLoc) -> int:
+    def start(self, name: str, first: Place) -> int:
         """A new function, which stands where its first statement does; the node of its scope."""
         if self.file < 0:
             # A unit is node 0, the flags node 1; the file and the type come after them.
@@ -63,9 +57,9 @@ class DebugInfo:
                 "emissionKind: DebugDirectivesOnly)"
             )
             self.node('!{i32 2, !"Debug Info Version", i32 3}')
-            self.file = self.node(f'!DIFile(filename: "{first.filename.data}", directory: "")')
+            self.file = self.node(f'!DIFile(filename: "{first.file}", directory: "")')
             self.node("!DISubroutineType(types: !{})")
-        line = first.line.data
+        line = first.line
         self.scope = self.node(
             f'distinct !DISubprogram(name: "{name}", scope: !2, file: !2, line: {line}, '
             f"scopeLine: {line}, type: !3, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)"
@@ -73,9 +67,9 @@ class DebugInfo:
         self.known = {}
         return self.scope
 
-    def at(self, location: FileLineColLoc) -> int:
+    def at(self, location: Place) -> int:
         """The node of a place in the current function."""
-        line, column = location.line.data, location.column.data
+        line, column = location.line, location.column
         if (line, column) not in self.known:
             self.known[line, column] = self.node(
                 f"!DILocation(line: {line}, column: {column}, scope: !{self.scope})"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-
+from loopfuse.codegen.ir import Operation
 from loopfuse.codegen.llvm_memory import address_of
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import copied_bytes
@@ -28,6 +27,6 @@ def end_group(writer: Writer, operation: Operation) -> None:
 
 def wait_for_groups(writer: Writer, operation: Operation) -> None:
     """Until all groups but the last few have come."""
-    pending = operation.properties["pending"].value.data  # pyright: ignore
+    pending = operation.properties["pending"]
     name = f"{CP_ASYNC}.wait.group"
     writer.lines.append("  " + writer.intrinsic(name, "void", [("i32", str(pending))]))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
-
+from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm_types import bits_of, space_of
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import element_type
@@ -13,9 +11,9 @@ from loopfuse.codegen.shared_memory import DYNAMIC, SHARED_ALIGN, elements_of, p
 
 def allocate(writer: Writer, operation: Operation) -> None:
     """A buffer on the stack."""
-    kind: MemRefType = operation.results[0].type  # pyright: ignore
+    kind: MemRefType = operation.results[0].type
     element = writer.kind(kind.element_type)
-    writer.define(operation, f"alloca [{kind.get_shape()[0]} x {element}], align 16")
+    writer.define(operation, f"alloca [{kind.size} x {element}], align 16")
 
 
 def place_buffers(writer: Writer) -> None:
@@ -38,7 +36,7 @@ def place_buffers(writer: Writer) -> None:
 
 def get_global(writer: Writer, operation: Operation) -> None:
     """A buffer of the module."""
-    name = operation.properties["name"].string_value()  # pyright: ignore
+    name = operation.properties["name"]
     writer.names[operation.results[0]] = writer.placed.get(name, f"@{name}")
 
 
@@ -48,9 +46,9 @@ def address(writer: Writer, operation: Operation) -> None:
     writer.define(operation, f"ptrtoint {writer.typed(source)} to i64")
 
 
-def address_of(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, str]:
+def address_of(writer: Writer, source: Value, index: Value) -> tuple[str, str]:
     """A pointer to `source[index]`, and its type."""
-    kind: MemRefType = source.type  # pyright: ignore
+    kind: MemRefType = source.type
     pointer = writer.kind(kind)
     if writer.names[index] == "0":
         return writer.names[source], pointer
@@ -62,11 +60,11 @@ def address_of(writer: Writer, source: SSAValue, index: SSAValue) -> tuple[str, 
     return place, pointer
 
 
-def alignment_of(writer: Writer, operation: Operation, kind: Attribute) -> int:
+def alignment_of(writer: Writer, operation: Operation, kind: Type) -> int:
     """The alignment that the operation gives, else its element's."""
     given = operation.properties.get("alignment")
     if given is not None:
-        return given.value.data  # pyright: ignore
+        return given
     return max(1, bits_of(writer.kind(element_type(kind))) // 8)
 
 
@@ -106,7 +104,7 @@ def atomic(writer: Writer, operation: Operation) -> None:
     # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
     fence = '  fence syncscope("device") acq_rel'
     writer.lines.append(fence)
-    word = {3: "xchg", 1: "add"}[operation.properties["kind"].value.data]  # pyright: ignore
+    word = {"assign": "xchg", "addi": "add"}[operation.properties["kind"]]
     writer.define(
         operation,
         f'atomicrmw {word} {pointer} {place}, {writer.typed(value)} syncscope("device") acq_rel',
@@ -117,7 +115,7 @@ def atomic(writer: Writer, operation: Operation) -> None:
 def shuffle(writer: Writer, operation: Operation) -> None:
     """A 32-bit `shfl.sync` with the whole warp's mask; 64-bit values go in two halves."""
     value, offset, _ = operation.operands
-    mode = operation.properties["mode"].data  # pyright: ignore
+    mode = operation.properties["mode"]
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"
     kind = writer.kind(value.type)
 

@@ -10,8 +10,7 @@ it. Without branches the whole body of a loop is one block to schedule.
 
 from __future__ import annotations
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-
+from loopfuse.codegen.ir import Block, BlockArgument, Operation, Value
 from loopfuse.codegen.llvm_memory import address_of, alignment_of
 from loopfuse.codegen.llvm_types import bits_of
 from loopfuse.codegen.llvm_writer import Writer
@@ -34,7 +33,7 @@ MOST = 200
 _CONSTRAINTS = {"i16": "h", "i32": "r"}
 
 
-def is_register(buffer: SSAValue) -> bool:
+def is_register(buffer: Value) -> bool:
     """A buffer on the stack, which becomes registers."""
     return isinstance(buffer.owner, Operation) and buffer.owner.name == "memref.alloca"
 
@@ -72,10 +71,10 @@ def _is_free(operation: Operation) -> bool:
     """A call of an intrinsic that is one instruction."""
     if operation.name != "llvm.call_intrinsic":
         return False
-    return str(operation.properties["intrin"]).strip('"').startswith("llvm.fma")
+    return operation.properties["intrin"].startswith("llvm.fma")
 
 
-def _size_of(writer: Writer, value: SSAValue) -> int | None:
+def _size_of(writer: Writer, value: Value) -> int | None:
     """Bits of a value that one instruction can store; None for others."""
     total = bits_of(writer.kind(element_type(value.type))) * (lanes_of(value.type) or 1)
     return total if total in (8, 16, 32, 64, 128) else None

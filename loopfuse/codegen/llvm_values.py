@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Operation
-
+from loopfuse.codegen.ir import Operation
 from loopfuse.codegen.llvm_types import scalar_text
 from loopfuse.codegen.llvm_writer import Writer
 from loopfuse.codegen.mlir_build import (
-    FLOAT_PREDICATES,
-    INTEGER_PREDICATES,
     element_type,
     intrinsic_suffix,
+    lane_values,
     lanes_of,
     never_wraps,
 )
-from loopfuse.codegen.mlir_print import dense_values
 
 _SIMPLE = {
     f"arith.{mlir}": llvm
@@ -97,26 +93,24 @@ def put_plain(writer: Writer, operation: Operation) -> bool:
 
 def constant(writer: Writer, operation: Operation) -> None:
     """A constant has no instruction: its text stands where it is used."""
-    value = operation.properties["value"]
     kind = operation.results[0].type
-    if isinstance(value, DenseIntOrFPElementsAttr):
+    if lanes_of(kind):
         element = element_type(kind)
         name = writer.kind(element)
         lanes = ", ".join(
             f"{name} {scalar_text(each, element, writer.halves_as_bits)}"
-            for each in dense_values(value)
+            for each in lane_values(operation)
         )
         text = f"<{lanes}>"
     else:
-        text = scalar_text(value.value.data, kind, writer.halves_as_bits)  # pyright: ignore
+        text = scalar_text(operation.properties["value"], kind, writer.halves_as_bits)
     writer.names[operation.results[0]] = text
 
 
 def compare(writer: Writer, operation: Operation) -> None:
     """`icmp` or `fcmp`."""
     is_float = operation.name == "arith.cmpf"
-    number = operation.properties["predicate"].value.data  # pyright: ignore
-    predicate = (FLOAT_PREDICATES if is_float else INTEGER_PREDICATES)[number]
+    predicate = operation.properties["predicate"]
     left, right = operation.operands
     writer.define(
         operation,
@@ -184,7 +178,7 @@ def index_cast(writer: Writer, operation: Operation) -> None:
 
 def call_intrinsic(writer: Writer, operation: Operation) -> None:
     """An intrinsic that the module names itself."""
-    name = operation.properties["intrin"].data  # pyright: ignore
+    name = operation.properties["intrin"]
     arguments = [(writer.kind(each.type), writer.names[each]) for each in operation.operands]
     if not operation.results:
         writer.lines.append("  " + writer.intrinsic(name, "void", arguments))
@@ -206,7 +200,7 @@ def broadcast(writer: Writer, operation: Operation) -> None:
 
 def extract(writer: Writer, operation: Operation) -> None:
     """One lane."""
-    lane = operation.properties["static_position"].get_values()[0]  # pyright: ignore
+    lane = operation.properties["lane"]
     writer.define(operation, f"extractelement {writer.typed(operation.operands[0])}, i64 {lane}")
 
 

@@ -10,12 +10,9 @@ The text is written directly: it is what llvmlite parses anyway, and a function 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Block, Operation
-
-from loopfuse.codegen.debug_info import place_of
+from loopfuse.codegen.ir import Block, Operation
 from loopfuse.codegen.llvm_late import copy_late, end_group, wait_for_groups
 from loopfuse.codegen.llvm_memory import (
     address,
@@ -50,7 +47,7 @@ from loopfuse.codegen.llvm_writer import Writer
 
 
 def emit_llvm(
-    module: ModuleOp, triple: str = "", layout: str = "", halves_as_bits: bool = False
+    module: Operation, triple: str = "", layout: str = "", halves_as_bits: bool = False
 ) -> str:
     """The LLVM IR text of `module`. A triple and data layout are written where given.
 
@@ -59,7 +56,7 @@ def emit_llvm(
     instruction flushes subnormals.
     """
     writer = Writer(halves_as_bits)
-    for operation in module.body.block.ops:
+    for operation in module.blocks[0].ops:
         _top(writer, operation)
     head: list[str] = []
     if layout:
@@ -79,12 +76,10 @@ def _top(writer: Writer, operation: Operation) -> None:
     """What stands in a module: functions and buffers of shared memory."""
     match operation.name:
         case "gpu.module":
-            for inner in operation.regions[0].block.ops:
+            for inner in operation.blocks[0].ops:
                 _top(writer, inner)
         case "memref.global":
-            kind: MemRefType = operation.properties["type"]  # pyright: ignore
-            name = operation.properties["sym_name"].data  # pyright: ignore
-            writer.buffers[name] = kind
+            writer.buffers[operation.properties["sym_name"]] = operation.properties["type"]
         case "func.func" | "gpu.func":
             place_buffers(writer)
             _function(writer, operation)
@@ -94,32 +89,31 @@ def _top(writer: Writer, operation: Operation) -> None:
 
 def _function(writer: Writer, operation: Operation) -> None:
     """A function or kernel."""
-    block = operation.regions[0].block
+    block = operation.blocks[0]
     writer.names, writer.count = {}, 0
     writer.in_kernel = operation.name == "gpu.func"
     attributes = operation.properties.get("arg_attrs")
     arguments: list[str] = []
     for number, argument in enumerate(block.args):
-        words = list(attributes.data[number].data) if attributes else []  # pyright: ignore
+        words = attributes[number] if attributes else ()
         extra = "".join(f" {word.removeprefix('llvm.')}" for word in words)
         writer.names[argument] = f"%a{number}"
         arguments.append(f"{writer.kind(argument.type)}{extra} %a{number}")
-    outputs = operation.properties["function_type"].outputs.data  # pyright: ignore
+    outputs = operation.properties["outputs"]
     result = writer.kind(outputs[0]) if outputs else "void"
+    name = operation.properties["sym_name"]
     if operation.name == "gpu.func":
-        name = operation.attributes["sym_name"].data  # pyright: ignore
-        size = operation.attributes["known_block_size"].get_values()[0]  # pyright: ignore
+        size = operation.properties["known_block_size"]
         head = f"define ptx_kernel void @{name}"
         tail = f' nounwind "nvvm.reqntid"="{size},1,1"'
-        most = operation.attributes.get("nvvm.maxnreg")
+        most = operation.properties.get("nvvm.maxnreg")
         if most is not None:
-            tail += f' "nvvm.maxnreg"="{most.value.data}"'  # pyright: ignore
+            tail += f' "nvvm.maxnreg"="{most}"'
     else:
-        name = operation.properties["sym_name"].data  # pyright: ignore
-        private = "sym_visibility" in operation.properties
+        private = "private" in operation.properties
         head = f"define {'internal ' if private else ''}{result} @{name}"
         tail = " #1" if private else " #0"
-    first = next((at for each in block.ops if (at := place_of(each)) is not None), None)
+    first = next((at for each in block.ops if (at := each.place) is not None), None)
     if first is not None:
         tail += f" !dbg !{writer.debug.start(name, first)}"
         writer.place = f", !dbg !{writer.debug.at(first)}"
@@ -137,7 +131,7 @@ def _block(writer: Writer, block: Block) -> None:
         return
     # An operation without a place of its own (a store, a branch) stands where the last did.
     for operation in block.ops:
-        location = place_of(operation)
+        location = operation.place
         if location is not None:
             writer.place = f", !dbg !{writer.debug.at(location)}"
         place, start = writer.place, len(writer.lines)
@@ -158,7 +152,7 @@ def _operations(writer: Writer, operations: Iterable[Operation]) -> None:
 def _call(writer: Writer, operation: Operation) -> None:
     """A call of a function of the module."""
     kind = writer.kind(operation.results[0].type)
-    name = operation.properties["callee"].string_value()  # pyright: ignore
+    name = operation.properties["callee"]
     operands = ", ".join(writer.typed(each) for each in operation.operands)
     writer.define(operation, f"call {kind} @{name}({operands})")
 
@@ -172,7 +166,7 @@ def _leave(writer: Writer, operation: Operation) -> None:
 def _for(writer: Writer, operation: Operation) -> None:
     """`scf.for`: a loop whose carried values are phis."""
     lower, upper, step, *initial = operation.operands
-    block = operation.regions[0].block
+    block = operation.blocks[0]
     head, body, done = writer.fresh_labels("head", "body", "done")
     before = writer.label
     kind = writer.kind(lower.type)
@@ -190,8 +184,7 @@ def _for(writer: Writer, operation: Operation) -> None:
     writer.lines.append(f"  br i1 {test}, label %{body}, label %{done}")
     writer.start(body)
     _block(writer, block)
-    last = block.last_op
-    assert last is not None
+    last = block.ops[-1]
     after = writer.put(f"add nsw {kind} {iterator}, {writer.names[step]}")
     writer.lines.append(f"  br label %{head}")
     start = writer.names[lower]
@@ -212,12 +205,11 @@ def _for(writer: Writer, operation: Operation) -> None:
 def _while(writer: Writer, operation: Operation) -> None:
     """`scf.while` without carried values."""
     head, body, done = writer.fresh_labels("wait", "again", "met")
-    before, after = (region.block for region in operation.regions)
+    before, after = operation.blocks
     writer.lines.append(f"  br label %{head}")
     writer.start(head)
     _block(writer, before)
-    last = before.last_op
-    assert last is not None
+    last = before.ops[-1]
     writer.lines.append(f"  br i1 {writer.names[last.operands[0]]}, label %{body}, label %{done}")
     writer.start(body)
     _block(writer, after)
@@ -226,9 +218,9 @@ def _while(writer: Writer, operation: Operation) -> None:
 
 
 def _if(writer: Writer, operation: Operation) -> None:
-    """`scf.if`: its value is a phi."""
+    """`scf.if`: its values are phis."""
     then, otherwise, done = writer.fresh_labels("then", "else", "join")
-    regions = [region.block for region in operation.regions if region.blocks]
+    regions = operation.blocks
     plain = writer.in_kernel and regions and not operation.results
     if plain and all(is_predicable(writer, region) for region in regions):
         _store_where(writer, operation, regions)
@@ -236,22 +228,20 @@ def _if(writer: Writer, operation: Operation) -> None:
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
     writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")
-    arms: list[tuple[str, str]] = []
+    arms: list[tuple[list[str], str]] = []
     for label, block in zip((then, otherwise), regions):
         writer.start(label)
         _block(writer, block)
-        last = block.last_op
-        value = writer.names[last.operands[0]] if last is not None and last.operands else ""
-        arms.append((value, writer.label))
+        values = [writer.names[each] for each in block.ops[-1].operands] if block.ops else []
+        arms.append((values, writer.label))
         writer.lines.append(f"  br label %{done}")
     writer.start(done)
-    if operation.results:
-        pairs = ", ".join(f"[ {value}, %{label} ]" for value, label in arms)
-        kind = writer.kind(operation.results[0].type)
-        writer.define(operation, f"phi {kind} {pairs}")
+    for number, result in enumerate(operation.results):
+        pairs = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in arms)
+        writer.names[result] = writer.put(f"phi {writer.kind(result.type)} {pairs}")
 
 
-def _store_where(writer: Writer, operation: Operation, regions: list[Block]) -> None:
+def _store_where(writer: Writer, operation: Operation, regions: Sequence[Block]) -> None:
     """`scf.if` around what may run in any case, but for its stores."""
     test = writer.names[operation.operands[0]]
     for number, block in enumerate(regions):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from loopfuse.codegen.debug_info import DebugInfo
+from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm_types import llvm_type
 
 
@@ -23,9 +21,9 @@ class Writer:
     placed: dict[str, str] = field(default_factory=dict[str, str])
     """Pointers to buffers that are parts of what the launch gives a block."""
     declared: dict[str, str] = field(default_factory=dict[str, str])
-    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    names: dict[Value, str] = field(default_factory=dict[Value, str])
     """Values of the function at hand: `%v3`, or the text of a constant."""
-    kinds: dict[Attribute, str] = field(default_factory=dict[Attribute, str])
+    kinds: dict[Type, str] = field(default_factory=dict[Type, str])
     count: int = 0
     in_kernel: bool = False
     label: str = ""
@@ -34,7 +32,7 @@ class Writer:
     place: str = ""
     """What ends a line: the source place of the last operation that had one."""
 
-    def kind(self, attribute: Attribute) -> str:
+    def kind(self, attribute: Type) -> str:
         """The LLVM type of an MLIR type."""
         found = self.kinds.get(attribute)
         if found is None:
@@ -56,7 +54,7 @@ class Writer:
         """A new instruction that makes the result of `operation`."""
         self.names[operation.results[0]] = self.put(text)
 
-    def typed(self, value: SSAValue) -> str:
+    def typed(self, value: Value) -> str:
         """A value with its type, as an operand."""
         return f"{self.kind(value.type)} {self.names[value]}"
 

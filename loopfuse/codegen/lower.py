@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
-
 from loopfuse.base.options import Target
 from loopfuse.codegen import llvm_walk, native, ptx
 from loopfuse.codegen.abi import build_manifest
+from loopfuse.codegen.ir import Operation
 from loopfuse.codegen.mlir_module import emit_module
 from loopfuse.codegen.mlir_print import print_module
 from loopfuse.codegen.native import emit_object
@@ -38,7 +37,7 @@ class Lowered:
     registers: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def emit_llvm(module: ModuleOp, target: Target) -> str:
+def emit_llvm(module: Operation, target: Target) -> str:
     """LLVM IR text of `module` for `target`, not yet optimised."""
     if target.is_gpu:
         return llvm_walk.emit_llvm(module, ptx.TRIPLE, ptx.LAYOUT)

@@ -7,8 +7,7 @@ multiplication. Where more than half an ulp would be lost, sums are kept in two 
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_tables import EXP, EXP2, LN2_HIGH, LN2_LOW, LOG2E
 
@@ -18,21 +17,21 @@ _EXPM1_LEAST = -45.0
 _TANH_MOST = 20.0
 
 
-def clamp(ops: Ops, x: SSAValue, least: float, most: float) -> SSAValue:
+def clamp(ops: Ops, x: Value, least: float, most: float) -> Value:
     """x held in least..most; a NaN stays."""
     low, high = ops.f(least), ops.f(most)
     x = ops.select(ops.less(x, low), low, x)
     return ops.select(ops.less(high, x), high, x)
 
 
-def scale(ops: Ops, p: SSAValue, n: SSAValue) -> SSAValue:
+def scale(ops: Ops, p: Value, n: Value) -> Value:
     """p * 2**n for |n| up to twice the exponent range; rounds once, if the result is subnormal."""
     half = ops.int_op("shrsi", n, ops.i(1))
     rest = ops.int_op("subi", n, half)
     return ops.mul(ops.mul(p, ops.power_of_two(half)), ops.power_of_two(rest))
 
 
-def reduce_exp(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+def reduce_exp(ops: Ops, x: Value) -> tuple[Value, Value, Value]:
     """n, r and the low part of r: x = n ln2 + r + low, to twice the precision."""
     bits = ops.bits
     n, number = ops.round_to_integer(ops.mul(x, ops.f(LOG2E[bits])))
@@ -43,20 +42,20 @@ def reduce_exp(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     return number, r, ops.sub(ops.sub(a, r), b)
 
 
-def exp_tail(ops: Ops, r: SSAValue, low: SSAValue) -> SSAValue:
+def exp_tail(ops: Ops, r: Value, low: Value) -> Value:
     """exp(r + low) - 1 - r."""
     q = ops.horner(r, EXP[ops.bits])
     return ops.fma(ops.mul(r, r), q, low)
 
 
-def emit_exp(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_exp(ops: Ops, x: Value) -> Value:
     """e**x."""
     number, r, low = reduce_exp(ops, clamp(ops, x, *_EXP_RANGE))
     p = ops.add(ops.f(1.0), ops.add(r, exp_tail(ops, r, low)))
     return scale(ops, p, number)
 
 
-def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_exp2(ops: Ops, x: Value) -> Value:
     """2**x: x less its nearest integer is exact."""
     x = clamp(ops, x, *_EXP2_RANGE)
     n, number = ops.round_to_integer(x)
@@ -65,7 +64,7 @@ def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
     return scale(ops, ops.fma(r, q, ops.f(1.0)), number)
 
 
-def expm1_parts(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+def expm1_parts(ops: Ops, x: Value) -> tuple[Value, Value, Value]:
     """h, l and u with exp(x) - 1 = (h + l) u: u is 2 where 2**n would overflow, else 1."""
     number, r, low = reduce_exp(ops, clamp(ops, x, _EXPM1_LEAST, _EXP_RANGE[1]))
     big = ops.compare("sge", number, ops.i(ops.bias + 1))
@@ -81,7 +80,7 @@ def expm1_parts(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     return total, ops.add(error, lo), up
 
 
-def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_expm1(ops: Ops, x: Value) -> Value:
     """e**x - 1, accurate for small x. x = 0 keeps its sign."""
     h, lo, up = expm1_parts(ops, x)
     value = ops.mul(ops.add(h, lo), up)
@@ -91,7 +90,7 @@ def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.select(ops.equal(x, ops.f(0.0)), x, value)
 
 
-def emit_tanh(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_tanh(ops: Ops, x: Value) -> Value:
     """tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 in two parts; one division, then a
     correction by its remainder."""
     magnitude = ops.abs(x)

@@ -13,40 +13,43 @@ from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
-from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Target
 from loopfuse.codegen import native
+from loopfuse.codegen.ir import Block, Operation, Value, module_of
 from loopfuse.codegen.llvm_walk import emit_llvm
-from loopfuse.codegen.mathfns import FUNCTIONS, make_math_function, math_function_name
+from loopfuse.codegen.mathfns import (
+    FUNCTIONS,
+    LOOPS,
+    TWO_ARGUMENTS,
+    make_math_function,
+    math_function_name,
+)
 from loopfuse.codegen.mlir_build import F32, F64, I64, INDEX, Builder, memref_type, vector_type
 
-NAMES = (*FUNCTIONS, "mod")
-TWO_ARGUMENTS = ("pow", "mod")
+NAMES = (*FUNCTIONS, "mod", "fmod")
 
 
-def host_math_module(name: str, dtype: DType, lanes: int = 0) -> ModuleOp:
+def host_math_module(name: str, dtype: DType, lanes: int = 0) -> Operation:
     """A function and a loop over it: `loop_NAME_DTYPE(x..., y, begin, end)`.
 
     With `lanes` the loop takes that many elements a step (its bounds are multiples of it).
     """
-    width = 0 if name == "mod" else lanes
-    return ModuleOp([make_math_function(name, dtype, width), _loop(name, dtype, width)])
+    width = 0 if name in LOOPS else lanes
+    return module_of([make_math_function(name, dtype, width), _loop(name, dtype, width)])
 
 
-def _loop(name: str, dtype: DType, lanes: int) -> func.FuncOp:
+def _loop(name: str, dtype: DType, lanes: int) -> Operation:
     element = F32 if dtype is DType.F32 else F64
-    kind: Attribute = vector_type(element, lanes) if lanes else element
+    kind = vector_type(element, lanes) if lanes else element
     count = 2 if name in TWO_ARGUMENTS else 1
     arguments = [memref_type(element)] * (count + 1) + [I64, I64]
-    block = Block(arg_types=arguments)
+    block = Block(arguments)
     builder = Builder(block)
     *sources, target, begin, end = block.args
 
-    def body(iterator: SSAValue) -> None:
+    def body(iterator: Value) -> None:
         index = builder.convert("index_cast", iterator, INDEX)
         values = [
             builder.vector_load(source, index, lanes, 0) if lanes else builder.load(source, index)
@@ -59,15 +62,10 @@ def _loop(name: str, dtype: DType, lanes: int) -> func.FuncOp:
             builder.store(value, target, index)
 
     builder.loop(begin, end, builder.constant(max(lanes, 1), I64), body)
-    builder.block.add_op(func.ReturnOp.create())
+    builder.block.add(Operation("func.return"))
     builder.close()
-    return func.FuncOp.create(
-        properties={
-            "sym_name": StringAttr(f"loop_{name}_{dtype.value}"),
-            "function_type": FunctionType.from_lists(arguments, []),
-        },
-        regions=[Region(block)],
-    )
+    properties = {"sym_name": f"loop_{name}_{dtype.value}", "outputs": ()}
+    return Operation("func.func", properties=properties, blocks=(block,))
 
 
 def host_math_function(

@@ -8,8 +8,7 @@ the same way, and ends in exp of two parts.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mathfns_exp import exp_tail, scale
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_tables import (
@@ -28,7 +27,7 @@ _POW_RANGE = {32: 120.0, 64: 800.0}
 INFINITY = float("inf")
 
 
-def log1p_parts(ops: Ops, f: SSAValue) -> tuple[SSAValue, SSAValue]:
+def log1p_parts(ops: Ops, f: Value) -> tuple[Value, Value]:
     """h + l = log(1 + f) for f in sqrt(1/2)-1..sqrt(2)-1, h the first |f| bits of it."""
     half = ops.mul(f, ops.f(0.5))
     a, a_low = ops.two_product(f, half)
@@ -40,7 +39,7 @@ def log1p_parts(ops: Ops, f: SSAValue) -> tuple[SSAValue, SSAValue]:
     return h, ops.add(ops.sub(lo, a_low), rest)
 
 
-def split_exponent(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+def split_exponent(ops: Ops, x: Value) -> tuple[Value, Value]:
     """k (a float) and m with x = 2**k m, m in sqrt(1/2)..sqrt(2); x positive, maybe subnormal."""
     least = ops.f(2.0 ** (1 - ops.bias))
     tiny = ops.less(x, least)
@@ -54,7 +53,7 @@ def split_exponent(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return ops.to_float(ops.int_op("addi", k, shift)), m
 
 
-def special_log(ops: Ops, x: SSAValue, value: SSAValue, zero: float) -> SSAValue:
+def special_log(ops: Ops, x: Value, value: Value, zero: float) -> Value:
     """`value` but for x at `zero` (-inf), below it (NaN), +inf and NaN."""
     pole = ops.f(zero)
     value = ops.select(ops.equal(x, pole), ops.f(-INFINITY), value)
@@ -62,20 +61,20 @@ def special_log(ops: Ops, x: SSAValue, value: SSAValue, zero: float) -> SSAValue
     return ops.select(ops.equal(x, ops.f(INFINITY)), x, value)
 
 
-def emit_log(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log(ops: Ops, x: Value) -> Value:
     """The natural logarithm."""
     k, m = split_exponent(ops, x)
     h, lo = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
     return special_log(ops, x, _join_log(ops, k, h, lo), 0.0)
 
 
-def _join_log(ops: Ops, k: SSAValue, h: SSAValue, lo: SSAValue) -> SSAValue:
+def _join_log(ops: Ops, k: Value, h: Value, lo: Value) -> Value:
     """k ln2 + h + l, rounded once; k * LN2_HIGH is exact."""
     total, error = ops.two_sum(ops.mul(k, ops.f(LN2_HIGH[ops.bits])), h)
     return ops.add(total, ops.add(error, ops.fma(k, ops.f(LN2_LOW[ops.bits]), lo)))
 
 
-def emit_log2(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log2(ops: Ops, x: Value) -> Value:
     """The logarithm to base 2: k + (h + l) log2(e), the product in two parts."""
     k, m = split_exponent(ops, x)
     h, lo = log1p_parts(ops, ops.sub(m, ops.f(1.0)))
@@ -86,7 +85,7 @@ def emit_log2(ops: Ops, x: SSAValue) -> SSAValue:
     return special_log(ops, x, ops.add(total, ops.add(error, p_low)), 0.0)
 
 
-def emit_log1p(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log1p(ops: Ops, x: Value) -> Value:
     """log(1 + x), accurate for small x. x = 0 keeps its sign.
 
     1 + x = u + c exactly. Where u needs no scaling, f is x itself; else f comes from u, and c,
@@ -105,7 +104,7 @@ def emit_log1p(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.select(ops.equal(x, ops.f(0.0)), x, value)
 
 
-def _inverse_power(ops: Ops, k: SSAValue) -> SSAValue:
+def _inverse_power(ops: Ops, k: Value) -> Value:
     """2**-k for a float k that is an integer; 2**-(bias) at least, which c does not notice."""
     most = ops.f(float(ops.bias - 1))
     held = ops.select(ops.less(most, k), most, k)
@@ -117,7 +116,7 @@ def _inverse_power(ops: Ops, k: SSAValue) -> SSAValue:
 # -------------------------------------------------------------------------------------- pow
 
 
-def _log_twice(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+def _log_twice(ops: Ops, x: Value) -> tuple[Value, Value]:
     """log x (x positive and finite) as h + l to about 2**-(2 * mantissa - 40) or better.
 
     s = f / (2 + f) in two parts; log m = 2 s + (2/3) s^3 + s^5 P(s^2), the first two in two parts.
@@ -150,7 +149,7 @@ def _log_twice(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return ops.fast_two_sum(h, lo)
 
 
-def emit_pow(ops: Ops, x: SSAValue, y: SSAValue) -> SSAValue:
+def emit_pow(ops: Ops, x: Value, y: Value) -> Value:
     """x**y with C99's special cases (annex F.10.4.4)."""
     bits = ops.bits
     zero, one, infinity, nan = (ops.f(v) for v in (0.0, 1.0, INFINITY, float("nan")))

@@ -7,13 +7,12 @@ inf, by sign.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mlir_build import I32, I64, Builder
 
 
-def float_mod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
+def float_mod(builder: Builder, bits: int, x: Value, y: Value) -> Value:
     """x % y for scalars of `bits` bits: the exact fmod, moved to the divisor's sign."""
     ops = Ops(builder, bits, 0)
     remainder = _fmod(builder, bits, x, y)
@@ -22,7 +21,7 @@ def float_mod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue
     return ops.select(is_zero, ops.copysign(remainder, y), moved)
 
 
-def float_floordiv(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
+def float_floordiv(builder: Builder, bits: int, x: Value, y: Value) -> Value:
     """x // y for scalars of `bits` bits, as Python and NumPy define it: (x - fmod(x, y)) / y is
     nearly whole; it goes down by one where the remainder has the other sign, then to the nearest
     whole number. x // 0 is x / 0."""
@@ -41,12 +40,17 @@ def float_floordiv(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSA
     return ops.select(ops.equal(y, zero), plain, whole)
 
 
-def _signs_differ(ops: Ops, remainder: SSAValue, y: SSAValue) -> SSAValue:
+def float_fmod(builder: Builder, bits: int, x: Value, y: Value) -> Value:
+    """C's and NumPy's fmod(x, y) for scalars of `bits` bits: exact, with the sign of x."""
+    return _fmod(builder, bits, x, y)
+
+
+def _signs_differ(ops: Ops, remainder: Value, y: Value) -> Value:
     signs = ops.int_op("xori", ops.to_bits(remainder), ops.to_bits(y))
     return ops.compare("slt", signs, ops.i(0))
 
 
-def _fmod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
+def _fmod(builder: Builder, bits: int, x: Value, y: Value) -> Value:
     """C's fmod(x, y), exact, with the sign of x.
 
     With |x| = a 2**e and |y| = b 2**f (a, b whole), |x| mod |y| is (a 2**(e-f) mod b) 2**f: the
@@ -56,13 +60,13 @@ def _fmod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
     mantissa = ops.mantissa
     sign = 1 << (bits - 1)
 
-    def wide(value: SSAValue) -> SSAValue:
+    def wide(value: Value) -> Value:
         return builder.convert("extui", value, I64) if bits == 32 else value
 
-    def number(value: int) -> SSAValue:
+    def number(value: int) -> Value:
         return builder.constant(value, I64)
 
-    def parts(value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def parts(value: Value) -> tuple[Value, Value]:
         """|value| as mantissa and exponent, both i64; a subnormal's exponent counts as 1."""
         raw = wide(ops.int_op("andi", ops.to_bits(value), ops.i(sign - 1)))
         exponent = builder.binary("shrui", raw, number(mantissa))
@@ -83,7 +87,7 @@ def _fmod(builder: Builder, bits: int, x: SSAValue, y: SSAValue) -> SSAValue:
     start = builder.binary("remui", a, divisor)
     zero, step = number(0), number(steps_of)
 
-    def body(done: SSAValue, carried: object) -> list[SSAValue]:
+    def body(done: Value, carried: object) -> list[Value]:
         left = builder.binary("subi", gap, done)
         shift = builder.binary("minsi", left, step)
         moved = builder.binary("shli", carried[0], shift)  # pyright: ignore

@@ -13,9 +13,8 @@ The ideas are mostly N. Juffa's (his single-precision functions in public CUDA f
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
 from loopfuse.codegen import mathfns_single_tables as tables
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mathfns_ops import Ops
 
 LOG2E, LN2 = "0x1.715476p+0", "0x1.62e43p-1"
@@ -27,12 +26,12 @@ INFINITY, NAN = float("inf"), float("nan")
 _ROOT_HALF = 0x3F3504F3
 
 
-def hold(ops: Ops, x: SSAValue, least: float, most: float) -> SSAValue:
+def hold(ops: Ops, x: Value, least: float, most: float) -> Value:
     """x held in least..most; a NaN stays."""
     return ops.minimum(ops.maximum(x, ops.f(least)), ops.f(most))
 
 
-def whole(ops: Ops, x: SSAValue, factor: float | str, bias: int) -> tuple[SSAValue, SSAValue]:
+def whole(ops: Ops, x: Value, factor: float | str, bias: int) -> tuple[Value, Value]:
     """n, the integer nearest to x * factor, as a float; and 2**(n + bias - 127)."""
     magic = ops.f(_ROUND + bias)
     moved = ops.fma(x, ops.f(factor), magic)
@@ -42,7 +41,7 @@ def whole(ops: Ops, x: SSAValue, factor: float | str, bias: int) -> tuple[SSAVal
 # ------------------------------------------------------------------------------ exponentials
 
 
-def emit_exp(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_exp(ops: Ops, x: Value) -> Value:
     """e**x = e**r s s with s = 2**n, x = 2 n ln2 + r and |r| <= ln2: s stays normal where e**x is
     subnormal or overflows, and only the last product rounds."""
     x = hold(ops, x, -104.0, 89.0)
@@ -52,7 +51,7 @@ def emit_exp(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.mul(ops.mul(ops.horner(r, tables.EXP), s), s)
 
 
-def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_exp2(ops: Ops, x: Value) -> Value:
     """2**x in the same way; r is exact."""
     x = hold(ops, x, -151.0, 129.0)
     n, s = whole(ops, x, 0.5, 127)
@@ -60,7 +59,7 @@ def emit_exp2(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.mul(ops.mul(ops.horner(r, tables.EXP2), s), s)
 
 
-def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_expm1(ops: Ops, x: Value) -> Value:
     """e**x - 1 = (s - 1) + s f + s w with s = 2**n, f = x - n ln2 but for the last bits, which w
     has; s is halved, since 2**128 would overflow."""
     held = hold(ops, x, -20.0, 89.0)
@@ -75,7 +74,7 @@ def emit_expm1(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.select(ops.less(ops.abs(x), ops.f(2.0**-30)), x, value)
 
 
-def emit_tanh(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_tanh(ops: Ops, x: Value) -> Value:
     """x P(x^2) near 0, else 1 - 1 / d with d = (e**(2 |x|) + 1) / 2, one in two ulps
     of which is lost by far less than half: 1 / d is below 1/2."""
     square = ops.mul(x, x)
@@ -89,7 +88,7 @@ def emit_tanh(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.select(ops.less(ops.abs(x), ops.f(0.65)), near, far)
 
 
-def _minus_reciprocal(ops: Ops, d: SSAValue) -> SSAValue:
+def _minus_reciprocal(ops: Ops, d: Value) -> Value:
     """-1 / d for a normal d, to about 1.2 ulp: subtracting bits gives a multiple of 1 / d to 1.5
     in a hundred, a straight line corrects it to 1e-4, Newton's step to 1e-8."""
     guess = ops.from_bits(ops.int_op("subi", ops.i(0x7F350000), ops.to_bits(d)))
@@ -98,7 +97,7 @@ def _minus_reciprocal(ops: Ops, d: SSAValue) -> SSAValue:
     return ops.fma(ops.fma(d, y, ops.f(1.0)), y, y)
 
 
-def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_erf(ops: Ops, x: Value) -> Value:
     """x + x P(x^2) up to 1, then Q(|x| - 2.25), of which the constant is nearly all; it is 1 from
     about 3.86 to 3.92."""
     size = ops.abs(x)
@@ -111,7 +110,7 @@ def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
 # -------------------------------------------------------------------------------- logarithms
 
 
-def split(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+def split(ops: Ops, x: Value) -> tuple[Value, Value]:
     """k (a float) and f with x = 2**k (1 + f), 1 + f in sqrt(1/2)..sqrt(2), for positive x."""
     tiny = ops.less(x, ops.f(2.0**-126))
     x = ops.select(tiny, ops.mul(x, ops.f(2.0**25)), x)
@@ -123,7 +122,7 @@ def split(ops: Ops, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return k, ops.sub(m, ops.f(1.0))
 
 
-def special(ops: Ops, x: SSAValue, value: SSAValue, pole: float) -> SSAValue:
+def special(ops: Ops, x: Value, value: Value, pole: float) -> Value:
     """`value` but for x at `pole` (-inf), below it (NaN), +inf and NaN."""
     start = ops.f(pole)
     value = ops.select(ops.less(x, ops.f(INFINITY)), value, x)
@@ -131,20 +130,20 @@ def special(ops: Ops, x: SSAValue, value: SSAValue, pole: float) -> SSAValue:
     return ops.select(ops.less(start, x), value, other)
 
 
-def emit_log(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log(ops: Ops, x: Value) -> Value:
     """The natural logarithm, k ln2 + log(1 + f)."""
     k, f = split(ops, x)
     value = ops.fma(ops.horner(f, tables.LOG), ops.mul(f, f), f)
     return special(ops, x, ops.fma(k, ops.f(LN2), value), 0.0)
 
 
-def emit_log2(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log2(ops: Ops, x: Value) -> Value:
     """The logarithm to base 2, (k + f) + f Q(f); the first sum is exact for k in -1..1."""
     k, f = split(ops, x)
     return special(ops, x, ops.fma(f, ops.horner(f, tables.LOG2), ops.add(f, k)), 0.0)
 
 
-def emit_log1p(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_log1p(ops: Ops, x: Value) -> Value:
     """log(1 + x) = k ln2 + log(1 + f): with k from the bits of 1 + x rounded,
     f = x / 2**k - (1 - 1 / 2**k), where x keeps its bits. Signs are such that -0 stays.
     """

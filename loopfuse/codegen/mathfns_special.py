@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mathfns_exp import emit_exp
 from loopfuse.codegen.mathfns_ops import Ops
 from loopfuse.codegen.mathfns_tables import ERF, ERFC, ERFC_START
@@ -11,7 +10,7 @@ from loopfuse.codegen.mathfns_tables import ERF, ERFC, ERFC_START
 _MOST = 6.0
 
 
-def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_erf(ops: Ops, x: Value) -> Value:
     """The error function: x + x P(x^2) near 0, else 1 - exp(G(|x|)) with G a polynomial for
     log(erfc), which is smooth (the idea is N. Juffa's). Past `_MOST` the result rounds to 1."""
     bits = ops.bits
@@ -24,6 +23,6 @@ def emit_erf(ops: Ops, x: SSAValue) -> SSAValue:
     return ops.select(ops.less(ops.f(ERFC_START), t), far, near)
 
 
-def emit_rsqrt(ops: Ops, x: SSAValue) -> SSAValue:
+def emit_rsqrt(ops: Ops, x: Value) -> Value:
     """1 / sqrt(x): both correctly rounded, together at most 1.5 ulp."""
     return ops.div(ops.f(1.0), ops.sqrt(x))

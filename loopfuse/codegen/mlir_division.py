@@ -19,10 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.constant_division import Reciprocal, reciprocal_of
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir_build import F32, F64, I32, I64, INDEX, float_bits
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.lang import nodes
@@ -44,7 +43,7 @@ class Rare:
     """What is known of the operands of one loop's divisions: by the bits of their type, the memref
     of the least of them (as above), and the limit below which one is rare."""
 
-    least: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    least: dict[int, Value] = field(default_factory=dict[int, Value])
     limit: dict[int, int] = field(default_factory=dict[int, int])
 
 
@@ -99,7 +98,7 @@ def _widths(emitter: Emitter, body: tuple[TreeNode, ...]) -> frozenset[int]:
     return found[1]
 
 
-def multiplied(emitter: Emitter, x: SSAValue, expr: nodes.Binary) -> SSAValue | None:
+def multiplied(emitter: Emitter, x: Value, expr: nodes.Binary) -> Value | None:
     """`x / c` as a multiplication, its operand noted; None where it has to be a division."""
     found = reciprocal(expr)
     if emitter.rare is None or found is None or x.type not in (F32, F64):

@@ -11,11 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, LocationAttr
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken, buffer_size, not_lowered, walk_nodes
+from loopfuse.codegen.ir import IntegerType, Place, Value
 from loopfuse.codegen.mlir_build import I8, I32, I64, INDEX, STORAGE, Builder
 from loopfuse.codegen.mlir_index import (
     UNBOUNDED,
@@ -54,7 +52,7 @@ class Storage:
     (`lane_variable` is then that loop's)."""
 
     buffer: Buffer
-    memref: SSAValue
+    memref: Value
     is_static: bool
     lane_variable: str = ""
     lanes: int = 1
@@ -70,11 +68,11 @@ class Emitter:
         # With 32-bit indexing every array is below 2**31 bytes, so a size below that over the
         # bytes of the narrowest element; with 64 bits any address is below 2**48.
         self.facts = Facts((1 << 31) // narrowest if index_bits == 32 else 1 << 48)
-        self.variables: dict[str, SSAValue] = {}
-        self.symbols: dict[str, SSAValue] = {}
+        self.variables: dict[str, Value] = {}
+        self.symbols: dict[str, Value] = {}
         self.storage: dict[str, Storage] = {}
-        self.memo: list[dict[int, SSAValue]] = [{}]
-        self.loaded: list[dict[int, SSAValue]] = [{}]
+        self.memo: list[dict[int, Value]] = [{}]
+        self.loaded: list[dict[int, Value]] = [{}]
         self.numbers: dict[Any, int] = {}
         self.division_widths: dict[int, tuple[Any, frozenset[int]]] = {}
         self.aligned = False
@@ -86,27 +84,27 @@ class Emitter:
         self.threads = 1
         self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop
-        self.thread: SSAValue | None = None
+        self.thread: Value | None = None
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
         self.subscripts = 0
-        self.error: SSAValue | None = None  # where the first bad subscript is noted
+        self.error: Value | None = None  # where the first bad subscript is noted
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0
         self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
-        self.request_shared: Callable[[DType, int], SSAValue] = self._no_shared
-        self.places: Mapping[str, LocationAttr] = {}
+        self.request_shared: Callable[[DType, int], Value] = self._no_shared
+        self.places: Mapping[str, Place] = {}
         self.held: Callable[[], Held] = dict  # what the tree's buffers lie in
-        self.emit_opaque: Callable[[nodes.Expr], SSAValue] = lambda _: self._no_shared(_, 0)
+        self.emit_opaque: Callable[[nodes.Expr], Value] = lambda _: self._no_shared(_, 0)
 
-    def _no_shared(self, dtype: object, size: int) -> SSAValue:
+    def _no_shared(self, dtype: object, size: int) -> Value:
         raise broken("shared memory on the CPU")
 
     def locate(self, body: tuple[TreeNode, ...]) -> None:
         """What follows stands at the first statement in `body`, if its place is known."""
         for node in walk_nodes(body):
             if isinstance(node, Compute) and node.statement in self.places:
-                self.builder.location = self.places[node.statement]
+                self.builder.place = self.places[node.statement]
                 return
 
     # ----------------------------------------------------------------------------- scopes
@@ -127,7 +125,7 @@ class Emitter:
         for each in self.loaded:
             each.clear()
 
-    def remembered(self, key: Any, make: Callable[[], SSAValue]) -> SSAValue:
+    def remembered(self, key: Any, make: Callable[[], Value]) -> Value:
         """The value that `key` had in an enclosing region, else a new one."""
         number = self.number(key)
         for scope in reversed(self.memo):
@@ -154,17 +152,17 @@ class Emitter:
             return I32, True
         return I64, largest < 1 << 63
 
-    def fit(self, value: SSAValue, kind: IntegerType) -> SSAValue:
+    def fit(self, value: Value, kind: IntegerType) -> Value:
         """`value` sign-extended or cut to `kind`."""
         if value.type == kind:
             return value
-        narrow = value.type.width.data < kind.width.data  # pyright: ignore
+        narrow = value.type.bits < kind.bits
         return self.remembered(
             (value, kind),
             lambda: self.builder.convert("extsi" if narrow else "trunci", value, kind),
         )
 
-    def form(self, form: Linear, kind: IntegerType, nsw: bool) -> SSAValue:
+    def form(self, form: Linear, kind: IntegerType, nsw: bool) -> Value:
         """The value of `form` computed in `kind`."""
         if not form.terms:
             return self.builder.constant(form.constant, kind)
@@ -172,13 +170,13 @@ class Emitter:
             return self._sum(form, kind, nsw)
         return self.remembered((form, kind, nsw), lambda: self._sum(form, kind, nsw))
 
-    def _sum(self, form: Linear, kind: IntegerType, nsw: bool) -> SSAValue:
+    def _sum(self, form: Linear, kind: IntegerType, nsw: bool) -> Value:
         builder = self.builder
         if form.constant and form.terms:
             rest = self.form(Linear(form.terms, 0), kind, nsw)
             return builder.binary("addi", rest, builder.constant(form.constant, kind), nsw)
         terms = sorted(form.terms, key=lambda term: term[1] < 0)
-        total: SSAValue | None = None
+        total: Value | None = None
         for atom, coefficient in terms:
             value = self.atom(atom, kind, nsw)
             if total is not None and coefficient == -1:
@@ -190,7 +188,7 @@ class Emitter:
         assert total is not None
         return total
 
-    def atom(self, atom: Atom, kind: IntegerType, nsw: bool) -> SSAValue:
+    def atom(self, atom: Atom, kind: IntegerType, nsw: bool) -> Value:
         """The value of one atom."""
         match atom:
             case nodes.Iter(name=name):
@@ -215,16 +213,16 @@ class Emitter:
             case _:
                 raise broken(f"no index value for {atom}")
 
-    def _operate(self, op: str, a: SSAValue, b: SSAValue, left: Linear, right: Linear) -> SSAValue:
+    def _operate(self, op: str, a: Value, b: Value, left: Linear, right: Linear) -> Value:
         builder = self.builder
         if op in ("min", "max"):
             return builder.binary(f"{op}si", a, b)
         return divide(builder, op, a, b, signed=True)
 
-    def index(self, form: Linear) -> SSAValue:
+    def index(self, form: Linear) -> Value:
         """The `index` value of an in-bounds subscript."""
 
-        def make() -> SSAValue:
+        def make() -> Value:
             if not form.terms:
                 return self.builder.constant(form.constant, INDEX)
             return self.builder.convert(
@@ -318,7 +316,7 @@ class Emitter:
                 return bytes_
         return 0
 
-    def bind_argument(self, buffer: Buffer, memref: SSAValue) -> None:
+    def bind_argument(self, buffer: Buffer, memref: Value) -> None:
         """Makes a function argument the storage of a Global buffer."""
         self.storage[buffer.name] = Storage(buffer, memref, is_static=False)
         if buffer.argument and buffer.strides is None:  # see `runtime.index_bits`
@@ -332,7 +330,7 @@ class Emitter:
                     case _:
                         pass
 
-    def bind_symbol(self, name: str, dtype: DType, value: SSAValue, is_size: bool) -> None:
+    def bind_symbol(self, name: str, dtype: DType, value: Value, is_size: bool) -> None:
         """Makes a function argument the value of a symbol."""
         if dtype is DType.BOOL:
             value = self.builder.compare("ne", value, self.builder.constant(0, I8))

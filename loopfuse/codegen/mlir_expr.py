@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from xdsl.ir import Attribute, SSAValue
-
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken, not_lowered
+from loopfuse.codegen.ir import Operation, Scalar, Value
+from loopfuse.codegen.mathfns import LOOPS
 from loopfuse.codegen.mlir_build import (
     F32,
     I1,
@@ -32,12 +32,14 @@ from loopfuse.codegen.mlir_division import multiplied
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_half import cast_half
 from loopfuse.codegen.mlir_index import Linear, constant_form, is_index, linear, mentions
-from loopfuse.codegen.mlir_integer import divide, shift
+from loopfuse.codegen.mlir_integer import divide, remainder, shift
 from loopfuse.codegen.mlir_lanes import columns_of, load_lanes, own_place
 from loopfuse.codegen.mlir_saturate import saturate, saturation_of
+from loopfuse.codegen.mlir_sign import copysign, sign
 from loopfuse.codegen.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import is_checked
+from loopfuse.lang.ops import OURS
 from loopfuse.lang.walk import loads, walk_expr
 
 _FLOAT = {
@@ -58,7 +60,7 @@ _DIRECT = {
 }
 
 
-def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
+def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
     """The value of `expr`: of `VALUE[dtype]`, or a vector of it where it varies by lane."""
     builder = emitter.builder
     if not isinstance(expr, nodes.Const) and is_index(expr):
@@ -104,7 +106,7 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
             assert_never(expr)
 
 
-def together(emitter: Emitter, *values: SSAValue) -> list[SSAValue]:
+def together(emitter: Emitter, *values: Value) -> list[Value]:
     """`values`, all broadcast to vectors if one is a vector."""
     lanes = max(lanes_of(value.type) for value in values)
     if not lanes:
@@ -112,13 +114,13 @@ def together(emitter: Emitter, *values: SSAValue) -> list[SSAValue]:
     return [spread(emitter, value, lanes) for value in values]
 
 
-def spread(emitter: Emitter, value: SSAValue, lanes: int) -> SSAValue:
+def spread(emitter: Emitter, value: Value, lanes: int) -> Value:
     """`value` as a vector."""
     if lanes_of(value.type):
         return value
     owner = value.owner
-    if getattr(owner, "name", "") == "arith.constant":
-        number = owner.properties["value"].value.data  # pyright: ignore
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        number = owner.properties["value"]
         return emitter.builder.constant(number, vector_type(value.type, lanes))
     return emitter.remembered(
         (value, "spread", lanes), lambda: emitter.builder.broadcast(value, lanes)
@@ -136,14 +138,14 @@ def each_lane(emitter: Emitter, make: Callable[[], None]) -> None:
     emitter.vector, emitter.lanes = variable, lanes
 
 
-def per_lane(emitter: Emitter, make: Callable[[], SSAValue]) -> SSAValue:
+def per_lane(emitter: Emitter, make: Callable[[], Value]) -> Value:
     """`make` run once a lane as scalar code, the results gathered into a vector."""
-    values: list[SSAValue] = []
+    values: list[Value] = []
     each_lane(emitter, lambda: values.append(make()))
     return emitter.builder.from_elements(values)
 
 
-def _value_type(dtype: DType) -> Attribute:
+def _value_type(dtype: DType) -> Scalar:
     kind = VALUE.get(dtype)
     if kind is None:
         raise not_lowered(f"{dtype.value} values")
@@ -168,7 +170,7 @@ def varies(emitter: Emitter, expr: nodes.Expr) -> bool:
 # -------------------------------------------------------------------------------- index values
 
 
-def _index_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
+def _index_value(emitter: Emitter, expr: nodes.Expr) -> Value:
     """An i64 value made of iterators and symbols alone."""
     form = linear(expr, emitter.facts)
     kind, safe = emitter.width(form)
@@ -187,7 +189,7 @@ def _index_value(emitter: Emitter, expr: nodes.Expr) -> SSAValue:
     return builder.binary("addi", spread(emitter, start, emitter.lanes), lane)
 
 
-def _compare(emitter: Emitter, expr: nodes.Compare) -> SSAValue:
+def _compare(emitter: Emitter, expr: nodes.Compare) -> Value:
     dtype = expr.left.dtype
     if is_index(expr.left) and is_index(expr.right) and not varies(emitter, expr):
         left, right = linear(expr.left, emitter.facts), linear(expr.right, emitter.facts)
@@ -219,7 +221,7 @@ def _compare(emitter: Emitter, expr: nodes.Compare) -> SSAValue:
 # -------------------------------------------------------------------------------- operations
 
 
-def _unary(emitter: Emitter, op: str, value: SSAValue, dtype: DType) -> SSAValue:
+def _unary(emitter: Emitter, op: str, value: Value, dtype: DType) -> Value:
     builder = emitter.builder
     if op == "neg" and dtype.is_float:
         return builder.unary("negf", value)
@@ -229,15 +231,17 @@ def _unary(emitter: Emitter, op: str, value: SSAValue, dtype: DType) -> SSAValue
     return builder.binary("xori", value, builder.constant(-1, value.type))
 
 
-def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DType) -> SSAValue:
+def emit_binary(emitter: Emitter, op: str, a: Value, b: Value, dtype: DType) -> Value:
     """One binary operation of the core on values of one type and shape."""
     builder = emitter.builder
     signed = dtype.is_signed
-    if op == "pow":
-        return _call(emitter, "pow", [a, b], dtype)
+    if op in OURS:
+        return _call(emitter, op, [a, b], dtype)
     if dtype.is_float:
-        if op in ("mod", "floordiv"):
+        if op in LOOPS:
             return _call(emitter, op, [a, b], dtype)
+        if op == "copysign":
+            return copysign(builder, dtype.bits, lanes_of(a.type), a, b)
         if op in ("fmin", "fmax"):
             # Not `minnumf`: which zero that gives depends on the machine.
             both = builder.binary(_FLOAT[op[1:]], a, b)
@@ -246,6 +250,8 @@ def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DTyp
         return builder.binary(_FLOAT[op], a, b)
     if op in ("min", "max", "fmin", "fmax"):
         return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)
+    if op == "fmod":
+        return remainder(builder, a, b, signed)
     if op in ("floordiv", "mod"):
         return divide(builder, op, a, b, signed)
     if op in ("shl", "shr"):
@@ -254,18 +260,20 @@ def emit_binary(emitter: Emitter, op: str, a: SSAValue, b: SSAValue, dtype: DTyp
 
 
 def _call(
-    emitter: Emitter, function: str, operands: list[SSAValue], dtype: DType
-) -> SSAValue:
+    emitter: Emitter, function: str, operands: list[Value], dtype: DType
+) -> Value:
     builder = emitter.builder
     value = operands[0]
     if function == "abs":
         if dtype.is_unsigned:
             return value
         return builder.unary("absf" if dtype.is_float else "absi", value)
+    if function == "sign":
+        return sign(builder, value, dtype)
     if function in _DIRECT:
         return builder.unary(_DIRECT[function], value)
     lanes = lanes_of(value.type)
-    if function in ("mod", "floordiv") and lanes:
+    if function in LOOPS and lanes:
         # An exact remainder loops as often as the exponents differ: one lane at a time.
         rows = [[builder.extract(each, lane) for each in operands] for lane in range(lanes)]
         return builder.from_elements([_call(emitter, function, row, dtype) for row in rows])
@@ -273,7 +281,7 @@ def _call(
     return builder.call(name, operands, value.type)
 
 
-def _cast(emitter: Emitter, value: SSAValue, before: DType, after: DType) -> SSAValue:
+def _cast(emitter: Emitter, value: Value, before: DType, after: DType) -> Value:
     builder = emitter.builder
     if before is after:
         return value
@@ -304,7 +312,7 @@ def _cast(emitter: Emitter, value: SSAValue, before: DType, after: DType) -> SSA
     return builder.convert("extsi" if before.is_signed else "extui", value, kind)
 
 
-def _select(emitter: Emitter, expr: nodes.Select) -> SSAValue:
+def _select(emitter: Emitter, expr: nodes.Select) -> Value:
     """`arith.select` where both arms can be computed, else `scf.if`."""
     builder = emitter.builder
     arms = (expr.then, expr.otherwise)
@@ -321,8 +329,8 @@ def _select(emitter: Emitter, expr: nodes.Select) -> SSAValue:
     lanes = emitter.lanes if any(varies(emitter, arm) for arm in arms) else 0
     kind = _value_type(expr.dtype)
 
-    def arm(value: nodes.Expr) -> Callable[[], SSAValue]:
-        def make() -> SSAValue:
+    def arm(value: nodes.Expr) -> Callable[[], Value]:
+        def make() -> Value:
             with emitter.scope():
                 result = emit_value(emitter, value)
                 return spread(emitter, result, lanes) if lanes else result
@@ -350,7 +358,7 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
 # -------------------------------------------------------------------------------------- memory
 
 
-def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+def _load(emitter: Emitter, expr: nodes.Load) -> Value:
     if any(is_checked(each) for each in expr.index):
         return _checked_load(emitter, expr)
     if columns_of(emitter.storage[expr.array]):
@@ -365,23 +373,23 @@ def _load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
     return value
 
 
-def _load_strip(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+def _load_strip(emitter: Emitter, expr: nodes.Load) -> Value:
     if varies(emitter, expr):
         return per_lane(emitter, lambda: _load_strip(emitter, expr))
     return load_lanes(emitter, expr)
 
 
-def _checked_load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+def _checked_load(emitter: Emitter, expr: nodes.Load) -> Value:
     """before: x[inside(e, n)]        after: x[e] if 0 <= e < n else (note the offender, 0)"""
     if varies(emitter, expr):
         return per_lane(emitter, lambda: _load(emitter, expr))
     fits, plain, note = checked_access(emitter, expr, writes=False)
 
-    def good() -> SSAValue:
+    def good() -> Value:
         with emitter.scope():
             return _load(emitter, plain)
 
-    def bad() -> SSAValue:
+    def bad() -> Value:
         with emitter.scope():
             note()
             zero = 0.0 if expr.dtype.is_float else 0
@@ -394,12 +402,12 @@ def _checked_load(emitter: Emitter, expr: nodes.Load) -> SSAValue:
 
 def checked_access(
     emitter: Emitter, load: nodes.Load, writes: bool
-) -> tuple[SSAValue, nodes.Load, Callable[[], None]]:
+) -> tuple[Value, nodes.Load, Callable[[], None]]:
     """Whether the checked subscripts are inside; the access without the checks, for where they
     are; and what notes the offender, for where they are not."""
     builder = emitter.builder
     index: list[nodes.Expr] = []
-    tests: list[tuple[SSAValue, SSAValue, int]] = []
+    tests: list[tuple[Value, Value, int]] = []
     for position, each in enumerate(load.index):
         if not is_checked(each):
             index.append(each)
@@ -419,7 +427,7 @@ def checked_access(
 
     def note() -> None:
         assert emitter.error is not None
-        word: SSAValue | None = None
+        word: Value | None = None
         for inside, subscript, code in reversed(tests):
             low = builder.binary("maxsi", subscript, builder.constant(-(1 << 47), I64))
             value = builder.binary("minsi", low, builder.constant((1 << 47) - 1, I64))
@@ -434,7 +442,7 @@ def checked_access(
     return fits, replace(load, index=tuple(index)), note
 
 
-def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> SSAValue:
+def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> Value:
     builder, vector = emitter.builder, emitter.vector
     if vector and mentions(place, vector):
         base = place.without(vector)
@@ -450,7 +458,7 @@ def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Lin
     return value
 
 
-def store(emitter: Emitter, target: nodes.Load, value: SSAValue) -> None:
+def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
     """`target = value`; nothing where a checked subscript is outside."""
     builder, vector = emitter.builder, emitter.vector
     if any(is_checked(each) for each in target.index):

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects import gpu, memref, scf
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Region, SSAValue
-
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken, not_lowered
-from loopfuse.codegen.mlir_build import I32, I64, INDEX, STORAGE
+from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.mlir_build import I32, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_binary
 from loopfuse.codegen.mlir_index import linear
 from loopfuse.codegen.mlir_shuffle import shuffled
 from loopfuse.lang import nodes
-
-_ATOMIC = {"assign": 3, "addi": 1}
 
 
 def neutral(op: str, dtype: DType) -> float | int:
@@ -48,23 +43,18 @@ def emit_barrier(emitter: Emitter, scope: str) -> None:
         return
     match scope:
         case "block":
-            emitter.builder.block.add_op(gpu.BarrierOp.create())
+            emitter.builder.block.add(Operation("gpu.barrier"))
         case "warp":
-            emitter.builder.block.add_op(_warp_barrier(emitter))
+            mask = emitter.builder.constant(-1, I32)
+            words = {"intrin": "llvm.nvvm.bar.warp.sync"}
+            emitter.builder.block.add(Operation("llvm.call_intrinsic", (mask,), properties=words))
         case _:
             raise not_lowered(f"a barrier of a {scope}")
 
 
-def _warp_barrier(emitter: Emitter):
-    from xdsl.dialects import llvm
-
-    mask = emitter.builder.constant(-1, I32)
-    return llvm.CallIntrinsicOp("llvm.nvvm.bar.warp.sync", [mask], [])
-
-
 def _reduce_group(
-    emitter: Emitter, op: str, value: SSAValue, dtype: DType, place: SSAValue, count: int
-) -> SSAValue:
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
+) -> Value:
     """The tree over a group of 32 of Combine's docstring; `place` is the thread's number, and
     threads from `count` on count as neutral. Only the first thread's result has meaning."""
     builder = emitter.builder
@@ -100,7 +90,7 @@ def emit_combine(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) ->
     thread = emitter.thread
     assert thread is not None
     place = thread if whole else builder.binary("remui", thread, builder.constant(count, I32))
-    size = storage.memref.type.get_shape()[0]  # pyright: ignore
+    size = storage.memref.type.size
     for number in range(size):
         where = builder.constant(number, INDEX)
         value = builder.load(storage.memref, where)
@@ -118,8 +108,8 @@ def emit_combine(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) ->
 
 
 def _across_groups(
-    emitter: Emitter, op: str, value: SSAValue, dtype: DType, place: SSAValue, count: int
-) -> SSAValue:
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
+) -> Value:
     """The second stage: each warp's result through shared memory, then the same tree."""
     builder = emitter.builder
     groups = -(-count // 32)
@@ -154,14 +144,12 @@ def _across_groups(
 # ------------------------------------------------------------------------------ between blocks
 
 
-def atomic(emitter: Emitter, kind: str, value: SSAValue, flag: nodes.Load) -> SSAValue:
+def atomic(emitter: Emitter, kind: str, value: Value, flag: nodes.Load) -> Value:
     """`memref.atomic_rmw` (acquire and release, device scope); the value before."""
     storage, place = emitter.place(flag.array, flag.index)
     return emitter.builder.add(
-        memref.AtomicRMWOp.create(
-            operands=(value, storage.memref, emitter.index(place)),
-            result_types=(value.type,),
-            properties={"kind": IntegerAttr(_ATOMIC[kind], I64)},
+        Operation(
+            "memref.atomic_rmw", (value, storage.memref, emitter.index(place)), (value.type,), {"kind": kind}
         )
     )
 
@@ -179,7 +167,7 @@ def _first_thread(emitter: Emitter, body: Callable[[], None]) -> None:
     builder.branch(builder.compare("eq", thread, builder.constant(0, I32)), inside)
 
 
-def _number(emitter: Emitter, value: nodes.Expr) -> SSAValue:
+def _number(emitter: Emitter, value: nodes.Expr) -> Value:
     form = linear(value, emitter.facts)
     return emitter.fit(emitter.form(form, *emitter.width(form)), I32)
 
@@ -204,13 +192,11 @@ def emit_await(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
             with emitter.scope():
                 now = atomic(emitter, "addi", zero, flag)
                 again = builder.compare("slt", now, least)
-                builder.block.add_op(scf.ConditionOp.create(operands=(again,)))
+                builder.block.add(Operation("scf.condition", (again,)))
 
         before = builder.into(Block(), test)
-        after = builder.into(Block(), lambda: builder.block.add_op(scf.YieldOp.create()))
-        builder.block.add_op(
-            scf.WhileOp.create(regions=[Region(before), Region(after)])
-        )
+        after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
+        builder.block.add(Operation("scf.while", blocks=(before, after)))
 
     _first_thread(emitter, poll)
     emit_barrier(emitter, "block")

@@ -7,9 +7,8 @@ instructions that round once (`cvt.rn.f16.f32`); those of an f64 are ours there 
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir_build import BF16, F16, F32, F64, I16, I32, I64, Builder, lanes_of
 
 MANTISSA = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}
@@ -20,21 +19,21 @@ _TYPE = {DType.F16: F16, DType.BF16: BF16}
 class _Words:
     """Integer operations on values of one width, scalar or in lanes."""
 
-    def __init__(self, builder: Builder, like: SSAValue) -> None:
+    def __init__(self, builder: Builder, like: Value) -> None:
         self.builder, self.kind = builder, like.type
 
-    def constant(self, value: int) -> SSAValue:
+    def constant(self, value: int) -> Value:
         return self.builder.constant(value, self.kind)
 
-    def op(self, name: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
+    def op(self, name: str, a: Value, b: Value | int) -> Value:
         return self.builder.binary(name, a, self.constant(b) if isinstance(b, int) else b)
 
-    def test(self, predicate: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
+    def test(self, predicate: str, a: Value, b: Value | int) -> Value:
         other = self.constant(b) if isinstance(b, int) else b
         return self.builder.compare(predicate, a, other)
 
 
-def round_half(builder: Builder, value: SSAValue, before: DType, after: DType) -> SSAValue:
+def round_half(builder: Builder, value: Value, before: DType, after: DType) -> Value:
     """An f32 or f64 as an f16 or bf16, rounded once to nearest even; a NaN stays one, quiet.
 
     A normal result is the source's bits, re-biased, with half a unit added and cut off: the carry
@@ -69,7 +68,7 @@ def round_half(builder: Builder, value: SSAValue, before: DType, after: DType) -
     return builder.convert("bitcast", short, _TYPE[after])
 
 
-def widen_half(builder: Builder, value: SSAValue, before: DType) -> SSAValue:
+def widen_half(builder: Builder, value: Value, before: DType) -> Value:
     """An f16 or bf16 as an f32, exactly."""
     bits = builder.convert("extui", builder.convert("bitcast", value, I16), I32)
     words = _Words(builder, bits)
@@ -91,7 +90,7 @@ def widen_half(builder: Builder, value: SSAValue, before: DType) -> SSAValue:
     return builder.convert("bitcast", words.op("ori", result, sign), F32)
 
 
-def integer_to_half(builder: Builder, value: SSAValue, before: DType, after: DType) -> SSAValue:
+def integer_to_half(builder: Builder, value: Value, before: DType, after: DType) -> Value:
     """An integer of 32 or 64 bits as an f16 or bf16, rounded once.
 
     An f64 holds one of 32 bits. Of a longer one whose magnitude needs more than 53 bits, the low 12
@@ -113,8 +112,8 @@ def integer_to_half(builder: Builder, value: SSAValue, before: DType, after: DTy
 
 
 def cast_half(
-    builder: Builder, value: SSAValue, before: DType, after: DType, gpu: bool
-) -> SSAValue:
+    builder: Builder, value: Value, before: DType, after: DType, gpu: bool
+) -> Value:
     """To an f16 or bf16 `after`; from one, as far as an f32."""
     if before.is_narrow_float:
         value, before = _widen(builder, value, before, gpu), DType.F32
@@ -130,7 +129,7 @@ def cast_half(
     return round_half(builder, value, before, after)
 
 
-def _widen(builder: Builder, value: SSAValue, before: DType, gpu: bool) -> SSAValue:
+def _widen(builder: Builder, value: Value, before: DType, gpu: bool) -> Value:
     """An f16 or bf16 as an f32, by the machine's instruction or ours."""
     if not gpu:
         return widen_half(builder, value, before)
@@ -140,7 +139,7 @@ def _widen(builder: Builder, value: SSAValue, before: DType, gpu: bool) -> SSAVa
     return builder.convert("extf", value, F32)
 
 
-def _widen_pairs(builder: Builder, value: SSAValue) -> SSAValue:
+def _widen_pairs(builder: Builder, value: Value) -> Value:
     """A vector of bf16 as f32: each word of 32 bits holds two, the first in its lower half. ptxas
     takes a word apart before it converts the upper half: two instructions for one."""
     both = builder.recast(value, I32)

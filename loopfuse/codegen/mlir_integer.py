@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from loopfuse.codegen.ir import Operation, Value
+from loopfuse.codegen.mlir_build import Builder, bits_of, element_type
 
-from loopfuse.codegen.mlir_build import Builder, element_type
 
-
-def divide(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> SSAValue:
+def divide(builder: Builder, op: str, a: Value, b: Value, signed: bool) -> Value:
     """`floordiv` or `mod`, flooring; by zero gives 0 and the least number by -1 wraps.
 
     The divisors 0 and (if signed) -1 are replaced by 1 before the division, since x86 traps on
@@ -38,10 +37,21 @@ def divide(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) ->
     return builder.binary("subi", a, builder.binary("muli", quotient, safe))
 
 
-def shift(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> SSAValue:
+def remainder(builder: Builder, a: Value, b: Value, signed: bool) -> Value:
+    """C's `%`, with the sign of `a`; by zero gives 0."""
+    found = divide(builder, "mod", a, b, signed)
+    if not signed:
+        return found
+    zero = builder.constant(0, a.type)
+    apart = builder.compare("slt", builder.binary("xori", found, a), zero)
+    moved = builder.select(apart, builder.binary("subi", found, b), found)
+    return builder.select(builder.compare("eq", found, zero), zero, moved)
+
+
+def shift(builder: Builder, op: str, a: Value, b: Value, signed: bool) -> Value:
     """`shl` or `shr`; by the width or more (or a negative number) gives 0."""
     kind = a.type
-    bits = element_type(kind).width.data  # pyright: ignore
+    bits = bits_of(element_type(kind))
     word = "shli" if op == "shl" else ("shrsi" if signed else "shrui")
     constant = _constant(b)
     zero = builder.constant(0, kind)
@@ -56,13 +66,10 @@ def shift(builder: Builder, op: str, a: SSAValue, b: SSAValue, signed: bool) -> 
     return builder.select(inside, builder.binary(word, a, safe), zero)
 
 
-def _constant(value: SSAValue) -> int | None:
+def _constant(value: Value) -> int | None:
     """The number that a constant holds in every lane, else None."""
     owner = value.owner
-    if getattr(owner, "name", "") != "arith.constant":
+    if not isinstance(owner, Operation) or owner.name != "arith.constant":
         return None
-    attribute = owner.properties["value"]  # pyright: ignore
-    if hasattr(attribute, "get_values"):
-        values = set(attribute.get_values())  # pyright: ignore
-        return int(values.pop()) if len(values) == 1 else None
-    return int(attribute.value.data)  # pyright: ignore
+    number = owner.properties["value"]
+    return None if isinstance(number, tuple) else int(number)

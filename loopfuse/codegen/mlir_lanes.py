@@ -9,10 +9,9 @@ columns of the lane it names.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import broken
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir_build import I32, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_index import Linear, constant_form, linear
@@ -32,14 +31,14 @@ def columns_of(storage: Storage) -> int:
             return 0
 
 
-def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
+def load_lanes(emitter: Emitter, expr: nodes.Load) -> Value:
     """An element of a strip: a shuffle, unless it is always the lane's own."""
     storage = emitter.storage[expr.array]
     columns, row = columns_of(storage), _row(emitter, storage, expr)
     form = _column(emitter, expr, columns)
     builder, dtype = emitter.builder, storage.buffer.dtype
 
-    def own(column: int) -> SSAValue:
+    def own(column: int) -> Value:
         return _raw(emitter, storage, row * columns + column)
 
     rest = form.without(emitter.lane)
@@ -55,7 +54,7 @@ def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
             return _value(emitter, value, dtype)
         first = column // each * each
 
-        def word() -> SSAValue:
+        def word() -> Value:
             elements = builder.from_elements([own(first + k) for k in range(each)])
             return shuffle(emitter, "idx", builder.extract(builder.recast(elements, I32), 0), source)
 
@@ -67,7 +66,7 @@ def load_lanes(emitter: Emitter, expr: nodes.Load) -> SSAValue:
     count = builder.constant(columns, I32)
     source = builder.binary("divui", element, count)
     column = builder.binary("remui", element, count)
-    found: SSAValue | None = None
+    found: Value | None = None
     for number in range(columns):
         value = shuffled(emitter, "idx", own(number), source, dtype)
         if found is None:
@@ -118,12 +117,12 @@ def _column(emitter: Emitter, load: nodes.Load, columns: int) -> Linear:
     return linear(index, emitter.facts)
 
 
-def _raw(emitter: Emitter, storage: Storage, place: int) -> SSAValue:
+def _raw(emitter: Emitter, storage: Storage, place: int) -> Value:
     """A register as it is stored."""
     return emitter.builder.load(storage.memref, emitter.builder.constant(place, INDEX))
 
 
-def _value(emitter: Emitter, value: SSAValue, dtype: DType) -> SSAValue:
+def _value(emitter: Emitter, value: Value, dtype: DType) -> Value:
     if dtype is not DType.BOOL:
         return value
     return emitter.builder.compare("ne", value, emitter.builder.constant(0, value.type))

@@ -8,21 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-
-from xdsl.dialects import func, gpu, memref
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DictionaryAttr,
-    FunctionType,
-    IntegerAttr,
-    LocationAttr,
-    ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-)
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
@@ -43,6 +29,7 @@ from loopfuse.codegen.abi import (
     split_chain,
 )
 from loopfuse.codegen.block_order import ends_first, in_order
+from loopfuse.codegen.ir import Block, Operation, Place, Scalar, Type, Value, module_of
 from loopfuse.codegen.mathfns import make_math_function, math_function_name
 from loopfuse.codegen.mlir_build import (
     GLOBAL,
@@ -50,13 +37,13 @@ from loopfuse.codegen.mlir_build import (
     I64,
     INDEX,
     STORAGE,
-    UNIT,
     WORKGROUP,
     Builder,
     memref_type,
 )
 from loopfuse.codegen.mlir_emit import Emitter
 from loopfuse.codegen.mlir_expr import emit_value
+from loopfuse.codegen.mlir_hoist import hoist_divisions
 from loopfuse.codegen.mlir_index import UNBOUNDED, linear
 from loopfuse.codegen.mlir_nodes import divides, emit_body, note_variable
 from loopfuse.codegen.shared_memory import SHARED_BYTES, asked_bytes
@@ -71,8 +58,8 @@ def emit_module(
     kernel: nodes.Kernel,
     target: Target,
     index_bits: int = 64,
-    places: Mapping[str, LocationAttr] | None = None,
-) -> ModuleOp:
+    places: Mapping[str, Place] | None = None,
+) -> Operation:
     """The MLIR module of `tree`, in upstream dialects. `places`: where statements stand.
 
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
@@ -92,12 +79,9 @@ def emit_module(
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
     operations += entries
     if not target.is_gpu:
-        return ModuleOp(operations)
-    inner = gpu.ModuleOp.create(
-        properties={"sym_name": StringAttr(_module_name(kernel.name))},
-        regions=[Region(Block(operations))],
-    )
-    module = ModuleOp([inner])
+        return module_of(operations)
+    named = {"sym_name": _module_name(kernel.name)}
+    module = module_of([Operation("gpu.module", properties=named, blocks=(Block(ops=operations),))])
     most = max(asked_bytes(module).values(), default=0)
     if most > SHARED_BYTES:
         raise not_lowered(f"a block with {most} bytes of shared memory")
@@ -126,7 +110,7 @@ class _Entry:
         self.chain = split_chain(launch)
         self.globals: dict[tuple[DType, int, int], Operation] = {}
         self.distinct = 0
-        self.places: Mapping[str, LocationAttr] = {}
+        self.places: Mapping[str, Place] = {}
         self.codes: Mapping[tuple[str, int, int, int, bool], int] = {}
         self.narrowest = 1
         self.held: Callable[[], Held] = dict
@@ -136,8 +120,8 @@ class _Entry:
         buffers = launch_buffers(self.tree, self.launch, self.kernel)
         arguments = launch_arguments(self.tree, self.launch, self.kernel)
         counts, written = accessed_buffers(self.launch.body)
-        space = GLOBAL if self.is_gpu else None
-        kinds: list[Attribute] = [memref_type(_storage(b.dtype), space=space) for b in buffers]
+        space = GLOBAL if self.is_gpu else ""
+        kinds: list[Type] = [memref_type(_storage(b.dtype), space=space) for b in buffers]
         values = [each for each in arguments if each["kind"] in ("value", "aligned")]
         kinds += [_storage(DType(each["dtype"])) for each in values]
         has_checks = any(each["kind"] == "error" for each in arguments)
@@ -145,7 +129,7 @@ class _Entry:
             kinds.append(memref_type(I64, space=space))
         if not self.is_gpu:
             kinds += [I64, I64]
-        block = Block(arg_types=kinds)
+        block = Block(kinds)
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts = counts
@@ -178,38 +162,27 @@ class _Entry:
             emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
         if self.is_gpu:
             self.gpu_body(emitter)
-            builder.block.add_op(gpu.ReturnOp.create())
+            builder.block.add(Operation("gpu.return"))
         else:
             self.cpu_body(emitter, block.args[-2], block.args[-1])
-            builder.block.add_op(func.ReturnOp.create())
+            hoist_divisions(block)
+            builder.block.add(Operation("func.return"))
         builder.close()
-        words: list[dict[str, Attribute]] = [
-            {"llvm.noalias": UNIT}
-            if buffer.name in written
-            else {"llvm.noalias": UNIT, "llvm.readonly": UNIT}
+        words: list[tuple[str, ...]] = [
+            ("llvm.noalias",) if buffer.name in written else ("llvm.noalias", "llvm.readonly")
             for buffer in buffers
         ]
-        words += [{}] * (len(kinds) - len(words))
-        properties: dict[str, Attribute] = {
-            "function_type": FunctionType.from_lists(kinds, []),
-            "arg_attrs": ArrayAttr([DictionaryAttr(each) for each in words]),
-        }
-        region = Region(block)
+        words += [()] * (len(kinds) - len(words))
+        properties: dict[str, Any] = {"sym_name": self.name, "outputs": (), "arg_attrs": words}
         if not self.is_gpu:
-            properties["sym_name"] = StringAttr(self.name)
-            return [func.FuncOp.create(properties=properties, regions=[region])]
-        properties["kernel"] = UnitAttr()
-        size = DenseArrayBase.from_list(I32, [block_threads(self.chain), 1, 1])
-        words_of: dict[str, Attribute] = {
-            "sym_name": StringAttr(self.name),
-            "known_block_size": size,
-        }
+            return [Operation("func.func", properties=properties, blocks=(block,))]
+        properties["known_block_size"] = block_threads(self.chain)
         if self.launch.registers:
             most = self.launch.registers
             if self.index_bits == 64:  # addresses take two each
                 most = step_for(most + 1)
-            words_of["nvvm.maxnreg"] = IntegerAttr(most, I32)
-        function = gpu.FuncOp.create(properties=properties, attributes=words_of, regions=[region])
+            properties["nvvm.maxnreg"] = most
+        function = Operation("gpu.func", properties=properties, blocks=(block,))
         return [*self.globals.values(), function]
 
     def request_function(self, function: str, dtype: DType, lanes: int) -> str:
@@ -218,7 +191,7 @@ class _Entry:
         self.functions[name] = (function, dtype, lanes)
         return name
 
-    def shared(self, builder: Builder, dtype: DType, size: int, scratch: bool) -> SSAValue:
+    def shared(self, builder: Builder, dtype: DType, size: int, scratch: bool) -> Value:
         """A shared array. Scratch arrays of one type are one, guarded by the barriers around."""
         if not self.is_gpu:
             raise not_lowered("shared memory on the CPU")
@@ -229,24 +202,14 @@ class _Entry:
         found = self.globals.get(key)
         if found is None:
             name = f"{self.name}_shared{len(self.globals)}{'_scratch' if scratch else ''}"
-            found = memref.GlobalOp.create(
-                properties={
-                    "sym_name": StringAttr(name),
-                    "type": kind,
-                    "initial_value": UNIT,
-                    "sym_visibility": StringAttr("private"),
-                }
-            )
+            found = Operation("memref.global", properties={"sym_name": name, "type": kind})
             self.globals[key] = found
-        name = found.properties["sym_name"].data  # pyright: ignore
-        operation = memref.GetGlobalOp.create(
-            result_types=(kind,), properties={"name": SymbolRefAttr(name)}
-        )
-        return builder.add(operation)
+        name = found.properties["sym_name"]
+        return builder.add(Operation("memref.get_global", (), (kind,), {"name": name}))
 
     # -------------------------------------------------------------------------- loop heads
 
-    def variable(self, emitter: Emitter, loop: Loop, number: SSAValue) -> None:
+    def variable(self, emitter: Emitter, loop: Loop, number: Value) -> None:
         """Sets the variable of a mapped loop from the number of its iteration."""
         builder = emitter.builder
         note_variable(emitter, loop)
@@ -261,7 +224,7 @@ class _Entry:
             value = builder.binary("addi", value, emitter.form(lower, kind, safe), safe)
         emitter.variables[loop.var] = value
 
-    def extent(self, emitter: Emitter, loop: Loop) -> SSAValue:
+    def extent(self, emitter: Emitter, loop: Loop) -> Value:
         """The number of iterations of a GRID or THREAD loop, at least 1 (it is a divisor), i64."""
         builder = emitter.builder
         count = linear(loop.upper, emitter.facts).plus(linear(loop.lower, emitter.facts), -1)
@@ -273,10 +236,10 @@ class _Entry:
             value = builder.binary("floordivsi", value, builder.constant(loop.step, kind))
         return builder.binary("maxsi", value, builder.constant(1, kind))
 
-    def decompose(self, emitter: Emitter, loops: Sequence[Loop], number: SSAValue) -> None:
+    def decompose(self, emitter: Emitter, loops: Sequence[Loop], number: Value) -> None:
         """Sets the variables of a nest from the linear number of an iteration."""
 
-        def extents(of: Sequence[Loop]) -> list[SSAValue]:
+        def extents(of: Sequence[Loop]) -> list[Value]:
             return [emitter.fit(self.extent(emitter, loop), number.type) for loop in of]  # pyright: ignore
 
         if self.launch.ends_first:
@@ -289,11 +252,8 @@ class _Entry:
     def gpu_body(self, emitter: Emitter) -> None:
         """Block and thread numbers become the variables of the chain."""
         builder, chain = emitter.builder, self.chain
-        properties = {"dimension": gpu.DimensionAttr(gpu.DimensionEnum.X)}
         if chain.grid:
-            block = builder.add(
-                gpu.BlockIdOp.create(result_types=(INDEX,), properties=properties)
-            )
+            block = builder.add(Operation("gpu.block_id", (), (INDEX,)))
             self.decompose(
                 emitter, chain.grid, builder.convert("index_cast", block, emitter.index_type)
             )
@@ -303,12 +263,12 @@ class _Entry:
         )
         emitter.divides = divides(chain.body)
         emitter.lane = next((lp.var for lp in chain.block if lp.mapping is Where.LANE), "")
-        thread = builder.add(gpu.ThreadIdOp.create(result_types=(INDEX,), properties=properties))
+        thread = builder.add(Operation("gpu.thread_id", (), (INDEX,)))
         emitter.thread = number = builder.convert("index_cast", thread, I32)
         self.thread_variables(emitter, chain, number)
         emit_body(emitter, chain.body)
 
-    def thread_variables(self, emitter: Emitter, chain: Chain, number: SSAValue) -> None:
+    def thread_variables(self, emitter: Emitter, chain: Chain, number: Value) -> None:
         """Sets the variables of the BLOCK, WARP and LANE loops."""
         builder = emitter.builder
         for loop in reversed(chain.block[1:]):
@@ -318,7 +278,7 @@ class _Entry:
         if chain.block:
             self.variable(emitter, chain.block[0], number)
 
-    def cpu_body(self, emitter: Emitter, begin: SSAValue, end: SSAValue) -> None:
+    def cpu_body(self, emitter: Emitter, begin: Value, end: Value) -> None:
         """The iterations begin..end, row by row, so that the innermost loop counts by one."""
         builder, loops, body = emitter.builder, self.chain.grid, self.chain.body
         one = builder.constant(1, I64)
@@ -329,7 +289,7 @@ class _Entry:
                 if emitter.facts.bounds[loops[0].var] == UNBOUNDED:
                     kind = I64
 
-            def single(iterator: SSAValue) -> None:
+            def single(iterator: Value) -> None:
                 with emitter.scope():
                     if loops:
                         self.variable(emitter, loops[0], iterator)
@@ -348,7 +308,7 @@ class _Entry:
         round_up = builder.binary("subi", builder.binary("addi", end, extent), one)
         last = builder.binary("divui", round_up, extent)
 
-        def row(number: SSAValue) -> None:
+        def row(number: Value) -> None:
             with emitter.scope():
                 self.decompose(emitter, loops[:-1], number)
                 start = builder.binary("muli", number, extent)
@@ -359,7 +319,7 @@ class _Entry:
                 wide = emitter.facts.bounds[inner.var] == UNBOUNDED
                 kind = I64 if wide else emitter.index_type
 
-                def column(iterator: SSAValue) -> None:
+                def column(iterator: Value) -> None:
                     with emitter.scope():
                         self.variable(emitter, inner, iterator)
                         emit_body(emitter, body)
@@ -375,7 +335,7 @@ class _Entry:
         builder.loop(first, last, one, row)
 
 
-def _storage(dtype: DType) -> Attribute:
+def _storage(dtype: DType) -> Scalar:
     kind = STORAGE.get(dtype)
     if kind is None:
         raise not_lowered(f"{dtype.value} values")

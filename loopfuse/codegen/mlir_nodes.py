@@ -312,7 +312,7 @@ def emit_vector(emitter: Emitter, loop: Loop) -> None:
         if isinstance(storage.buffer.home, Global | Shared) or _varying_target(loop, name):
             continue
         widened[name] = storage
-        size = storage.memref.type.get_shape()[0]  # pyright: ignore
+        size = storage.memref.type.size  # pyright: ignore
         memref = emitter.builder.alloca(STORAGE[storage.buffer.dtype], size * lanes)
         emitter.storage[name] = Storage(storage.buffer, memref, True, loop.var, lanes)
     emitter.vector, emitter.lanes = loop.var, lanes
@@ -323,7 +323,7 @@ def emit_vector(emitter: Emitter, loop: Loop) -> None:
         emitter.storage[name] = storage
         if emitter.counts.get(name, 0) == counts[name]:
             continue
-        for number in range(storage.memref.type.get_shape()[0]):  # pyright: ignore
+        for number in range(storage.memref.type.size):  # pyright: ignore
             last = emitter.builder.constant(number * lanes + lanes - 1, INDEX)
             place = emitter.builder.constant(number, INDEX)
             emitter.builder.store(emitter.builder.load(wide, last), storage.memref, place)

@@ -1,7 +1,6 @@
 """Prints a module of ours in upstream MLIR's syntax, as `mlir-opt` accepts it.
 
-xDSL's own printer differs from upstream for a few operations (`gpu.func`, `memref.global`, ...)
-and is slow; this one knows exactly the operations that `codegen` emits. Names are numbers in text
+It knows exactly the operations that `codegen` emits. Names are numbers in text
 order, so the text is a function of the module alone.
 """
 
@@ -10,72 +9,52 @@ from __future__ import annotations
 import math as pymath
 from collections.abc import Callable, Iterable
 
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    DenseIntOrFPElementsAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
+from loopfuse.codegen.ir import (
+    DYNAMIC,
+    I1,
+    Block,
+    FloatType,
     IndexType,
-    IntegerAttr,
     IntegerType,
     MemRefType,
-    ModuleOp,
+    Operation,
+    Scalar,
+    Type,
+    Value,
     VectorType,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
-from loopfuse.codegen.mlir_build import (
-    DYNAMIC,
-    FLOAT_PREDICATES,
-    INTEGER_PREDICATES,
-    AddressSpaceAttr,
-    element_type,
-    float_bits,
-    never_wraps,
-)
+from loopfuse.codegen.mlir_build import element_type, float_bits, lane_values, lanes_of, never_wraps
 
 
-def print_module(module: ModuleOp) -> str:
+def print_module(module: Operation) -> str:
     """The text of `module`, ending in a newline."""
     return "\n".join(_Printer().module(module)) + "\n"
 
 
-def print_type(kind: Attribute) -> str:
+def print_type(kind: Type) -> str:
     """A type as upstream prints it."""
     match kind:
         case IntegerType():
-            return f"i{kind.width.data}"
+            return f"i{kind.bits}"
         case IndexType():
             return "index"
-        case Float16Type():
-            return "f16"
-        case BFloat16Type():
-            return "bf16"
-        case Float32Type():
-            return "f32"
-        case Float64Type():
-            return "f64"
+        case FloatType(name=name):
+            return name
         case VectorType():
-            return f"vector<{kind.get_shape()[0]}x{print_type(kind.element_type)}>"
+            return f"vector<{kind.lanes}x{print_type(kind.element_type)}>"
         case MemRefType():
-            shape = "".join("?x" if each == DYNAMIC else f"{each}x" for each in kind.get_shape())
-            space = kind.memory_space
-            where = (
-                f", #gpu.address_space<{space.data.value}>"
-                if isinstance(space, AddressSpaceAttr)
-                else ""
-            )
-            return f"memref<{shape}{print_type(kind.element_type)}{where}>"
+            size = "?" if kind.size == DYNAMIC else str(kind.size)
+            where = f", #gpu.address_space<{kind.space}>" if kind.space else ""
+            return f"memref<{size}x{print_type(kind.element_type)}{where}>"
         case _:
             raise AssertionError(f"no type {kind}")
 
 
-def print_float(value: float, kind: Attribute) -> str:
+def print_float(value: float, kind: Scalar) -> str:
     """A float literal that MLIR reads back to the same bits."""
     if not pymath.isfinite(value):
-        digits = 16 if isinstance(kind, Float64Type) else 8 if isinstance(kind, Float32Type) else 4
+        assert isinstance(kind, FloatType)
+        digits = kind.bits // 4
         return f"0x{float_bits(value, kind):0{digits}X}"
     text = repr(value)
     if "." not in text:
@@ -84,22 +63,15 @@ def print_float(value: float, kind: Attribute) -> str:
     return text
 
 
-def dense_values(attribute: DenseIntOrFPElementsAttr) -> list[int | float]:
-    """The lanes of a dense constant; a splat is repeated."""
-    values: list[int | float] = list(attribute.get_values())  # pyright: ignore
-    count = attribute.get_shape()[0]
-    return values * count if len(values) == 1 else values
-
-
 class _Printer:
     def __init__(self) -> None:
-        self.names: dict[SSAValue, str] = {}
+        self.names: dict[Value, str] = {}
         self.lines: list[str] = []
         self.indent = ""
 
-    def module(self, module: ModuleOp) -> list[str]:
+    def module(self, module: Operation) -> list[str]:
         self.line("module {")
-        self.region(module.body.block)
+        self.region(module.blocks[0])
         self.line("}")
         return self.lines
 
@@ -113,14 +85,14 @@ class _Printer:
             self.operation(operation)
         self.indent = outside
 
-    def name(self, value: SSAValue) -> str:
+    def name(self, value: Value) -> str:
         return self.names[value]
 
-    def define(self, value: SSAValue) -> str:
+    def define(self, value: Value) -> str:
         name = self.names[value] = f"%{len(self.names)}"
         return name
 
-    def list(self, values: Iterable[SSAValue]) -> str:
+    def list(self, values: Iterable[Value]) -> str:
         return ", ".join(self.names[value] for value in values)
 
     def operation(self, operation: Operation) -> None:
@@ -141,70 +113,60 @@ class _Printer:
     # ------------------------------------------------------------------------- operations
 
     def gpu_module(self, operation: Operation) -> None:
-        self.line(f"gpu.module @{operation.properties['sym_name'].data} {{")  # pyright: ignore
-        self.region(operation.regions[0].block)
+        self.line(f"gpu.module @{operation.properties['sym_name']} {{")
+        self.region(operation.blocks[0])
         self.line("}")
 
     def function(self, operation: Operation) -> None:
         properties = operation.properties
-        block = operation.regions[0].block
+        block = operation.blocks[0]
         self.names.clear()
         arguments: list[str] = []
         attributes = properties.get("arg_attrs")
         for number, argument in enumerate(block.args):
-            words = list(attributes.data[number].data) if attributes else []  # pyright: ignore
+            words = attributes[number] if attributes else ()
             extra = f" {{{', '.join(words)}}}" if words else ""
             arguments.append(f"{self.define(argument)}: {print_type(argument.type)}{extra}")
-        outputs = [print_type(kind) for kind in properties["function_type"].outputs]  # pyright: ignore
+        outputs = [print_type(kind) for kind in properties["outputs"]]
         head = ", ".join(arguments)
+        name = properties["sym_name"]
         if operation.name == "gpu.func":
-            name = operation.attributes["sym_name"].data  # pyright: ignore
-            size = operation.attributes.get("known_block_size")
-            words = ""
-            if size is not None:
-                numbers = ", ".join(str(each) for each in size.get_values())  # pyright: ignore
-                most = operation.attributes.get("nvvm.maxnreg")
-                limit = "" if most is None else f", nvvm.maxnreg = {most.value.data} : i32"  # pyright: ignore
-                words = f" attributes {{known_block_size = array<i32: {numbers}>{limit}}}"
+            most = properties.get("nvvm.maxnreg")
+            limit = "" if most is None else f", nvvm.maxnreg = {most} : i32"
+            size = f"array<i32: {properties['known_block_size']}, 1, 1>"
+            words = f" attributes {{known_block_size = {size}{limit}}}"
             self.line(f"gpu.func @{name}({head}) kernel{words} {{")
         else:
-            private = "private " if "sym_visibility" in properties else ""
+            private = "private " if "private" in properties else ""
             arrow = f" -> {outputs[0]}" if outputs else ""
-            name = properties["sym_name"].data  # pyright: ignore
             self.line(f"func.func {private}@{name}({head}){arrow} {{")
         self.region(block)
         self.line("}")
 
     def constant(self, operation: Operation) -> None:
-        value = operation.properties["value"]
         kind = operation.results[0].type
         element = element_type(kind)
 
         def one(each: int | float) -> str:
             if isinstance(each, float):
                 return print_float(each, element)
-            if isinstance(element, IntegerType) and element.width.data == 1:
+            if element is I1:
                 return "true" if each else "false"
             return str(each)
 
         name = self.define(operation.results[0])
-        match value:
-            case FloatAttr() | IntegerAttr():
-                text = one(value.value.data)
-                typed = "" if text in ("true", "false") else f" : {print_type(kind)}"
-                self.line(f"{name} = arith.constant {text}{typed}")
-            case DenseIntOrFPElementsAttr():
-                values = dense_values(value)
-                same = all(repr(each) == repr(values[0]) for each in values)
-                text = one(values[0]) if same else f"[{', '.join(one(each) for each in values)}]"
-                self.line(f"{name} = arith.constant dense<{text}> : {print_type(kind)}")
-            case _:
-                raise AssertionError(f"no constant {value}")
+        values = lane_values(operation)
+        if not lanes_of(kind):
+            text = one(values[0])
+            typed = "" if text in ("true", "false") else f" : {print_type(kind)}"
+            self.line(f"{name} = arith.constant {text}{typed}")
+            return
+        same = all(repr(each) == repr(values[0]) for each in values)
+        text = one(values[0]) if same else f"[{', '.join(one(each) for each in values)}]"
+        self.line(f"{name} = arith.constant dense<{text}> : {print_type(kind)}")
 
     def compare(self, operation: Operation) -> None:
-        is_float = operation.name == "arith.cmpf"
-        number = operation.properties["predicate"].value.data  # pyright: ignore
-        predicate = (FLOAT_PREDICATES if is_float else INTEGER_PREDICATES)[number]
+        predicate = operation.properties["predicate"]
         kind = print_type(operation.operands[0].type)
         operands = self.list(operation.operands)
         name = self.define(operation.results[0])
@@ -220,7 +182,7 @@ class _Printer:
     def intrinsic(self, operation: Operation) -> None:
         operands = operation.operands
         kinds = ", ".join(print_type(each.type) for each in operands)
-        name = operation.properties["intrin"].data  # pyright: ignore
+        name = operation.properties["intrin"]
         text = f'llvm.call_intrinsic "{name}"({self.list(operands)})'
         if operation.results:
             kind = print_type(operation.results[0].type)
@@ -231,7 +193,7 @@ class _Printer:
     def call(self, operation: Operation) -> None:
         operands = operation.operands
         kinds = ", ".join(print_type(each.type) for each in operands)
-        name = operation.properties["callee"].string_value()  # pyright: ignore
+        name = operation.properties["callee"]
         kind = print_type(operation.results[0].type)
         text = f"func.call @{name}({self.list(operands)}) : ({kinds}) -> {kind}"
         self.line(f"{self.define(operation.results[0])} = {text}")
@@ -256,7 +218,7 @@ class _Printer:
 
     def copy_late(self, operation: Operation) -> None:
         source, here, target, there = operation.operands
-        elements = operation.properties["elements"].value.data  # pyright: ignore
+        elements = operation.properties["elements"]
         places = f"{self.name(source)}[{self.name(here)}], {self.name(target)}[{self.name(there)}]"
         types = f"{print_type(source.type)} to {print_type(target.type)}"
         self.line(
@@ -268,7 +230,7 @@ class _Printer:
         self.line(f"{self.define(operation.results[0])} = {operation.name}")
 
     def wait(self, operation: Operation) -> None:
-        pending = operation.properties["pending"].value.data  # pyright: ignore
+        pending = operation.properties["pending"]
         group = self.name(operation.operands[0])
         self.line(f"{operation.name} {group} {{numGroups = {pending} : i32}}")
 
@@ -283,17 +245,17 @@ class _Printer:
 
     def alignment(self, operation: Operation) -> str:
         alignment = operation.properties.get("alignment")
-        return f" {{alignment = {alignment.value.data} : i64}}" if alignment else ""  # pyright: ignore
+        return f" {{alignment = {alignment} : i64}}" if alignment else ""
 
     def global_(self, operation: Operation) -> None:
         properties = operation.properties
-        name = properties["sym_name"].data  # pyright: ignore
+        name = properties["sym_name"]
         kind = print_type(properties["type"])
         self.line(f'memref.global "private" @{name} : {kind} = uninitialized')
 
     def get_global(self, operation: Operation) -> None:
         kind = print_type(operation.results[0].type)
-        name = operation.properties["name"].string_value()  # pyright: ignore
+        name = operation.properties["name"]
         self.line(f"{self.define(operation.results[0])} = memref.get_global @{name} : {kind}")
 
     def address(self, operation: Operation) -> None:
@@ -303,7 +265,7 @@ class _Printer:
 
     def atomic(self, operation: Operation) -> None:
         value, target, index = operation.operands
-        kind = _ATOMICS[operation.properties["kind"].value.data]  # pyright: ignore
+        kind = operation.properties["kind"]
         typed = f"({print_type(value.type)}, {print_type(target.type)})"
         result = print_type(operation.results[0].type)
         self.line(
@@ -319,21 +281,20 @@ class _Printer:
 
     def extract(self, operation: Operation) -> None:
         source = operation.operands[0]
-        lane = operation.properties["static_position"].get_values()[0]  # pyright: ignore
+        lane = operation.properties["lane"]
         typed = f"{print_type(operation.results[0].type)} from {print_type(source.type)}"
         text = f"vector.extract {self.name(source)}[{lane}] : {typed}"
         self.line(f"{self.define(operation.results[0])} = {text}")
 
     def shuffle(self, operation: Operation) -> None:
-        mode = operation.properties["mode"].data  # pyright: ignore
+        mode = operation.properties["mode"]
         kind = print_type(operation.operands[0].type)
         text = f"gpu.shuffle {mode} {self.list(operation.operands)} : {kind}"
         result, valid = operation.results
         self.line(f"{self.define(result)}, {self.define(valid)} = {text}")
 
     def number(self, operation: Operation) -> None:
-        dimension = operation.properties["dimension"].data.value  # pyright: ignore
-        self.line(f"{self.define(operation.results[0])} = {operation.name} {dimension}")
+        self.line(f"{self.define(operation.results[0])} = {operation.name} x")
 
     def plain(self, operation: Operation) -> None:
         self.line(operation.name)
@@ -350,7 +311,7 @@ class _Printer:
 
     def for_(self, operation: Operation) -> None:
         lower, upper, step, *initial = operation.operands
-        block = operation.regions[0].block
+        block = operation.blocks[0]
         head = f"{self.name(lower)} to {self.name(upper)} step {self.name(step)}"
         carried = ""
         if initial:
@@ -360,21 +321,27 @@ class _Printer:
             kinds = ", ".join(print_type(value.type) for value in initial)
             carried = f" iter_args({pairs}) -> ({kinds})"
         iterator = self.define(block.args[0])
-        results = ""
-        if operation.results:
-            base = self.define(operation.results[0])
-            results = f"{base}:{len(operation.results)} = " if len(operation.results) > 1 else f"{base} = "
-            if len(operation.results) > 1:
-                for number, result in enumerate(operation.results):
-                    self.names[result] = f"{base}#{number}"
+        results = self.defined(operation)
         kind = print_type(lower.type)
         typed = "" if kind == "index" else f" : {kind}"
         self.line(f"{results}scf.for {iterator} = {head}{carried} {typed} {{")
         self.region(block)
         self.line("}")
 
+    def defined(self, operation: Operation) -> str:
+        """The names of an operation's results, and a `=`; nothing where it has none."""
+        results = operation.results
+        if not results:
+            return ""
+        base = self.define(results[0])
+        if len(results) == 1:
+            return f"{base} = "
+        for number, result in enumerate(results):
+            self.names[result] = f"{base}#{number}"
+        return f"{base}:{len(results)} = "
+
     def while_(self, operation: Operation) -> None:
-        before, after = (region.block for region in operation.regions)
+        before, after = operation.blocks
         kinds = ", ".join(print_type(each.type) for each in operation.operands)
         self.line(f"scf.while : ({kinds}) -> () {{")
         self.region(before)
@@ -390,20 +357,18 @@ class _Printer:
 
     def if_(self, operation: Operation) -> None:
         condition = self.name(operation.operands[0])
-        then, otherwise = operation.regions
+        then, *otherwise = operation.blocks
         head = f"scf.if {condition}"
         if operation.results:
-            kind = print_type(operation.results[0].type)
-            head = f"{self.define(operation.results[0])} = {head} -> ({kind})"
+            kinds = ", ".join(print_type(each.type) for each in operation.results)
+            head = f"{self.defined(operation)}{head} -> ({kinds})"
         self.line(head + " {")
-        self.region(then.block)
-        if otherwise.blocks:
+        self.region(then)
+        for block in otherwise:
             self.line("} else {")
-            self.region(otherwise.block)
+            self.region(block)
         self.line("}")
 
-
-_ATOMICS = {3: "assign", 1: "addi", 0: "addf"}
 
 _CONVERSIONS = frozenset(
     f"arith.{name}"

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir_build import I32, VALUE, Builder
 from loopfuse.codegen.value_ranges import Range
 from loopfuse.lang import nodes
@@ -53,7 +52,7 @@ def saturation_of(expr: nodes.Cast) -> Saturation | None:
                 return Saturation(value, expr.dtype.bits) if rounded else None
 
 
-def saturate(builder: Builder, cast: Saturation, value: SSAValue, known: Range | None) -> SSAValue:
+def saturate(builder: Builder, cast: Saturation, value: Value, known: Range | None) -> Value:
     """The cast of `value`, scalar or a vector, which is known to lie in a range."""
     high = float((1 << cast.bits) - 1)
     if known is None or known.low < 0:

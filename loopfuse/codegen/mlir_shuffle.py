@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import SSAValue
-
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.mlir_build import I16, I32, VALUE, ShuffleOp
+from loopfuse.codegen.ir import Operation, Value
+from loopfuse.codegen.mlir_build import I16, I32, VALUE
 from loopfuse.codegen.mlir_emit import Emitter
 
 
-def shuffle(emitter: Emitter, mode: str, value: SSAValue, offset: SSAValue) -> SSAValue:
+def shuffle(emitter: Emitter, mode: str, value: Value, offset: Value) -> Value:
     """`gpu.shuffle` over the whole warp."""
     width = emitter.builder.constant(32, I32)
     return emitter.builder.add(
-        ShuffleOp.create(
-            operands=(value, offset, width),
-            result_types=(value.type, VALUE[DType.BOOL]),
-            properties={"mode": StringAttr(mode)},
+        Operation(
+            "gpu.shuffle", (value, offset, width), (value.type, VALUE[DType.BOOL]), {"mode": mode}
         )
     )
 
 
 def shuffled(
-    emitter: Emitter, mode: str, value: SSAValue, offset: SSAValue, dtype: DType
-) -> SSAValue:
+    emitter: Emitter, mode: str, value: Value, offset: Value, dtype: DType
+) -> Value:
     """`value` of another lane, of any type: what is narrower than 32 bits travels in 32."""
     builder = emitter.builder
-    if value.type == VALUE[DType.BOOL]:
+    if value.type is VALUE[DType.BOOL]:
         wide = shuffle(emitter, mode, builder.convert("extui", value, I32), offset)
         return builder.compare("ne", wide, builder.constant(0, I32))
     if dtype.bits < 32:

@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, SSAValue
-
 from loopfuse.base.dtypes import DType
+from loopfuse.codegen.ir import Scalar, Value
 from loopfuse.codegen.mlir_build import I32, INDEX, STORAGE
 from loopfuse.codegen.mlir_emit import Emitter, Storage
 from loopfuse.codegen.mlir_expr import emit_value
@@ -64,7 +63,7 @@ class _Layout:
         return 4 // self.dtype.bytes if self.narrow else 1
 
     @property
-    def unit(self) -> Attribute:
+    def unit(self) -> Scalar:
         return I32 if self.narrow else STORAGE[self.dtype]
 
     @property
@@ -89,8 +88,8 @@ class _Arrivals:
 
     rows: int
     each: int
-    memref: SSAValue
-    behind: SSAValue | None
+    memref: Value
+    behind: Value | None
 
 
 def emit_straddled(emitter: Emitter, loop: Loop) -> bool:
@@ -132,7 +131,7 @@ class _Row:
 
     storage: Storage
     first: Linear
-    behind: SSAValue | None
+    behind: Value | None
 
 
 def _row_of(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _Row | None:
@@ -157,7 +156,7 @@ def _row_of(emitter: Emitter, layout: _Layout, load: nodes.Load, var: str) -> _R
     return _Row(storage, first, builder.binary("andi", total, builder.constant(3, I32)))
 
 
-def _index(emitter: Emitter, layout: _Layout, row: _Row, lane: SSAValue | None) -> SSAValue:
+def _index(emitter: Emitter, layout: _Layout, row: _Row, lane: Value | None) -> Value:
     """The place of the row's first unit; of the lane-th, where there is a lane (i32)."""
     kind, builder = emitter.index_type, emitter.builder
     first = emitter.form(row.first, kind, nsw=True)
@@ -172,14 +171,14 @@ def _index(emitter: Emitter, layout: _Layout, row: _Row, lane: SSAValue | None) 
     return builder.convert("index_cast", first, INDEX)
 
 
-def _ahead(emitter: Emitter, index: SSAValue, number: int) -> SSAValue:
+def _ahead(emitter: Emitter, index: Value, number: int) -> Value:
     """`index + number`."""
     if not number:
         return index
     return emitter.builder.binary("addi", index, emitter.builder.constant(number, INDEX))
 
 
-def _lane(emitter: Emitter) -> SSAValue:
+def _lane(emitter: Emitter) -> Value:
     """The lane's number (i32)."""
     return emitter.fit(emitter.variables[emitter.lane], I32)
 
@@ -187,7 +186,7 @@ def _lane(emitter: Emitter) -> SSAValue:
 # ------------------------------------------------------------------------------------- strips
 
 
-def _strip(emitter: Emitter, layout: _Layout) -> tuple[SSAValue, SSAValue]:
+def _strip(emitter: Emitter, layout: _Layout) -> tuple[Value, Value]:
     """Shared memory, and the place in it where the warp's strip starts."""
     builder = emitter.builder
     size = emitter.threads // LANES * layout.strip
@@ -201,8 +200,8 @@ def _strip(emitter: Emitter, layout: _Layout) -> tuple[SSAValue, SSAValue]:
 
 
 def _places(
-    emitter: Emitter, layout: _Layout, start: SSAValue
-) -> tuple[SSAValue, SSAValue, SSAValue]:
+    emitter: Emitter, layout: _Layout, start: Value
+) -> tuple[Value, Value, Value]:
     """In the strip: where the lane's own units start, the lane-th unit, and the lane's number."""
     builder, lane = emitter.builder, _lane(emitter)
     each = builder.binary("muli", lane, builder.constant(layout.units, I32))
@@ -248,7 +247,7 @@ def _load(
     return True
 
 
-def _unit(emitter: Emitter, layout: _Layout, row: _Row, index: SSAValue) -> SSAValue:
+def _unit(emitter: Emitter, layout: _Layout, row: _Row, index: Value) -> Value:
     """A unit of memory."""
     builder = emitter.builder
     if not layout.narrow:
@@ -275,7 +274,7 @@ def _settle(emitter: Emitter, var: str, layout: _Layout, target: nodes.Load) -> 
         place = there if k < layout.units else start
         builder.store(came, strip, _ahead(emitter, place, k * LANES))
     emit_barrier(emitter, "warp")
-    units: list[SSAValue] = []
+    units: list[Value] = []
     for k in range(0, layout.units, layout.vector):
         vector = builder.vector_load(strip, _ahead(emitter, own, k), layout.vector, _bytes(layout))
         units += [builder.extract(vector, unit) for unit in range(layout.vector)]
@@ -299,7 +298,7 @@ def _number(emitter: Emitter, load: nodes.Load, rows: int) -> int:
     return form.constant
 
 
-def _own(emitter: Emitter, load: nodes.Load, var: str, column: int) -> tuple[SSAValue, SSAValue]:
+def _own(emitter: Emitter, load: nodes.Load, var: str, column: int) -> tuple[Value, Value]:
     """A lane's register: its memref, and its place there."""
     emitter.facts.constants[var] = column
     storage, place = emitter.place(load.array, load.index)
@@ -307,7 +306,7 @@ def _own(emitter: Emitter, load: nodes.Load, var: str, column: int) -> tuple[SSA
     return storage.memref, emitter.index(place)
 
 
-def _elements(emitter: Emitter, layout: _Layout, units: Sequence[SSAValue]) -> list[SSAValue]:
+def _elements(emitter: Emitter, layout: _Layout, units: Sequence[Value]) -> list[Value]:
     """The elements in a lane's units."""
     if not layout.narrow:
         return list(units)
@@ -354,7 +353,7 @@ def _by_units(
     emitter: Emitter,
     layout: _Layout,
     row: _Row,
-    own: Sequence[SSAValue],
+    own: Sequence[Value],
     active: _Active,
     var: str,
 ) -> None:
@@ -376,7 +375,7 @@ def _by_units(
         place = _ahead(emitter, there, BESIDE + k * LANES)
         there_too = _ahead(emitter, index, k * LANES * layout.elements)
 
-        def one(place: SSAValue = place, index: SSAValue = there_too) -> None:
+        def one(place: Value = place, index: Value = there_too) -> None:
             value = builder.load(strip, place)
             if row.behind is None:
                 builder.store(value, row.storage.memref, index)
@@ -402,7 +401,7 @@ def _if_between(
     row: _Row,
     number: int,
     active: _Active,
-    tests: list[SSAValue],
+    tests: list[Value],
     body: Callable[[], None],
 ) -> None:
     """`body`, where the lane-th unit from `number` on lies wholly in what active lanes have, and
@@ -436,7 +435,7 @@ def _ends(emitter: Emitter, layout: _Layout, row: _Row, active: _Active) -> None
     builder, lane, size = emitter.builder, _lane(emitter), layout.dtype.bytes
     assert row.behind is not None
 
-    def constant(value: int) -> SSAValue:
+    def constant(value: int) -> Value:
         return builder.constant(value, I32)
 
     is_last = builder.compare("sge", lane, constant(4))
@@ -476,7 +475,7 @@ class _Active:
 
     first: int
     last: int
-    where: SSAValue | None
+    where: Value | None
     each: tuple[nodes.Expr, ...]
 
 
@@ -485,7 +484,7 @@ def _active_lanes(
 ) -> _Active | None:
     """Where the test holds; None where that is not what it says."""
     first, last = 0, LANES
-    rest: list[SSAValue] = []
+    rest: list[Value] = []
     elements: list[nodes.Expr] = []
     for each in conjuncts(test) if test is not None else ():
         match each:
@@ -502,7 +501,7 @@ def _active_lanes(
                 rest.append(emit_value(emitter, each))
     if first >= last:
         return None
-    where: SSAValue | None = None
+    where: Value | None = None
     for each in rest:
         where = each if where is None else emitter.builder.binary("andi", where, each)
     return _Active(first, last, where, tuple(elements))

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import llvmlite.binding as binding
 
-from loopfuse.base.options import Target
+from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.options import Target, cpu_from_environment
+from loopfuse.codegen.llvm_lanes import divides, has_guarded_quotient
 from loopfuse.codegen.llvm_passes import initialize, optimize, parse, target_machine
+
+_NEEDED = {
+    "x86-64-v2": ("sse4.2", "popcnt", "cx16"),
+    "x86-64-v3": ("avx2", "bmi2", "fma", "f16c", "lzcnt", "movbe"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+"""What tells that a machine runs code of a level."""
 
 
 def host_cpu(target: Target) -> tuple[str, str]:
-    """LLVM's names for the CPU and its features: the target's, or this machine's."""
+    """LLVM's names for the CPU and its features: the target's, those that `LOOPFUSE_CPU` says, or
+    this machine's. UserError[unknown-cpu] where this machine cannot run what the variable says."""
     initialize()
     if target.cpu_name:
         return target.cpu_name, target.cpu_features
+    chosen = cpu_from_environment()
+    if chosen:
+        has = binding.get_host_cpu_features()
+        lacks = [feature for feature in _NEEDED[chosen] if not has.get(feature)]
+        if lacks:
+            raise UserError(
+                Diagnostic(
+                    "unknown-cpu",
+                    f"LOOPFUSE_CPU is `{chosen}`, and this machine has no {', '.join(lacks)}",
+                    fix="set it to `native`",
+                )
+            )
+        return chosen, ""
     return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
@@ -28,9 +51,13 @@ def host_triple(target: Target) -> tuple[str, str]:
 
 
 def optimize_llvm(llvm: str, target: Target) -> binding.ModuleRef:
-    """The module after O3 with the loop and SLP vectorisers."""
+    """The module after O3 with the loop and SLP vectorisers; without them where the first kept a
+    division under the wrong lane's condition (`llvm_lanes`)."""
     module = parse(llvm)
     optimize(module, host_machine(target), vectorize=True)
+    if divides(llvm) and has_guarded_quotient(str(module)):
+        module = parse(llvm)
+        optimize(module, host_machine(target), vectorize=False)
     return module
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Operation
+from loopfuse.codegen.ir import MemRefType, Operation, bytes_of
 
 STATIC_SHARED_BYTES = 48 * 1024
 """What code may declare for a block: more it has to be given, and the driver has to be told."""
@@ -45,37 +44,37 @@ def place(kinds: Mapping[str, MemRefType]) -> Placed:
     total = 0
     for name, kind in kinds.items():
         starts[name] = total
-        size = elements_of(kind) * kind.element_type.size  # pyright: ignore
+        size = elements_of(kind) * bytes_of(kind.element_type)
         total += -(-size // SHARED_ALIGN) * SHARED_ALIGN
     return Placed(starts, total)
 
 
 def elements_of(kind: MemRefType) -> int:
     """Elements of an array."""
-    return int(kind.get_shape()[0])
+    return kind.size
 
 
-def placed_in(module: ModuleOp) -> dict[str, Placed]:
+def placed_in(module: Operation) -> dict[str, Placed]:
     """The shared memory of each kernel of `module`, by its name."""
     found: dict[str, Placed] = {}
     kinds: dict[str, MemRefType] = {}
     for operation in _tops(module):
         if operation.name == "memref.global":
-            name: str = operation.properties["sym_name"].data  # pyright: ignore
-            kinds[name] = operation.properties["type"]  # pyright: ignore
+            name: str = operation.properties["sym_name"]
+            kinds[name] = operation.properties["type"]
         elif operation.name == "gpu.func":
-            found[operation.attributes["sym_name"].data] = place(kinds)  # pyright: ignore
+            found[operation.properties["sym_name"]] = place(kinds)
             kinds = {}
     return found
 
 
-def asked_bytes(module: ModuleOp) -> dict[str, int]:
+def asked_bytes(module: Operation) -> dict[str, int]:
     """The bytes that each kernel's launch has to ask for, by the kernel's name."""
     return {name: placed.asked for name, placed in placed_in(module).items()}
 
 
 def _tops(module: Operation) -> Iterator[Operation]:
-    for operation in module.regions[0].block.ops:
+    for operation in module.blocks[0].ops:
         if operation.name == "gpu.module":
             yield from _tops(operation)
         else:

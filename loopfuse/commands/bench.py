@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from loopfuse.base.options import parse_target
+from loopfuse.commands.bench_clock import WallClock, time_in_turns
 from loopfuse.commands.bench_report import Found, Row, sizes_text
 from loopfuse.commands.common import (
     Common,
@@ -20,9 +19,10 @@ from loopfuse.commands.common import (
     random_arguments,
     refuse,
     say,
+    say_json,
     split_values,
 )
-from loopfuse.commands.progress import with_progress
+from loopfuse.commands.progress import progress_bar
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tuning.remember import Tuned, device_words
@@ -62,7 +62,7 @@ def bench_file(
     if form == "json":
         several = len(found) != 1 or (common.kernel is None and len(kernels) > 1)
         data = [one.to_dict() for one in found]
-        say(json.dumps(data if several else data[0], indent=2))
+        say_json(data if several else data[0])
     return not any(one.tuned and one.tuned.wrong for one in found)
 
 
@@ -108,8 +108,7 @@ def _bench(
             "out-of-memory", f"the arrays of `{kernel.name}` do not fit at {sizes_text(sizes)}"
         ) from None
     unfused = kernel.with_options(fuel=0)
-    clock = _gpu_clock if on_gpu else _cpu_clock
-    ready = _on_gpu(arguments) if on_gpu else arguments
+    ready, library = _on_gpu(arguments) if on_gpu else (arguments, "numpy")
     numbers = known_sizes(kernel, sizes, strict=False)
     target = common.target or default_target(for_running=True).name
     report = kernel.explain(target=target, **numbers).report
@@ -123,6 +122,15 @@ def _bench(
     measured: list[tuple[str, Callable[[], Any], int, int | str]] = [
         ("fused", lambda: kernel(**ready), moved, report.launches_after)
     ]
+    outputs = [p.name for p in kernel.signature.parameters if p.mode == "out"]
+    if outputs and library:  # as a call that leaves its outputs out
+        fixed = {name: value for name, value in numbers.items() if name in kernel.signature.sizes}
+        left = {n: v for n, v in ready.items() if n not in outputs}
+        given_arrays = [p for p in kernel.signature.parameters if p.is_array and p.name in left]
+        taken = {extent for p in given_arrays for extent in p.extents or ()}
+        left |= {name: value for name, value in fixed.items() if name not in taken}
+        if given_arrays or not on_gpu:
+            measured.append(("allocated", lambda: kernel(**left), moved, report.launches_after))
     tuned: Tuned | None = None
     if budget is not None:
         other = kernel.with_options(tune=True, tune_budget=budget)
@@ -134,9 +142,13 @@ def _bench(
         measured.append(("tuned", lambda: other(**ready), count, plan.launches_after))
     measured.append(("unfused", lambda: unfused(**ready), was, report.launches_before))
     measured.append(("copy", _copy(perfect, on_gpu), perfect, ""))
+    calls = [call for _, call, _, _ in measured]
+    with closing(_clock(on_gpu, library)) as clock, progress_bar(f"timing {kernel.name}") as tell:
+        tell(0.0, ", ".join(name for name, *_ in measured))
+        times = time_in_turns(calls, clock, SECONDS_EACH * len(calls))
     rows = tuple(
-        Row(name, clock(call), count, launches)
-        for name, call, count, launches in with_progress(measured, f"timing {kernel.name}")
+        Row(name, one.median, count, launches, one.humps, one.quickest)
+        for (name, _, count, launches), one in zip(measured, times, strict=True)
     )
     device = device_words(0 if on_gpu else None)
     return Found(kernel.name, report.target, device, sizes, perfect, rows, tuned)
@@ -152,39 +164,17 @@ def _perfect_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     return total
 
 
-def _cpu_clock(call: Callable[[], Any]) -> float:
-    """The median seconds of a call, after one to warm up."""
-    call()
-    return _median(call, _wall)
+class _Wall(WallClock):
+    def close(self) -> None:
+        """Nothing."""
 
 
-def _wall(call: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def _clock(on_gpu: bool, library: str) -> Any:
+    if not on_gpu:
+        return _Wall()
+    from loopfuse.commands.bench_device import EventClock
 
-
-def _gpu_clock(call: Callable[[], Any]) -> float:
-    """The median seconds of device time of a call, after one to warm up."""
-    from loopfuse.runtime.gpu_arrays import Timer
-
-    call()
-    timer = Timer()
-
-    def once(run: Callable[[], Any]) -> float:
-        timer.start()
-        run()
-        return timer.stop()
-
-    return _median(call, once)
-
-
-def _median(call: Callable[[], Any], measure: Callable[[Callable[[], Any]], float]) -> float:
-    times: list[float] = []
-    end = time.perf_counter() + SECONDS_EACH
-    while len(times) < 3 or (time.perf_counter() < end and len(times) < 200):
-        times.append(measure(call))
-    return max(statistics.median(times), 1e-9)
+    return EventClock(covers=not library)
 
 
 def _copy(moved: int, on_gpu: bool) -> Callable[[], None]:
@@ -199,10 +189,7 @@ def _copy(moved: int, on_gpu: bool) -> Callable[[], None]:
     return lambda: copy_device(there, here, half)
 
 
-def _on_gpu(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+def _on_gpu(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    from loopfuse.commands.bench_device import on_gpu
 
-    return {
-        name: DeviceArray(value) if isinstance(value, np.ndarray) else value
-        for name, value in arguments.items()
-    }
+    return on_gpu(arguments)

@@ -9,22 +9,30 @@ from typing import Any
 from loopfuse.explain import bytes_text
 from loopfuse.tuning.remember import Tuned
 
+DISTURBED = 1.5
+"""How far a median may lie above the quickest tenth on a quiet machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One form that was timed: median seconds of a call, the bytes its plan moves, launches."""
+    """One form that was timed: median seconds of a call, the bytes its plan moves, launches, and,
+    where the times are of two sorts, (median, share) of either."""
 
     form: str
     seconds: float
     moved: int
     launches: int | str
+    humps: tuple[tuple[float, float], tuple[float, float]] | None = None
+    quickest: float = 0.0
+    """Seconds that a tenth of the calls stay below; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """Everything measured of one kernel. `perfect` is the least that must be moved: each argument
     read once if it is read, written once if it is written. The last row is a plain copy of as many
-    bytes, in the same run. `tuned`: the outcome of `--tune`."""
+    bytes, in the same run. `allocated` is `fused` with its outputs left out. `tuned`: the outcome of
+    `--tune`, whose gain is what the rows say: they were measured in turns."""
 
     kernel: str
     target: str
@@ -37,6 +45,23 @@ class Found:
     def seconds(self, form: str) -> float:
         """The median of one form."""
         return next(row.seconds for row in self.rows if row.form == form)
+
+    def quickest(self, form: str) -> float:
+        """What a tenth of the calls of one form stay below, in seconds."""
+        return next(row.quickest or row.seconds for row in self.rows if row.form == form)
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Do times of one form differ so much that its median says little?"""
+        return any(
+            row.humps is not None or row.seconds > DISTURBED * (row.quickest or row.seconds)
+            for row in self.rows
+        )
+
+    @property
+    def gain(self) -> float:
+        """How many times faster the tuned form was than the default, in turns."""
+        return self.seconds("fused") / self.seconds("tuned")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, schema 1; docs/tuning.md describes it."""
@@ -56,6 +81,9 @@ class Found:
                     "bytes_per_second": self.perfect / row.seconds,
                     "share_of_copy": copy / row.seconds,
                     "launches": row.launches or None,
+                    "quickest_seconds": self.quickest(row.form),
+                    "humps": row.humps
+                    and [{"seconds": seconds, "share": share} for seconds, share in row.humps],
                 }
                 for row in self.rows
             ],
@@ -65,7 +93,7 @@ class Found:
             found = self.tuned
             out["tuning"] = {
                 "found": asdict(found.tuning),
-                "gain": found.gain,
+                "gain": self.gain,
                 "tried": found.tried,
                 "complete": found.complete,
                 "remembered": found.remembered,
@@ -90,13 +118,25 @@ class Found:
                 f"  {row.form:<9}{time_text(row.seconds):>11}{bytes_text(row.moved):>12}{rate:>13}"
                 f"{copy / row.seconds:>10.0%}   {row.launches}".rstrip()
             )
+        for row in self.rows:
+            if row.humps:
+                (quick, share), (slow, rest) = row.humps
+                lines.append(
+                    f"  {row.form:<9} has two sorts of calls: {time_text(quick)} ({share:.0%}) and "
+                    f"{time_text(slow)} ({rest:.0%})"
+                )
         fused = self.seconds("fused")
+        quickest = ""
+        if self.is_disturbed:
+            quickest = f" ({self.quickest('unfused') / self.quickest('fused'):.2f} by their quickest calls)"
         lines.append(
-            f"  fused is {self.seconds('unfused') / fused:.2f} times faster than unfused, "
+            f"  fused is {self.seconds('unfused') / fused:.2f} times faster than unfused{quickest}, "
             f"{fused / copy:.2f} copies of its {bytes_text(self.perfect)}"
         )
+        if self.is_disturbed:
+            lines.append("  Times vary: something else runs on this machine, or its clock changes.")
         if self.tuned is not None:
-            lines.append(f"  tuning   {self.tuned}")
+            lines.append(f"  tuning   {self.tuned.describe(self.gain)}")
             lines += [f"  DIFFERS  {text}" for text in self.tuned.wrong]
         return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.files import write_together
+from loopfuse.base.printable import printable
 from loopfuse.commands.index_data import fit_indices
 from loopfuse.kernels import Kernel, Kernels, load_all
 from loopfuse.runtime.arguments import Value, refuse
@@ -193,8 +195,14 @@ def empty_like(kernel: Kernel, name: str, sizes: Mapping[str, int]) -> Any:
 
 
 def say(text: str = "") -> None:
-    """Print a line to standard output; plain text, the same on a terminal and in a pipe."""
-    print(text)
+    """Print a line to standard output; plain text, the same on a terminal and in a pipe. What
+    others wrote (names of files and of kernels) cannot command the terminal."""
+    print(printable(text))
+
+
+def say_json(data: Any, indent: int | None = 2) -> None:
+    """Print `data` as JSON, in ASCII."""
+    print(json.dumps(data, indent=indent).replace("\x7f", "\\u007f"))
 
 
 def is_terminal() -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loopfuse.base.artifact import Artifact
+from loopfuse.base.examples import PREFIX
 from loopfuse.base.options import Target, parse_target
 from loopfuse.commands.common import (
     Common,
@@ -39,7 +40,11 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     for name, for_gpu in (("ptx", True), ("cubin", True), ("object", False)):
         if name in wanted and target.is_gpu is not for_gpu:
             kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
-            raise refuse("bad-emit", f"`--emit {name}` needs {kind}, and this is {target.name}")
+            raise refuse(
+                "bad-emit",
+                f"`--emit {name}` needs {kind}, and this is {target.name}",
+                f"give `--target {'sm_90' if for_gpu else 'cpu'}`",
+            )
     kernels = open_kernels(file, common)
     texts = {*wanted, "report"}
     if "mlir" in texts:
@@ -54,7 +59,7 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
         known = known_sizes(kernel, sizes, strict=False)
         artifact = kernel.compile(target.name, emit=frozenset(texts - {"c"}), **known)
         made.append((kernel, _specialised(artifact, kernel, known)))
-    stem = Path(file).stem
+    stem = Path(file.removeprefix(PREFIX)).stem
     if "c" in wanted and set(stem) & set('"\\\n\r'):
         raise refuse(
             "bad-emit", f"no C file can include `{stem}.h`", "rename the program, or leave out `c`"
@@ -68,7 +73,7 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
         files = _files(name, artifact, wanted, target)
         everything.update({folder / path: data for path, data in files.items()})
         lines.append(_summary(kernel, artifact, [str(folder / path) for path in files]))
-    write_files(everything, keep=file)
+    write_files(everything, keep="" if file.startswith(PREFIX) else file)
     for line in lines:
         say(line)
 
@@ -115,7 +120,7 @@ def _files(
     files[f"{stem}.json"] = json.dumps(artifact.manifest, indent=2) + "\n"
     empty = [name for name, data in files.items() if not data]
     if empty:
-        raise refuse("bad-emit", f"`{empty[0]}` cannot be made for {target.name} here")
+        raise refuse("bad-emit", f"`{empty[0]}` cannot be made for {target.name} here", "`loopfuse doctor` says what is missing")
     return files
 
 

@@ -12,16 +12,17 @@ from pathlib import Path
 
 from loopfuse.commands.common import say
 from loopfuse.explain import bytes_text
-from loopfuse.runtime import cache, cpu, cuda
+from loopfuse.runtime import cache, cpu, cuda, threads
 
 # (distribution, what it is for, how to get it)
-NEEDED = ("lark", "islpy", "xdsl", "llvmlite", "numba", "numpy", "ml_dtypes", "click", "rich")
+NEEDED = ("lark", "islpy", "xdsl", "llvmlite", "numpy", "ml_dtypes", "click", "rich")
 OPTIONAL = (
     ("cuda-python", "GPU launches", "pip install 'loopfuse[cuda]'"),
     ("nvidia-nvvm", "libdevice for math functions on the GPU", "pip install 'loopfuse[cuda]'"),
     ("nvidia-nvjitlink", "machine code without ptxas", "pip install 'loopfuse[cuda]'"),
     ("scikit-image", "sample pictures", "pip install 'loopfuse[examples]'"),
     ("pillow", "reading and writing images", "pip install 'loopfuse[examples]'"),
+    ("numba", "its threads in place of ours (LOOPFUSE_THREAD_LAYER)", "pip install numba"),
     ("cupy", "CuPy arrays", "pip install cupy-cuda13x"),
     ("torch", "PyTorch arrays", "pip install torch"),
 )
@@ -74,8 +75,7 @@ def doctor() -> bool:
     except (ImportError, OSError) as error:
         good = False
         _line("MISSING", "LLVM", str(error))
-    count = cpu.thread_count()
-    _line("ok", "threads", f"{count}, pool {cpu.pool_name()}")
+    _line("ok", "threads", threads.describe())
     say("\nGPU")
     info = cuda.gpu()
     if info is None:

@@ -61,7 +61,7 @@ def reference_of(kernel: Kernel) -> Callable[..., Any]:
     writes the same arrays, returns the omitted `out` arrays."""
 
     def reference(*args: Any, **kwargs: Any) -> Any:
-        binding = arrays.allocate_outputs(arrays.match(kernel.signature, args, kwargs))
+        binding = arrays.allocate_outputs(arrays.match(kernel.signature, args, kwargs, packs=False))
         interpret(kernel, binding)
         return binding.result
 

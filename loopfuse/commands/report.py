@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.examples import PREFIX
+from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
     known_sizes,
     open_kernels,
     refuse,
     say,
+    say_json,
     write_files,
 )
 from loopfuse.explain import render_text
+from loopfuse.explain_dependences import dependences_text
 from loopfuse.explain_html import render_page
 from loopfuse.kernels import Kernel
 from loopfuse.sources import read_program, read_source
@@ -44,7 +48,7 @@ def explain_file(file: str, common: Common, form: str) -> None:
         say(render_page(reports).rstrip("\n"))
     elif form == "json":
         data: Any = [report.to_dict() for report in reports]
-        say(json.dumps(data if len(data) > 1 else data[0], indent=2))
+        say_json(data if len(data) > 1 else data[0])
     else:
         say("\n\n\n".join(render_text(report) for report in reports))
 
@@ -66,43 +70,9 @@ def show_dependences(file: str, common: Common, form: str, instances: bool) -> N
         kernel.dependences(sizes, instances=instances) for kernel, sizes in zip(kernels, chosen)
     ]
     if form == "json":
-        say(json.dumps(found if len(found) > 1 else found[0]))
+        say_json(found if len(found) > 1 else found[0], indent=None)
     else:
         say("\n\n".join(dependences_text(one) for one in found))
-
-
-def dependences_text(data: dict[str, Any]) -> str:
-    """The `deps` JSON as a table; with instances, those of each under its row."""
-    head = ("kind", "array", "from", "to", "distance", "direction", "carried by", "")
-    rows: list[tuple[str, ...]] = []
-    pairs: list[list[Any]] = []
-    for one in data["dependences"]:
-        distance = [("*" if d is None else str(d)) for d in one["distance"]]
-        notes = ["reduction"] if one["reduction"] else []
-        notes += [] if one["exact"] else ["may"]
-        rows.append(
-            (
-                one["kind"],
-                one["array"],
-                f"{one['source']['statement']} line {one['source']['line']}",
-                f"{one['sink']['statement']} line {one['sink']['line']}",
-                f"({', '.join(distance)})",
-                f"({', '.join(one['direction'])})",
-                one["carried_by"] or "none",
-                ", ".join(notes),
-            )
-        )
-        pairs.append(one.get("pairs", []))
-    if not rows:
-        return f"{data['kernel']}  no dependences"
-    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
-    lines = [f"{data['kernel']}  {len(rows)} dependence{'s' if len(rows) != 1 else ''}", ""]
-    for number, row in enumerate([head, *rows]):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths))
-        lines.append(f"  {cells}".rstrip())
-        if number:
-            lines += [f"      {source} -> {sink}" for source, sink in pairs[number - 1]]
-    return "\n".join(lines)
 
 
 def check_file(file: str, common: Common) -> None:
@@ -126,8 +96,14 @@ def format_file(file: str, check: bool, to_stdout: bool) -> bool:
     source = read_source(file)
     text = format_source(source)
     same = text == source.text
+    if file.startswith(PREFIX) and not (same or to_stdout or check):
+        raise refuse(
+            "cannot-write",
+            f"cannot rewrite `{file}`: it belongs to loopfuse",
+            f"print it: `loopfuse fmt --stdout {file}`",
+        )
     if to_stdout:
-        print(text, end="")
+        print(printable(text) if sys.stdout.isatty() else text, end="")
     elif check:
         if not same:
             say(f"{file}: would be reformatted")

@@ -8,8 +8,9 @@ the order of a reduction, that form must agree to rounding, and is compared besi
 from __future__ import annotations
 
 import random
+import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
+from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
     known_sizes,
@@ -33,6 +35,9 @@ from loopfuse.runtime.formulas import evaluate
 CASES = 12
 # Points (iterations, roughly) the interpreter may visit a case: a few microseconds each.
 LARGEST_ARRAY = 3000
+STAGES = ((LARGEST_ARRAY, CASES), (100_000, 3), (1 << 24, 1))
+"""Elements an array may have, and how many cases there are then. The next stage is for kernels whose
+sizes, fixed or assumed, do not fit the one before."""
 _SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40, 64, 0)
 
 
@@ -55,7 +60,7 @@ class Mismatch:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verification:
     """What `verify` found: true when every case agrees and the checker proved the schedule."""
 
@@ -66,22 +71,33 @@ class Verification:
     mismatches: tuple[Mismatch, ...]
     tried: tuple[tuple[tuple[str, int], ...], ...] = ()
     reassociated: bool = False
+    with_cpython: bool = False
 
     def __bool__(self) -> bool:
         return not self.mismatches
+
+    def __repr__(self) -> str:
+        return str(self)  # what an interactive session shows
+
+    def _repr_html_(self) -> str:
+        from loopfuse.commands.verify_html import render_verification
+
+        return render_verification(self)
 
     def __str__(self) -> str:
         head = f"{self.kernel}  {self.target}  {self.checked or 'schedule not checked'}"
         if self:
             also = "; reassociated, to rounding" if self.reassociated else ""
-            lines = [head, f"  fused, unfused and interpreted agree on {self.cases} cases{also}"]
+            plain = " and CPython" * self.with_cpython
+            forms = "fused, unfused, interpreted" if plain else "fused, unfused and interpreted"
+            lines = [head, f"  {forms}{plain} agree on {self.cases} cases{also}"]
             sizes = [" ".join(f"{name}={value}" for name, value in case) for case in self.tried]
             if any(sizes):
                 lines += textwrap.wrap(
                     f"sizes: {'; '.join(sizes)}", 78, initial_indent="  ", subsequent_indent="    "
                 )
-            return "\n".join(lines)
-        return "\n".join([head, *(f"  DIFFERS  {one}" for one in self.mismatches)])
+            return printable("\n".join(lines))
+        return printable("\n".join([head, *(f"  DIFFERS  {one}" for one in self.mismatches)]))
 
 
 def verify_kernel(
@@ -95,12 +111,14 @@ def verify_kernel(
     strict = kernel.with_options(reassociate=False, target=where.name)
     unfused = strict.with_options(fuel=0)
     default = kernel.with_options(target=where.name)
-    report = default.explain(target=where.name).report
+    # Not what a Python kernel adds for its reader: its conditions are evaluated.
+    report = Kernel.explain(default, target=where.name).report
     if not report.reassociated:
         strict = default  # nothing to hold in order: the same plan
     if not any(decision.fused for decision in report.decisions):
         unfused = strict  # nothing was fused: the same plan again
     cases = choose_sizes(strict, dict(sizes or {}), where.name, seed, report.preconditions)
+    plainly = _against_cpython(kernel)
     mismatches: list[Mismatch] = []
     tried: list[dict[str, int]] = []
     for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
@@ -129,10 +147,43 @@ def verify_kernel(
                         Mismatch(tuple(case.items()), ("fused", name), array, found, values)
                     )
                     break
+        if plainly is not None:
+            mismatches += plainly(arguments, case)
     return Verification(
         kernel.name, where.name, report.checked, len(tried), tuple(mismatches),
-        tuple(tuple(case.items()) for case in tried), bool(report.reassociated),
+        tuple(tuple(case.items()) for case in tried), bool(report.reassociated), plainly is not None,
     )  # fmt: skip
+
+
+def _against_cpython(
+    kernel: Kernel,
+) -> Callable[[Mapping[str, Any], Mapping[str, int]], list[Mismatch]] | None:
+    """Compares a Python kernel, as it was read, with its function; None for others."""
+    from loopfuse.pykernel import Specialised
+
+    if not isinstance(kernel, Specialised):
+        return None
+    from loopfuse.commands.cpython import as_allocated, run_plainly, tolerance
+
+    strict = kernel.with_options(fp="strict", reassociate=False)
+    program = strict.program().kernels[0]
+    bounds = {p.name: tolerance(program, p.dtype) for p in kernel.signature.parameters}
+
+    def compare(arguments: Mapping[str, Any], case: Mapping[str, int]) -> list[Mismatch]:
+        try:
+            meant = _interpret(strict, as_allocated(kernel, arguments), may_offend=False)
+        except UserError:
+            return []  # a subscript outside its array: Python's may come from the other end
+        expected = run_plainly(kernel, arguments)
+        for array, value in (expected or {}).items():
+            found = _first_difference(meant[array], value, bool(bounds[array]))
+            if found is not None:
+                values = (meant[array][found].item(), value[found].item())
+                forms = ("as read (strict)", "CPython")
+                return [Mismatch(tuple(case.items()), forms, array, found, values)]
+        return []
+
+    return compare
 
 
 def _fresh(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,12 +208,14 @@ def _run(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> dict[str
     return {p.name: found[p.name] for p in kernel.signature.parameters if p.mode != "in"}
 
 
-def _interpret(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _interpret(
+    kernel: Kernel, arguments: Mapping[str, Any], may_offend: bool = True
+) -> dict[str, Any]:
     copied = _fresh(arguments)
     try:
         kernel.reference(**copied)
     except UserError as error:
-        if not _is_offender(error):
+        if not (may_offend and _is_offender(error)):
             raise
     return {p.name: copied[p.name] for p in kernel.signature.parameters if p.mode != "in"}
 
@@ -178,7 +231,9 @@ def _rounding(dtype: Any) -> float:
 
 def _first_difference(left: Any, right: Any, loosely: bool) -> tuple[int, ...] | None:
     """The first element where the arrays differ: in any bit (two NaNs are equal), or by more
-    than rounding when compared `loosely`."""
+    than rounding when compared `loosely`. Of two types (a returned number, and CPython's) by value."""
+    if left.dtype != right.dtype:
+        left, right = left.astype(np.float64), right.astype(np.float64)
     if left.dtype.kind not in "fV":
         same = left == right
     elif loosely:
@@ -209,44 +264,76 @@ def choose_sizes(
     UserError[no-sizes] where none is found.
     """
     given = known_sizes(kernel, fixed)
-    integers = [
-        p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
-    ]
     if preconditions is None:
         made = kernel.compile(target, emit=(_code(target),)).manifest["preconditions"]
         preconditions = [one["text"] for one in made]
     conditions = list(preconditions)
-    generator = random.Random(seed)
-    found: list[dict[str, int]] = []
-    for attempt in range(4000):
-        if len(found) == CASES:
-            break
-        # The likeliest to be accepted come first and again: one value for every size.
-        together = generator.choice(_SIDES)
-        case = {
-            name: together if attempt % 3 == 0 else generator.choice(_SIDES)
-            for name in kernel.signature.sizes
-        }
-        case |= {name: generator.randrange(6) for name in integers}
-        case |= given
-        if case not in found and _accepts(kernel, case, conditions):
-            found.append(case)
-            if not kernel.signature.sizes and not integers:
-                break
-    if not found:
+    for largest, most in STAGES:
+        found = _draw_sizes(kernel, given, conditions, random.Random(seed), largest, most)
+        if found:
+            return found
+    if conditions:
         raise refuse(
             "no-sizes",
             f"no small sizes satisfy what `{kernel.name}` needs: {'; '.join(conditions)}",
             "name some: `--size N=100`",
         )
+    raise refuse(
+        "no-sizes",
+        f"`{kernel.name}` has arrays of more than {STAGES[-1][0]} elements at every size that was "
+        "tried, and interpreting them would take hours",
+        "name smaller sizes: `--size N=100`",
+    )
+
+
+def _draw_sizes(
+    kernel: Kernel,
+    given: Mapping[str, int],
+    conditions: list[str],
+    generator: random.Random,
+    largest: int,
+    most: int,
+) -> list[dict[str, int]]:
+    """Up to `most` different choices with no array of more than `largest` elements."""
+    integers = [
+        p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
+    ]
+    free = {*kernel.signature.sizes, *integers} - given.keys()
+    named = _numbers_near(conditions)
+    found: list[dict[str, int]] = []
+    for attempt in range(4000 if free else 1):
+        if len(found) == most:
+            break
+        # The likeliest to be accepted come first and again: one value for every size. Where small ones
+        # are refused, the numbers that the conditions name are tried too.
+        sides = (*_SIDES, *named) if attempt > 100 or largest > LARGEST_ARRAY else _SIDES
+        together = generator.choice(sides)
+        case = {
+            name: together if attempt % 3 == 0 else generator.choice(sides)
+            for name in kernel.signature.sizes
+        }
+        small = (*range(6), *named) if attempt > 100 else tuple(range(6))
+        case |= {name: generator.choice(small) for name in integers}
+        case |= given
+        if case not in found and _accepts(kernel, case, conditions, largest):
+            found.append(case)
     return found
+
+
+def _numbers_near(conditions: list[str]) -> tuple[int, ...]:
+    """The numbers that stand in the conditions, and those beside them."""
+    found = {int(text) for one in conditions for text in re.findall(r"\b\d+\b", one)}
+    near = {number + more for number in found for more in (-1, 0, 1, 7)} | {2 * n for n in found}
+    return tuple(sorted(n for n in near if 0 <= n < 1 << 31))
 
 
 def _code(target: str) -> str:
     return "object" if target == "cpu" else "ptx"
 
 
-def _accepts(kernel: Kernel, case: Mapping[str, int], conditions: list[str]) -> bool:
+def _accepts(
+    kernel: Kernel, case: Mapping[str, int], conditions: list[str], largest: int
+) -> bool:
     for parameter in kernel.signature.parameters:
         count = 1
         for extent in parameter.extents or ():
@@ -254,7 +341,7 @@ def _accepts(kernel: Kernel, case: Mapping[str, int], conditions: list[str]) -> 
             if size < 0:
                 return False
             count *= size
-        if count > LARGEST_ARRAY:
+        if count > largest:
             return False
     return all(evaluate(text, case) for text in conditions)
 

@@ -16,7 +16,7 @@ from typing import Any
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.distribution.c_expressions import to_c, used_helpers
-from loopfuse.distribution.c_names import C_TYPES, c_name, c_names, c_string
+from loopfuse.distribution.c_names import C_TYPES, c_function, c_names, c_string
 
 OUT_OF_MEMORY = 1
 
@@ -73,7 +73,7 @@ class Draft:
     @property
     def function(self) -> str:
         """The name of the C function."""
-        return c_name(self.manifest["kernel"])
+        return c_function(self.manifest["kernel"])
 
     @property
     def checks(self) -> Sequence[Mapping[str, Any]]:

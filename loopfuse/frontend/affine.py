@@ -22,7 +22,7 @@ from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, Sou
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.affine_arith import Unread, dtype_of
 from loopfuse.frontend.affine_block import read_block
-from loopfuse.frontend.affine_names import WORDS, Names
+from loopfuse.frontend.affine_names import RESERVED, WORDS, Names, helper_name
 from loopfuse.frontend.affine_state import Array, State, signed_as
 from loopfuse.frontend.affine_terms import Term, number
 from loopfuse.frontend.affine_text import Parsed, parse_text, refuse
@@ -77,7 +77,7 @@ def _module(source: Source, parsed: Parsed) -> syntax.Module:
 
 
 def _kernel_names(functions: list[func.FuncOp]) -> dict[str, str]:
-    names = Names(set(WORDS))
+    names = Names(set(RESERVED))
     return {each.sym_name.data: names.fresh(each.sym_name.data, "k") for each in functions}
 
 
@@ -132,7 +132,7 @@ def _helper(source: Source, parsed: Parsed, op: func.FuncOp) -> syntax.Func:
             "inline it first: mlir-opt --inline",
         )  # fmt: skip
     term = state.value(last.operands[0])
-    return syntax.Func(op.sym_name.data, tuple(params), term.dtype, lets, term.expr, span=span)
+    return syntax.Func(helper_name(op.sym_name.data), tuple(params), term.dtype, lets, term.expr, span=span)
 
 
 class _Function:
@@ -185,6 +185,7 @@ class _Function:
                 refuse(
                     self.source, self.span, "mlir-attribute",
                     "`loopfuse.extents` holds strings such as \"N\" or \"2*N + 1\"",
+                    "write `[\"N\"]` or `[\"2*N + 1\"]`: a text for each dimension",
                 )  # fmt: skip
             out.append(expr)
         return tuple(out)
@@ -198,7 +199,7 @@ class _Function:
                 return self.array(position, argument, kind, attributes)
             dtype = signed_as(dtype_of(kind), attributes.get("loopfuse.dtype"))
         except Unread as error:
-            refuse(self.source, self.span, "mlir-unread", str(error))
+            refuse(self.source, self.span, "mlir-unread", str(error), error.fix)
         hint = argument.name_hint
         is_index = isinstance(kind, IndexType)
         if is_index and hint in sizes:

@@ -8,6 +8,7 @@ export writes out in several operations (`//`, `%`, `<<`) is read back as one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from xdsl.dialects import arith, builtin, llvm, math
 from xdsl.dialects.builtin import (
@@ -37,6 +38,7 @@ from loopfuse.frontend.affine_terms import (
     linear_of,
     number,
 )
+from loopfuse.lang.ops import named
 from loopfuse.lang.syntax import Binary, Call, Comparison, Expr, Unary
 
 Value = Callable[[SSAValue], Term]
@@ -56,13 +58,8 @@ _DIVISIONS = {
     "arith.divui": ("//", False), "arith.remui": ("%", False), "arith.floordivsi": ("//", True),
     "arith.shli": ("<<", None), "arith.shrsi": (">>", True), "arith.shrui": (">>", False),
 }  # fmt: skip
-_FUNCTIONS = {
-    "math.absf": "abs", "math.absi": "abs", "math.ceil": "ceil", "math.floor": "floor",
-    "math.trunc": "trunc", "math.roundeven": "round", "math.exp": "exp", "math.exp2": "exp2",
-    "math.expm1": "expm1", "math.log": "log", "math.log2": "log2", "math.log1p": "log1p",
-    "math.tanh": "tanh", "math.erf": "erf", "math.rsqrt": "rsqrt", "math.sqrt": "sqrt",
-    "math.fma": "fma",
-}  # fmt: skip
+_FUNCTIONS = {f"math.{word}": name for word, name in named("mlir").items() if name != "pow"}
+_TESTS = ("math.isnan", "math.isinf", "math.isfinite")
 _CONVERSIONS = (
     "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui",
     "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui",
@@ -78,7 +75,11 @@ _FLOAT_SIGNS = {
 
 
 class Unread(Exception):
-    """An operation or type that the language cannot say; the text says why."""
+    """An operation or type that the language cannot say; the text says why, `fix` what to do."""
+
+    def __init__(self, text: str, fix: str = "write it with the types and operations of docs/mlir.md") -> None:
+        super().__init__(text)
+        self.fix = fix
 
 
 def dtype_of(kind: Attribute) -> DType:
@@ -102,9 +103,16 @@ def dtype_of(kind: Attribute) -> DType:
             name = f"{sign}{width}"
             if name in DType._value2member_map_:
                 return DType(name)
+            raise Unread(f"loopfuse has no type `{kind}`", f"use `{_nearest(sign, width)}`")
         case _:
             pass
-    raise Unread(f"loopfuse has no type `{kind}`")
+    raise Unread(f"loopfuse has no type `{kind}`", "use `f64`, or another type of docs/types.md")
+
+
+def _nearest(sign: str, width: int) -> str:
+    """The smallest integer type that holds such integers, or the widest, as MLIR spells it."""
+    held = next((each for each in (8, 16, 32) if each >= width), 64)
+    return f"{'ui' if sign == 'u' else 'i'}{held}"
 
 
 def constant_term(op: arith.ConstantOp, span: Span) -> Term:
@@ -131,7 +139,8 @@ def read_operation(op: Operation, value: Value, span: Span) -> Term | None:
         return constant_term(op, span)
     if name in _FUNCTIONS:
         parts = [value(each) for each in op.operands]
-        return _call(_FUNCTIONS[name], parts, parts[0].dtype, span)
+        called = _call(_FUNCTIONS[name], parts, parts[0].dtype, span)
+        return replace(called, dtype=DType.BOOL) if name in _TESTS else called
     if name in _CONVERSIONS:
         return _convert(op, value, span)
     match op:
@@ -150,7 +159,10 @@ def read_operation(op: Operation, value: Value, span: Span) -> Term | None:
         case math.RoundOp():
             part = value(op.operands[0])
             if part.dtype.is_float:  # half away from zero: the language rounds half to even
-                raise Unread("`math.round` rounds halves away from zero; use `math.roundeven`")
+                raise Unread(
+                    "`math.round` rounds halves away from zero; use `math.roundeven`",
+                    "write `math.roundeven`",
+                )
         case _:
             pass
     if len(op.operands) != 2:
@@ -166,19 +178,9 @@ def read_operation(op: Operation, value: Value, span: Span) -> Term | None:
         left, right = _signed(op, value, signed)
         return _binary(word, left, right, span)
     if name == "arith.remf":
-        return _remainder(value(op.operands[0]), value(op.operands[1]), span)
+        parts = [value(each) for each in op.operands]
+        return _call("fmod", parts, parts[0].dtype, span)
     return _truncating(op, value, span)
-
-
-def _remainder(a: Term, b: Term, span: Span) -> Term:
-    """`remf`: the exact `|a| % |b|` with the sign of `a`, which a zero keeps too."""
-    rest = _binary("%", _call("abs", [a], a.dtype, span), _call("abs", [b], a.dtype, span), span)
-    zero = _literal(0.0, a)
-    reads, size = join(rest)
-    less = Term(Unary("-", rest.expr, span=span), a.dtype, False, reads, size)
-    signed = conditional(_compare("<", a, zero, span), less, rest, span)
-    nothing = _binary("and", _compare("==", a, zero, span), _compare("==", rest, zero, span), span)
-    return conditional(nothing, a, signed, span)
 
 
 def _signed(op: Operation, value: Value, signed: bool | None) -> tuple[Term, Term]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, SSAValue
 
 from loopfuse.base.diagnostics import Span
@@ -64,6 +64,13 @@ def _carried(
     out: list[Stmt] = []
     names: list[str] = []
     for start, argument, result in zip(starts, arguments, results, strict=True):
+        loop = maker(result)
+        if loop is not None and isinstance(result.type, MemRefType):
+            raise state.limit(
+                loop, "a loop that carries a memref is not read",
+                "use the memref itself in the loop; where two take turns, write the loop twice in "
+                "one that takes two steps",
+            )  # fmt: skip
         term = state.value(start)
         name = state.names.fresh(result.name_hint or argument.name_hint, "s")
         dtype = state.typed(result.type, span)
@@ -139,10 +146,14 @@ def _reduced(
     out: list[Stmt] = []
     names: list[str] = []
     if len(kinds) != len(op.results):
-        refuse(state.source, span, "mlir-invalid", "as many results as reductions are expected")
+        refuse(state.source, span, "mlir-invalid", "as many results as reductions are expected",
+               "give a reduction for each result")
     for kind, result in zip(kinds, op.results):
         if kind not in _PARALLEL:
-            raise state.limit(op, f"the reduction `{kind}` of `affine.parallel` is not read")
+            raise state.limit(
+                op, f"the reduction `{kind}` of `affine.parallel` is not read",
+                "write it as an `affine.for` with `iter_args`",
+            )  # fmt: skip
         dtype = state.typed(result.type, span)
         name = state.names.fresh(result.name_hint, "s")
         start = number(_start(_PARALLEL[kind][0], dtype), dtype, span)

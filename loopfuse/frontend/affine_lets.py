@@ -138,7 +138,10 @@ def bind(state: State, op: Operation, out: list[Stmt]) -> None:
             Name(name, span=span), term.dtype, term.is_index, frozenset({name})
         )
         return
-    raise state.limit(op, "a vector is loaded before, and used after, a store to its memref")
+    raise state.limit(
+        op, "a vector is loaded before, and used after, a store to its memref",
+        "load it again after the store",
+    )  # fmt: skip
 
 
 def written_by(state: State, op: Operation) -> frozenset[str]:

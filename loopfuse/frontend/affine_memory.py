@@ -79,10 +79,14 @@ def read_vector_store(state: State, op: affine.VectorStoreOp) -> list[Stmt]:
     kind: Any = op.value.type
     shape = kind.get_shape()
     if len(shape) != 1:
-        raise state.limit(op, "only vectors of one dimension are read")
+        raise state.limit(
+            op, "only vectors of one dimension are read", "write a loop over the other dimensions"
+        )
     term = state.value(op.value)
     if array.name in term.reads:
-        raise state.limit(op, "a vector is stored to the memref it was made from")
+        raise state.limit(
+            op, "a vector is stored to the memref it was made from", "store it to another memref"
+        )
     index = lane_subscripts(map_results(op.map.data, state.indices(op.indices), span))
     target = Subscript(array.name, tuple(index), "", span=span, array_span=span)
     name = state.names.fresh(LANE, "i")

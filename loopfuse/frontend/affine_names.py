@@ -6,15 +6,24 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from loopfuse.lang.ops import FUNCTIONS
+
 _RESERVED = """
-    all and any argmax argmin assume bf16 bool break const continue def else elif exp exp2 expm1
-    erf f16 f32 f64 false fma fmax fmin for func fuse i16 i32 i64 i8 if import in inf inout
-    kernel lambda let log log1p log2 max min nan nofuse not or out parallel pi pow prod range
-    return rsqrt sqrt step sum swap tanh temp true trunc u16 u32 u64 u8 var while abs ceil floor
-    round from with as is None True False lane
+    all and any argmax argmin assume bf16 bool break const continue def else elif f16 f32 f64 false
+    for func fuse i16 i32 i64 i8 if import in inf inout kernel lambda let nan nofuse not or out
+    parallel pi prod range return step sum swap temp true u16 u32 u64 u8 var while from with as is
+    None True False lane
     """
-WORDS = frozenset(_RESERVED.split())
-"""What a name may not be: reserved words, functions and types of the language."""
+RESERVED = frozenset(_RESERVED.split())
+"""What no name may be: reserved words and types of the language."""
+
+WORDS = RESERVED | frozenset(FUNCTIONS)
+"""What the name of a value may not be, so that none is a function's."""
+
+
+def helper_name(symbol: str) -> str:
+    """The name of a function that others call: one of `@sin` must not hide the sine."""
+    return f"{symbol}_function" if symbol in WORDS else symbol
 
 
 @dataclass

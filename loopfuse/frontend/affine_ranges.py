@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import affine
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
+from loopfuse.frontend.affine_ops import is_within
 from loopfuse.frontend.affine_state import State
 from loopfuse.frontend.affine_terms import (
     Linear,
@@ -47,9 +50,25 @@ def loop_range(state: State, op: Any) -> Range:
         lower, upper = state.value(op.lb).expr, state.value(op.ub).expr
         step = state.value(op.step).constant
     if not isinstance(step, int) or step <= 0:
-        refuse(state.source, span, "mlir-step", "the step of this loop is not a positive constant")
+        refuse(
+            state.source, span, "mlir-step", "the step of this loop is not a positive constant",
+            "make the step an `arith.constant`, or count by 1 and multiply by it in the subscripts",
+        )  # fmt: skip
     made = None if step == 1 else number(step, DType.I64, span)
     return Range(name, lower, upper, made, span=span)
+
+
+def _is_found_within(value: SSAValue, loop: Operation) -> bool:
+    """Whether a value follows from the iterator of `loop` or of one inside it: it has then no value
+    where `loop` begins."""
+    if not isinstance(value.owner, Operation):
+        block = value.owner.parent_op()
+        return block is not None and is_within(block, loop)
+    if not is_within(value.owner, loop):
+        return False
+    if value.owner.regions or not is_side_effect_free(value.owner):
+        return True
+    return any(_is_found_within(operand, loop) for operand in value.owner.operands)
 
 
 def _downward(state: State, op: Any) -> Range | None:
@@ -67,13 +86,15 @@ def _downward(state: State, op: Any) -> Range | None:
     high = map_results(op.upperBoundMap.data, state.indices(op.upperBoundOperands), span)
     if low != [number(0, DType.I64)] or len(high) != 1 or apply.mapOperands[0] is not argument:
         return None
-    start_term = state.value(apply.mapOperands[1])
+    if _is_found_within(apply.mapOperands[1], op):
+        return None
     marker = Name("")
     (moved,) = map_results(apply.map.data, [marker, Name(" ")], span)
     parts = dict(linear_of(moved).terms)
     size = -parts.get(marker, 0)
     if parts != {marker: -size, Name(" "): 1} or size <= 0 or linear_of(moved).constant:
         return None
+    start_term = state.value(apply.mapOperands[1])
     start = linear_of(start_term.expr)
     if size == 1:
         stop = add(start, linear_of(high[0]), -1)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
@@ -85,15 +85,30 @@ class State:
             return known
         op = maker(value)
         if op is None:
+            if isinstance(value.type, MemRefType):
+                raise self.limit(
+                    _user_of(value), "a memref is used where a number is expected",
+                    "use the memref that was allocated or passed",
+                )  # fmt: skip
+            place, source = self.place(_user_of(value)), self.source
             raise UserError(
-                Diagnostic("mlir-invalid", "a value that nothing here defines", source=self.source)
+                Diagnostic(
+                    "mlir-invalid",
+                    "a value that nothing here defines",
+                    place,
+                    fix="define it before it is used",
+                    source=source,
+                )
             )
         try:
             found = self.read(self, op, value)
         except Unread as error:
-            refuse(self.source, self.place(op), "mlir-unread", str(error))
+            refuse(self.source, self.place(op), "mlir-unread", str(error), error.fix)
         if found.size > LARGEST:
-            raise self.limit(op, f"this expression has more than {LARGEST} parts in one piece")
+            raise self.limit(
+                op, f"this expression has more than {LARGEST} parts in one piece",
+                "store a part of it to a memref, and load it again",
+            )  # fmt: skip
         self.terms[value] = found
         return found
 
@@ -110,15 +125,20 @@ class State:
         try:
             return dtype_of(kind)
         except Unread as error:
-            refuse(self.source, span, "mlir-unread", str(error))
+            refuse(self.source, span, "mlir-unread", str(error), error.fix)
 
     def element_type(self, op: Operation, kind: Any) -> DType:
         """The element type of an allocation; `loopfuse.dtype` names an unsigned one."""
         try:
             dtype = dtype_of(kind.element_type)
         except Unread as error:
-            refuse(self.source, self.place(op), "mlir-unread", str(error))
+            refuse(self.source, self.place(op), "mlir-unread", str(error), error.fix)
         return signed_as(dtype, op.attributes.get("loopfuse.dtype"))
+
+
+def _user_of(value: SSAValue) -> Operation:
+    """An operation that uses a value which is asked for."""
+    return next(iter(value.uses)).operation
 
 
 def signed_as(dtype: DType, attribute: Any) -> DType:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects import affine, arith, builtin, cf, func, llvm, math, memref, scf, vector
+from xdsl.dialects import affine, arith, builtin, cf, func, llvm, memref, scf, vector
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, IndexType, StringAttr
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -35,6 +35,7 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
+from loopfuse.frontend.affine_math import MATH
 from loopfuse.frontend.affine_rules import broken_rule, used_too_early
 
 DEEPEST = 200
@@ -83,8 +84,7 @@ def parse_text(source: Source) -> Parsed:
     """
     context = Context()
     for dialect in (
-        builtin.Builtin, cf.Cf, func.Func, math.Math, memref.MemRef, scf.Scf, vector.Vector,
-        llvm.LLVM,
+        builtin.Builtin, cf.Cf, func.Func, MATH, memref.MemRef, scf.Scf, vector.Vector, llvm.LLVM,
     ):  # fmt: skip
         context.load_dialect(dialect)
     context.load_dialect(
@@ -189,6 +189,21 @@ class PlacedParser(Parser):
         if generic.endswith('"'):
             return found
         return _CUSTOM.get(name, found)  # pyright: ignore[reportReturnType]
+
+    def parse_dimension_list(self) -> list[int]:
+        """`4x8x` or `4 x 8 x`, up to the last `x`, which whoever asked reads. (xDSL's goes back one
+        character to find it again, and finds the space behind it.)"""
+        found: list[int] = []
+        kinds = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION)
+        while self._current_token.kind in kinds:
+            found.append(self.parse_shape_dimension())
+            before = self._current_token.span.start
+            if self._parse_optional_shape_delimiter() is None:  # pyright: ignore[reportPrivateUsage]
+                break
+            if self._current_token.kind not in kinds:
+                self._resume_from(before)  # pyright: ignore[reportPrivateUsage]
+                break
+        return found
 
     def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Sequence[SSAValue[IndexType]]]:
         """`[%i + 1, symbol(%n) - %j]`."""
@@ -422,6 +437,7 @@ def _syntax_error(source: Source, error: ParseError) -> UserError:
             "mlir-syntax",
             f"not MLIR that loopfuse reads: {message[:1].lower() + message[1:]}".rstrip("."),
             Span(first, column, first, column + width),
+            fix="mend the text here; `mlir-opt --mlir-print-op-generic` prints what is always read",
             source=source,
         )
     )
@@ -448,7 +464,13 @@ def _invalid(source: Source, span: Span, why: str) -> UserError:
         "no reason given"
     ]
     return UserError(
-        Diagnostic("mlir-invalid", f"not a valid operation: {lines[-1]}"[:400], span, source=source)
+        Diagnostic(
+            "mlir-invalid",
+            f"not a valid operation: {lines[-1]}"[:400],
+            span,
+            fix="give the operation what it asks for; `mlir-opt` on the file says its rule",
+            source=source,
+        )
     )
 
 

@@ -15,6 +15,7 @@ from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.affine_arith import Unread, dtype_of, read_operation
 from loopfuse.frontend.affine_edges import edge_mode, zero_access
+from loopfuse.frontend.affine_names import helper_name
 from loopfuse.frontend.affine_ops import arms_of, maker
 from loopfuse.frontend.affine_reductions import carried_reduction
 from loopfuse.frontend.affine_state import State
@@ -154,7 +155,7 @@ def condition_of(state: State, op: Any) -> Term:
 
 def _read_call(state: State, op: func.CallOp) -> Term:
     """A call of a private function of scalars."""
-    name = op.callee.root_reference.data
+    name = helper_name(op.callee.root_reference.data)
     parts = [state.value(each) for each in op.operands]
     reads, size = join(*parts)
     expr = Call(name, tuple(part.expr for part in parts), span=state.place(op))

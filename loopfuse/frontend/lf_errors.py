@@ -65,13 +65,17 @@ def _unexpected(place: Place) -> Diagnostic:
     what = _what_was_expected(place)
     if place.is_layout:
         return Diagnostic(
-            "unexpected-end", f"the line ends where {what} should come", place.before.after
+            "unexpected-end",
+            f"the line ends where {what} should come",
+            place.before.after,
+            fix="complete the statement, or remove the line",
         )
     return Diagnostic(
         "unexpected-token",
         f"`{place.found.text}` does not fit here",
         place.found.span,
         label=f"expected {what}",
+        fix="remove it, or complete what stands before it",
     )
 
 

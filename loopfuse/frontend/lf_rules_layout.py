@@ -103,15 +103,28 @@ def statements(place: Place) -> Diagnostic | None:
     return None
 
 
+def _last_let(place: Place) -> str:
+    """The name that the `let` before the place declares; else `x`."""
+    for index in range(place.index - 1, 0, -1):
+        if place.words[index - 1].text == "let":
+            return place.words[index].text
+        if place.words[index].text in ("func", "kernel"):
+            break
+    return "x"
+
+
 def tuple_assignment(place: Place) -> Diagnostic | None:
     """`a, b = b, a`"""
     if place.is_layout or place.found.text != "," or "ASSIGN" not in place.accepts:
         return None
+    left, right = place.before.text, place.word_at(1).text
+    exchanges = [place.word_at(k).text for k in range(2, 6)] == ["=", right, ",", left]
+    names = f"{left}, {right}" if exchanges else "a, b"
     return Diagnostic(
         "tuple-assignment",
         "a statement assigns to one place",
         place.found.span,
-        fix="write one assignment a line; two arrays are exchanged by `swap a, b`",
+        fix=f"write one assignment a line; two arrays are exchanged by `swap {names}`",
     )
 
 
@@ -201,7 +214,8 @@ def blocks(place: Place) -> Diagnostic | None:
     if "RETURN" in accepts:
         if place.is_layout:
             message = "this `func` ends without a `return`"
-            return Diagnostic("missing-return", message, before.after, fix="end it in `return x`")
+            fix = f"end it in `return {_last_let(place)}`"
+            return Diagnostic("missing-return", message, before.after, fix=fix)
         message = f"a `func` holds `let`s and one `return`, no `{found.text}`"
         fix = "compute the value in one expression, or move the statements into a kernel"
         return Diagnostic("statement-in-func", message, found.span, fix=fix)
@@ -284,6 +298,7 @@ def incomplete(place: Place) -> Diagnostic | None:
             "missing-expression",
             f"an expression is missing after `{before.text}`",
             before.after,
+            fix="write a value here, such as `1`",
         )
     return None
 

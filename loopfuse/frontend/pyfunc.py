@@ -9,7 +9,7 @@ before:  def double(x):                          kernel double(x: f32[x_0], out 
 
 Needs the types of the arguments: annotated, or taken from a call. Places in the module are places
 in the Python file. Undecorated, CPython computes the same; what it could compute otherwise
-(negative subscripts, locals without a value, whole arrays) is refused.
+(subscripts that may be negative, locals without a value, whole arrays) is refused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.diagnostics import UserError
-from loopfuse.frontend import pyfunc_arrays, pyfunc_expr, pyfunc_refuse
-from loopfuse.frontend.pyfunc_context import Argument, Reader, Shared
+from loopfuse.frontend import pyfunc_arrays, pyfunc_expr, pyfunc_refuse, pyfunc_results
+from loopfuse.frontend.pyfunc_context import Argument, Reader, Returned, Shared
+from loopfuse.frontend.pyfunc_loops import count_in_loops, turn_continues
 from loopfuse.frontend.pyfunc_names import find_webs
 from loopfuse.frontend.pyfunc_source import PythonSource, read_source
 from loopfuse.frontend.pyfunc_stmt import read_block
@@ -35,31 +36,40 @@ MAX_PASSES = 12
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A function read: its module, and what it returns: names of parameters of the kernel, where
-    outputs are created arrays; None where it returns nothing."""
+    """A function read: its module, and what it returns, in the kernel's parameters; None where it
+    returns nothing."""
 
     module: syntax.Module
-    results: tuple[str, ...] | None
+    results: tuple[Returned, ...] | None
     returns_tuple: bool = False
 
 
-def read_function(function: Callable[..., Any], arguments: tuple[Argument, ...]) -> Reading:
-    """`function`, for `arguments` of these types, as a module of one kernel.
+def read_function(
+    function: Callable[..., Any],
+    arguments: tuple[Argument, ...],
+    equal: tuple[pyfunc_arrays.Dimensions, ...] = (),
+) -> Reading:
+    """`function`, for `arguments` of these types, as a module of one kernel. `equal`: groups of
+    extents, each an array and a position, that are one size for the caller.
 
     UserError with the place in the Python file for whatever a kernel cannot hold.
     """
     python = read_source(function)
     pyfunc_refuse.parameters(python)
+    turn_continues(python)
+    pyfunc_refuse.foreign_parts(python, python.tree.body)
+    count_in_loops(python)
     body = list(python.tree.body)
-    pyfunc_refuse.foreign_parts(python, body)
-    results, is_tuple = _read_return(python, body)
-    if body and isinstance(body[-1], ast.Return):
+    final = pyfunc_results.final_return(body)
+    if body and isinstance(body[-1], ast.Return) and final is None:
         body.pop()
+    returned = {one.id for one in pyfunc_results.returned_parts(final) if isinstance(one, ast.Name)}
     stores = _count_stores(python.tree)
     known: list[Any] = []
     passes = 0
     while True:
-        reader = _new_reader(python, arguments, stores, results)
+        reader = _new_reader(python, arguments, stores, equal)
+        reader.final, reader.returned = final, returned
         pyfunc_arrays.declare_values(reader, body, stores)
         _declare_created(reader, body)
         locals_ = reader.locals - set(reader.values) - set(reader.arrays) - set(reader.scalars)
@@ -70,38 +80,35 @@ def read_function(function: Callable[..., Any], arguments: tuple[Argument, ...])
         statements = read_block(reader, body)
         kinds = [web.kind for web in reader.webs.all]
         passes += 1
-        if kinds == known or passes > MAX_PASSES:
+        wanted = pyfunc_results.outputs(reader)
+        if (kinds == known and wanted == {*reader.created}) or passes > MAX_PASSES:
             break
-        known = kinds
-    returned = _check_results(reader, results)
+        known, returned = kinds, wanted
     kernel = syntax.Kernel(
         python.name,
-        _parameters(reader, arguments, returned),
+        _parameters(reader, arguments),
         statements,
         name_span=python.span(_name_place(python)),
         span=python.span(_name_place(python)),
     )
     items = (*reader.shared.constants.values(), *reader.shared.functions.values(), kernel)
     module = syntax.Module(items, python.source)
-    return Reading(module, tuple(name for name, _ in results) if results else None, is_tuple)
+    results = tuple(reader.results) if final is not None else None
+    return Reading(module, results, final is not None and isinstance(final.value, ast.Tuple))
 
 
 def _new_reader(
     python: PythonSource,
     arguments: tuple[Argument, ...],
     stores: Counter[str],
-    results: list[tuple[str, ast.expr]],
+    equal: tuple[pyfunc_arrays.Dimensions, ...],
 ) -> Reader:
     shared = Shared()
     shared.taken |= {*BUILTINS, *stores, python.name}
     shared.reading = (id(python.function),)
     reader = Reader(python, shared)
-    reader.locals = set(stores)
-    reader.returned = {name: name for name, _ in results}
-    pyfunc_arrays.declare_arguments(reader, arguments, stores)
-    for name in [*reader.returned]:
-        if name in reader.arrays:
-            del reader.returned[name]
+    reader.locals = {*stores, *python.declared}
+    pyfunc_arrays.declare_arguments(reader, arguments, stores, equal)
     return reader
 
 
@@ -139,80 +146,42 @@ def _refuse_unassigned(reader: Reader) -> None:
         raise UserError(*(one for error in errors for one in error.diagnostics))
 
 
-# ------------------------------------------------------------------------------------ results
-
-
-def _read_return(
-    python: PythonSource, body: list[ast.stmt]
-) -> tuple[list[tuple[str, ast.expr]], bool]:
-    """The names in the final `return`, with their places; whether it returns a tuple."""
-    if not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
-        return [], False
-    value = body[-1].value
-    if isinstance(value, ast.Constant) and value.value is None:
-        return [], False
-    parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    found: list[tuple[str, ast.expr]] = []
-    for part in parts:
-        if not isinstance(part, ast.Name):
-            python.refuse(
-                "return-value",
-                f"a kernel returns arrays, not `{python.text(part)}`",
-                part,
-                "assign it to an element of an array (`r = np.empty(1, np.float32)`, then "
-                "`r[0] = ...`), and return that",
-            )
-        found.append((part.id, part))
-    doubled = [name for name, count in Counter(name for name, _ in found).items() if count > 1]
-    if doubled:
-        python.refuse(
-            "return-value",
-            f"`{doubled[0]}` is returned twice",
-            value,
-            "return each array once",
-        )
-    return found, isinstance(value, ast.Tuple)
-
-
-def _check_results(reader: Reader, results: list[tuple[str, ast.expr]]) -> list[str]:
-    """The created arrays among the results, in order; anything but an array is refused."""
-    out: list[str] = []
-    for name, node in results:
-        array = reader.arrays.get(name)
-        if array is None:
-            reader.python.refuse(
-                "return-value",
-                f"a kernel returns arrays, and `{name}` is a number",
-                node,
-                f"assign it to an element of an array (`r = np.empty(1, np.float32)`, then "
-                f"`r[0] = {name}`), and return that",
-            )
-        if name in reader.created:
-            out.append(name)
-    return out
+# --------------------------------------------------------------------------------- parameters
 
 
 def _parameters(
-    reader: Reader, arguments: tuple[Argument, ...], returned: list[str]
+    reader: Reader, arguments: tuple[Argument, ...]
 ) -> tuple[syntax.Param, ...]:
     """The kernel's parameters: the function's, then what it returns. What the function writes is
     `inout` unless its annotation says `Out`."""
     nodes = {one.arg: one for one in ast.walk(reader.python.tree.args) if isinstance(one, ast.arg)}
+    arrays = {array.name: array for array in reader.arrays.values()}
+    # A shape or a result is a use, too.
+    used = {
+        node.id
+        for stmt in reader.python.tree.body
+        for node in ast.walk(stmt)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     params: list[syntax.Param] = []
     for argument in arguments:
         span = reader.python.span(nodes[argument.name])
         if argument.rank is None:
+            quiet = argument.name in used
             params.append(
-                syntax.Param(argument.name, argument.dtype, weak=argument.weak, span=span)
+                syntax.Param(argument.name, argument.dtype, weak=argument.weak, span=span, quiet=quiet)
             )
             continue
-        array = reader.arrays[argument.name]
+        array = arrays[argument.name]
         mode = argument.mode or ("inout" if array.written else "in")
-        params.append(syntax.Param(array.name, array.dtype, array.extents, mode, span=span))
-    for name in returned:
+        quiet = array.name in used
+        params.append(
+            syntax.Param(array.name, array.dtype, array.extents, mode, span=span, quiet=quiet)
+        )
+    for name in pyfunc_results.in_order(reader):
         array = reader.created[name]
         span = reader.python.span(array.node)
-        params.append(syntax.Param(name, array.dtype, array.extents, "out", span=span))
+        params.append(syntax.Param(name, array.dtype, array.extents, "out", span=span, quiet=True))
     return tuple(params)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+import numpy as np
+
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend import pyfunc_expr
+from loopfuse.frontend import pyfunc_exchange, pyfunc_expr
 from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Argument, Array, Reader
 from loopfuse.frontend.pyfunc_expr import read_expression, resolve, whole_number
-from loopfuse.frontend.pyfunc_source import MISSING
+from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
 from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, literal
 from loopfuse.lang import syntax
 
@@ -23,11 +25,21 @@ def extent_kind(extent: syntax.Expr) -> Kind:
 # ---------------------------------------------------------------------------------- arguments
 
 
+Dimension = tuple[str, int]
+"""An array argument and which of its extents."""
+
+Dimensions = tuple[Dimension, ...]
+
+
 def declare_arguments(
-    reader: Reader, arguments: tuple[Argument, ...], stores: dict[str, int]
+    reader: Reader,
+    arguments: tuple[Argument, ...],
+    stores: dict[str, int],
+    equal: tuple[Dimensions, ...] = (),
 ) -> None:
     """Declare the parameters. Sizes without a name take the first that the function gives them
-    (`H, W = img.shape`), else one made of the array's (`img_0`)."""
+    (`H, W = img.shape`), else one made of the array's (`img_0`). `equal`: groups of extents that are
+    taken to be one size."""
     python = reader.python
     nodes = {one.arg: one for one in _parameters(python.tree.args)}
     for argument in arguments:
@@ -62,36 +74,60 @@ def declare_arguments(
         )
         reader.shared.taken.add(argument.name)
         reader.visible[0].add(argument.name)
-    _share_sizes(reader, {a.name for a in arguments if a.rank is not None and a.extents is None})
+    free = {a.name for a in arguments if a.rank is not None and a.extents is None}
+    _share_sizes(reader, free, named, equal)
     _name_sizes(reader)
 
 
-def _share_sizes(reader: Reader, free: set[str]) -> None:
-    """Arrays that the function itself says are of one shape have the sizes of the first."""
-    for first, second in _alike(reader.python.tree):
-        if first not in free or second not in free:
-            continue
-        one, other = reader.arrays[first], reader.arrays[second]
-        if len(one.extents) != len(other.extents):
-            continue
-        renamed = dict(zip(map(names_text, other.extents), one.extents))
-        for name in free:
-            array = reader.arrays[name]
-            array.extents = tuple(renamed.get(names_text(e), e) for e in array.extents)
+def _share_sizes(
+    reader: Reader, free: set[str], named: dict[Dimension, str], equal: tuple[Dimensions, ...]
+) -> None:
+    """Extents that the function itself says are equal, and those that are taken to be, have the
+    size of the first. `free` arrays have extents without annotations."""
+    places = [(name, k) for name in free for k in range(len(reader.arrays[name].extents))]
+    order = [place for name in reader.arrays for place in places if place[0] == name]
+    root = {place: place for place in order}
+
+    def first_of(place: Dimension) -> Dimension:
+        while root[place] != place:
+            place = root[place]
+        return place
+
+    for group in (*_alike(reader, named), *equal):
+        known = [first_of(place) for place in group if place in root]
+        for place in known:
+            # A size that the function names goes before one that is made up.
+            root[place] = min(known, key=lambda p: (p not in named, order.index(p)))
+    sizes = {(name, k): reader.arrays[name].extents[k] for name, k in order}
+    for name in free:
+        array = reader.arrays[name]
+        array.extents = tuple(sizes[first_of((name, k))] for k in range(len(array.extents)))
 
 
-def _alike(tree: ast.FunctionDef) -> list[tuple[str, str]]:
-    """Pairs of arrays that the function exchanges, or whose shapes it asserts to be equal."""
-    found: list[tuple[str, str]] = []
+def _alike(reader: Reader, named: dict[Dimension, str]) -> list[Dimensions]:
+    """Extents that are equal: of arrays that the function exchanges, and as it asserts."""
+    tree = reader.python.tree
+    found: list[Dimensions] = []
+
+    def whole(first: str, second: str) -> None:
+        one, other = reader.arrays.get(first), reader.arrays.get(second)
+        if one is not None and other is not None and len(one.extents) == len(other.extents):
+            found.extend(((first, k), (second, k)) for k in range(len(one.extents)))
+
     for stmt in ast.walk(tree):
         match stmt:
             case ast.Assign(
-                targets=[ast.Tuple(elts=[ast.Name(id=a), ast.Name(id=b)])],
-                value=ast.Tuple(elts=[ast.Name(id=c), ast.Name(id=d)]),
-            ) if (a, b) == (d, c):
-                found.append((a, b))
+                targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
+                value=ast.Tuple(elts=values) | ast.List(elts=values),
+            ):
+                names = [one.id for one in targets if isinstance(one, ast.Name)]
+                given = [one.id for one in values if isinstance(one, ast.Name)]
+                if len(names) == len(targets) and sorted(names) == sorted(given):
+                    for name, other in zip(names, given):
+                        whole(name, other)
             case _:
                 continue
+    places = {name: place for place, name in named.items()}
     for stmt in tree.body:
         if not isinstance(stmt, ast.Assert):
             continue
@@ -105,10 +141,38 @@ def _alike(tree: ast.FunctionDef) -> list[tuple[str, str]]:
                     ops=[ast.Eq()],
                     comparators=[ast.Attribute(attr="shape", value=ast.Name(id=b))],
                 ):
-                    found.append((a, b))
+                    whole(a, b)
+                case ast.Compare(
+                    left=ast.Attribute(attr="shape", value=ast.Name(id=a)),
+                    ops=[ast.Eq()],
+                    comparators=[ast.Tuple(elts=parts)],
+                ):
+                    extents = [_dimension(part, places) for part in parts]
+                    found.extend(((a, k), e) for k, e in enumerate(extents) if e is not None)
+                case ast.Compare(left=left, ops=ops, comparators=rest) if all(
+                    isinstance(op, ast.Eq) for op in ops
+                ):
+                    group = [_dimension(part, places) for part in (left, *rest)]
+                    found.append(tuple(place for place in group if place is not None))
                 case _:
                     continue
     return found
+
+
+def _dimension(node: ast.expr, places: dict[str, Dimension]) -> Dimension | None:
+    """Which extent `len(a)`, `a.shape[k]` or a name for one is."""
+    match node:
+        case ast.Name(id=name):
+            return places.get(name)
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=array)]):
+            return array, 0
+        case ast.Subscript(
+            value=ast.Attribute(attr="shape", value=ast.Name(id=array)),
+            slice=ast.Constant(value=int() as position),
+        ):
+            return array, position
+        case _:
+            return None
 
 
 def _parameters(arguments: ast.arguments) -> list[ast.arg]:
@@ -259,11 +323,26 @@ def _is_size(reader: Reader, node: ast.expr) -> bool:
 
 
 def is_creation(reader: Reader, value: ast.expr) -> bool:
-    """`np.empty(...)` and its relatives."""
+    """`np.empty(...)` and its relatives, `x.copy()` of an array."""
     if not isinstance(value, ast.Call):
         return False
+    copied = _copied(value)
+    if copied is not None:
+        return copied.id in reader.arrays or copied.id in reader.created_names
     function = resolve(reader, value.func)
+    if function is np.array:  # of an array a copy; of a list nothing that is compiled
+        known = {*reader.arrays, *reader.created_names}
+        return any(isinstance(one, ast.Name) and one.id in known for one in value.args[:1])
     return function is not MISSING and words.lookup(words.CREATIONS, function) is not None
+
+
+def _copied(value: ast.Call) -> ast.Name | None:
+    """`x` in `x.copy()`."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr="copy", value=ast.Name() as model), args=[], keywords=[]):
+            return model
+        case _:
+            return None
 
 
 def create(
@@ -298,14 +377,22 @@ def create(
             stmt,
             f"use another name for the new array: `{name}2 = {python.text(value)}`",
         )
-    start, like = words.CREATIONS[resolve(reader, value.func)]
-    extents, dtype, filled = _creation(reader, value, start, like)
+    copied = _copied(value)
+    if copied is not None and copied.id not in reader.arrays:
+        pyfunc_expr.read_name(reader, copied)  # complains that it has no value yet
+    if copied is not None:
+        model = reader.arrays[copied.id]
+        extents, dtype = model.extents, model.dtype
+        filled: syntax.Expr | Array | None = model
+    else:
+        start, like = words.CREATIONS[resolve(reader, value.func)]
+        extents, dtype, filled = _creation(reader, value, start, like)
     returned = name in reader.returned
     if returned:
         if len(reader.visible) > 1:
             python.refuse(
                 "return-place",
-                f"`{name}` is returned, but created inside a loop or a branch",
+                f"`{name}` is {_use(reader, name)}, but created inside a loop or a branch",
                 stmt,
                 "create it at the function's top, before the loops",
             )
@@ -325,42 +412,63 @@ def create(
     return out
 
 
+def known_sizes(reader: Reader) -> set[str]:
+    """The names whose values a caller knows before the call."""
+    arrays = [array for array in reader.arrays.values() if array.is_parameter]
+    return {n for array in arrays for e in array.extents for n in names_of(e)} | set(reader.scalars)
+
+
+def _use(reader: Reader, name: str) -> str:
+    """Why a created array is a parameter of the kernel."""
+    value = reader.final.value if reader.final is not None else None
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    named = any(isinstance(one, ast.Name) and one.id == name for one in parts)
+    return "returned" if named else "exchanged with an array that the caller has"
+
+
 def _check_returned(
     reader: Reader, stmt: ast.stmt, name: str, extents: tuple[syntax.Expr, ...]
 ) -> None:
-    sizes = {n for array in reader.arrays.values() if array.is_parameter for e in array.extents for n in names_of(e)}
-    known = sizes | set(reader.scalars)
+    known = known_sizes(reader)
     for extent in extents:
         strange = sorted(names_of(extent) - known)
         if strange or isinstance(extent, (syntax.Subscript, syntax.Conditional)):
             reader.python.refuse(
                 "return-extent",
-                f"the shape of `{name}`, which is returned, is not made of sizes alone",
+                f"the shape of `{name}`, which is {_use(reader, name)}, is not made of sizes alone",
                 stmt,
                 "write it with the arguments' shapes, integer arguments, numbers and `+ - * //`",
             )
 
 
+def _given_text(
+    python: PythonSource, given: dict[str, ast.expr], name: str, like: bool
+) -> str:
+    """The shape, or the model, that a creating call was given; else one to write."""
+    return python.text(given[name]) if name in given else "x" if like else "(H, W)"
+
+
 def _creation(
     reader: Reader, call: ast.Call, start: str, like: bool
-) -> tuple[tuple[syntax.Expr, ...], DType, syntax.Expr | None]:
-    """(extents, dtype, what every element starts with) of a creating call."""
+) -> tuple[tuple[syntax.Expr, ...], DType, syntax.Expr | Array | None]:
+    """(extents, dtype, what every element starts with: a value or an array's) of a creating call."""
     python = reader.python
+    taken = [] if start == "copy" else ["dtype"]
     order = (["prototype"] if like else ["shape"]) + (["fill_value"] if start == "full" else [])
-    given: dict[str, ast.expr] = dict(zip([*order, "dtype"], call.args))
+    given: dict[str, ast.expr] = dict(zip([*order, *taken], call.args))
     for keyword in call.keywords:
         name = {"a": "prototype"}.get(keyword.arg or "", keyword.arg or "**")
         given[name] = keyword.value
-    unknown = [name for name in given if name not in (*order, "dtype")]
+    unknown = [name for name in given if name not in (*order, *taken)]
     missing = [name for name in order if name not in given]
-    if unknown or missing or len(call.args) > len(order) + 1:
+    if unknown or missing or len(call.args) > len(order) + len(taken):
         python.refuse(
             "creation-arguments",
             f"`{python.text(call.func)}` takes a "
             f"{'shape' if not like else 'model'}{', a value' if start == 'full' else ''} and a dtype "
             "here",
             call,
-            f"write `{python.text(call.func)}({'x' if like else '(H, W)'}"
+            f"write `{python.text(call.func)}({_given_text(python, given, order[0], like)}"
             f"{', 1.0' if start == 'full' else ''}, dtype=np.float32)`",
         )
     value = read_expression(reader, given["fill_value"]) if "fill_value" in given else None
@@ -374,6 +482,8 @@ def _creation(
                 "name an argument or an array created before",
             )
         extents, dtype = reader.arrays[model.id].extents, reader.arrays[model.id].dtype
+        if start == "copy":
+            return extents, dtype, reader.arrays[model.id]
     else:
         extents, dtype = _shape(reader, given["shape"]), DType.F64
         if value is not None and value[1] is not None:
@@ -423,7 +533,7 @@ def _dtype(reader: Reader, node: ast.expr) -> DType:
 
 
 def _fill(
-    reader: Reader, stmt: ast.stmt, array: Array, value: syntax.Expr
+    reader: Reader, stmt: ast.stmt, array: Array, value: syntax.Expr | Array
 ) -> syntax.Stmt:
     """Loops that give every element its first value."""
     span = reader.python.span(stmt)
@@ -435,6 +545,9 @@ def _fill(
             name = f"{array.name}_i{position}_{count}"
         names.append(name)
     index = tuple(syntax.Name(name, span=span) for name in names)
+    if isinstance(value, Array):
+        pyfunc_exchange.refuse_turned(reader, value, stmt)
+        value = syntax.Subscript(value.name, index, span=span, array_span=span)
     store = syntax.Assign(
         syntax.Subscript(array.name, index, span=span, array_span=span), "", value, span=span
     )

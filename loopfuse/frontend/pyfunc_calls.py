@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend import pyfunc_expr, pyfunc_helpers, pyfunc_refuse
+from loopfuse.frontend import pyfunc_expr, pyfunc_helpers, pyfunc_numpy, pyfunc_refuse
 from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Reader, Typed
-from loopfuse.frontend.pyfunc_source import MISSING, unwrap
+from loopfuse.frontend.pyfunc_source import MISSING, callee
+from loopfuse.frontend.pyfunc_subscripts import parts_of
 from loopfuse.frontend.pyfunc_types import (
     BOOL,
+    PYTHON_BOOL,
     WEAK_FLOAT,
     WEAK_INT,
     Kind,
-    either,
 )
 from loopfuse.lang import syntax
 
@@ -25,7 +29,7 @@ def read_call(reader: Reader, node: ast.Call) -> Typed:
     """A call inside an expression."""
     python = reader.python
     if _is_array_method(reader, node):
-        return _refuse_method(reader, node)
+        return _element_method(reader, node) or _refuse_method(reader, node)
     cast = _cast_to_dtype_of(reader, node)
     if cast is not None:
         (argument,) = _arguments(reader, node, 1)
@@ -44,7 +48,7 @@ def read_call(reader: Reader, node: ast.Call) -> Typed:
                 "unknown-call",
                 f"`{text}` is not a function that a kernel can call",
                 node.func,
-                "use `math` and `np` functions of numbers, or a function of your own",
+                words.closest(text) or "write it as a function of your own, of numbers",
             )
         python.refuse("undefined-name", f"`{text}` is not defined", node.func, "check the spelling")
     span = python.span(node)
@@ -60,7 +64,7 @@ def read_call(reader: Reader, node: ast.Call) -> Typed:
             node.func,
             "move what both need into a function without the decorator",
         )
-    plain = unwrap(function)
+    plain = callee(function)
     if isinstance(plain, FunctionType) and not _is_foreign(plain):
         return pyfunc_helpers.call_helper(reader, node, plain)
     return _refuse_function(reader, node, function)
@@ -71,13 +75,28 @@ def _known_function(
 ) -> Typed | None:
     lookup = words.lookup
     if name := lookup(words.NUMPY_FUNCTIONS, function):
-        ((argument, kind),) = _arguments(reader, node, 1)
-        return _numpy_call(name, argument, kind, span)
+        (argument,) = _arguments(reader, node, 1)
+        return pyfunc_numpy.call(reader, node, function, name, argument)
     if name := lookup(words.MATH_FUNCTIONS, function):
         ((argument, kind),) = _arguments(reader, node, 1)
+        pyfunc_expr.widened(reader, (argument, kind), DType.F64)
         wide = syntax.Call("python.float", (argument,), span=span)
         called = syntax.Call(name, (wide,), span=span)
         return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
+    if name := lookup(words.NUMPY_PAIRS, function):
+        return pyfunc_numpy.pair(reader, node, function, name, _arguments(reader, node, 2))
+    if name := lookup(words.MATH_PAIRS, function):
+        wide = (
+            syntax.Call("python.float", (part,), span=span)
+            for part, _ in _arguments(reader, node, 2)
+        )
+        called = syntax.Call(name, tuple(wide), span=span)
+        return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
+    if name := lookup(words.TESTS, function):
+        ((argument, _),) = _arguments(reader, node, 1)
+        return syntax.Call(name, (argument,), span=span), BOOL
+    if function is words.CLIP:
+        return _clip(reader, node)
     if words.MATH_FMA is not None and function is words.MATH_FMA:
         parts = tuple(
             syntax.Call("python.float", (part,), span=span)
@@ -91,17 +110,17 @@ def _known_function(
         return syntax.Call("python.int", (called,), span=span), WEAK_INT
     if name := lookup(words.NUMPY_EXTREMES, function):
         parts = _arguments(reader, node, 2)
-        return _extreme(reader, node, name, parts, numpy=True)
+        return pyfunc_numpy.extreme(reader, node, name, parts, numpy=True)
     if name := lookup(words.PYTHON_EXTREMES, function):
         if len(node.args) < 2 or node.keywords:
             reader.python.refuse(
                 "python-reduction",
                 f"`{name}` here runs over a whole array",
                 node,
-                f"write the loop: {pyfunc_refuse.WHOLE_ARRAY[name]}",
+                f"write the loop: {pyfunc_refuse.loop_of(name, node, _ranks(reader))}",
             )
         parts = [pyfunc_expr.read_expression(reader, part) for part in node.args]
-        return _extreme(reader, node, name, parts, numpy=False)
+        return pyfunc_numpy.extreme(reader, node, name, parts, numpy=False)
     match function:
         case _ if function is abs:
             ((argument, kind),) = _arguments(reader, node, 1)
@@ -133,33 +152,39 @@ def _known_function(
             return None
 
 
-def _numpy_call(name: str, argument: syntax.Expr, kind: Kind | None, span: Any) -> Typed:
-    """NumPy turns a Python number into an array element's type first: its functions give f64 (or
-    i64) for one, not a Python number."""
-    if kind is None:
-        return syntax.Call(name, (argument,), span=span), None
-    dtype = kind.dtype
-    if dtype.is_integer and name not in ("abs", "floor", "ceil", "round", "trunc"):
-        dtype = DType.F64
-    if kind.weak:
-        argument = syntax.Call(dtype.value, (argument,), span=span)
-    return syntax.Call(name, (argument,), span=span), Kind(dtype, loose=kind.loose)
-
-
-def _extreme(
-    reader: Reader, node: ast.Call, name: str, parts: list[Typed], *, numpy: bool
-) -> Typed:
-    """`max(a, b)` gives one of its operands, a Python number perhaps; `np.maximum` converts."""
-    span = reader.python.span(node)
-    result, kind = parts[0]
-    for part, other in parts[1:]:
-        result = syntax.Call(name, (result, part), span=span)
-        kind = either(kind, other)
-    if numpy and kind is not None:
-        if kind.weak:
-            result = syntax.Call(kind.dtype.value, (result,), span=span)
-        kind = Kind(kind.dtype)
-    return result, kind
+def _clip(reader: Reader, node: ast.Call) -> Typed:
+    """`np.clip(x, low, high)`: `np.minimum(np.maximum(x, low), high)`; an end may be None."""
+    python = reader.python
+    names = {"a_min": 1, "min": 1, "a_max": 2, "max": 2}
+    parts: list[ast.expr | None] = [*node.args[:3], *[None] * (3 - len(node.args))]
+    for keyword in node.keywords:
+        place = names.get(keyword.arg or "", 0)
+        if not place or parts[place] is not None:
+            python.refuse(
+                "call-keywords",
+                f"`{python.text(node.func)}` takes no such keyword in a kernel",
+                node,
+                "write `np.clip(x, low, high)`",
+            )
+        parts[place] = keyword.value
+    value, *ends = parts
+    given = [
+        None if end is None or (isinstance(end, ast.Constant) and end.value is None) else end
+        for end in ends
+    ]
+    if value is None or len(node.args) > 3 or not any(given):
+        python.refuse(
+            "call-arguments",
+            f"`{python.text(node.func)}` takes a number and its two bounds",
+            node,
+            "write `np.clip(x, low, high)`",
+        )
+    result = pyfunc_expr.read_expression(reader, value)
+    for end, name in zip(given, ("max", "min")):
+        if end is not None:
+            other = pyfunc_expr.read_expression(reader, end)
+            result = pyfunc_numpy.extreme(reader, node, name, [result, other], numpy=True)
+    return result
 
 
 def _length(reader: Reader, node: ast.Call) -> Typed:
@@ -170,7 +195,7 @@ def _length(reader: Reader, node: ast.Call) -> Typed:
             kind = WEAK_INT
             return extent, kind
     found = pyfunc_expr.resolve(reader, node.args[0]) if node.args else MISSING
-    if isinstance(found, (tuple, list)):
+    if isinstance(found, (tuple, list)) or (isinstance(found, np.ndarray) and found.ndim):
         return pyfunc_expr.number(len(found), reader, node)
     reader.python.refuse(
         "length-of-value",
@@ -190,12 +215,17 @@ def _arguments(reader: Reader, node: ast.Call, count: int) -> list[Typed]:
                 node,
                 "pass the numbers in order",
             )
+        digits = "0"
+        if node.args[1:] and python.text(node.func).rpartition(".")[2] in ("round", "around"):
+            digits = python.text(node.args[1])
         python.refuse(
             "call-arguments",
             f"`{python.text(node.func)}` takes {count} number{'s' * (count != 1)} here, not "
             f"{len(node.args)}",
             node,
-            "pass the numbers it needs",
+            "pass the numbers it needs"
+            if digits == "0"
+            else f"write `np.rint({python.text(node.args[0])} * 10.0 ** {digits}) / 10.0 ** {digits}`",
         )
     return [pyfunc_expr.read_expression(reader, part) for part in node.args]
 
@@ -210,8 +240,16 @@ def _cast(function: Any) -> DType | None:
 
 
 def _read_cast(reader: Reader, node: ast.Call, function: Any, dtype: DType) -> Typed:
-    ((argument, _kind),) = _arguments(reader, node, 1)
+    match node.args:
+        case [ast.Constant(value=str(text))] if function is float:  # float("-inf")
+            with suppress(ValueError):
+                return pyfunc_expr.number(float(text), reader, node)
+        case _:
+            pass
+    ((argument, kind),) = _arguments(reader, node, 1)
     span = reader.python.span(node)
+    if function is float or dtype in (DType.F64, DType.F32):
+        pyfunc_expr.widened(reader, (argument, kind), DType.F64 if function is float else dtype)
     if function is int:
         return syntax.Call("python.int", (argument,), span=span), WEAK_INT
     if function is float:
@@ -247,6 +285,41 @@ def _is_array_method(reader: Reader, node: ast.Call) -> bool:
     )
 
 
+def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
+    """`x[i].astype(np.int32)` and `x[i].item()` of an element."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="astype", value=ast.Subscript() as value), args=[to], keywords=[]):
+            dtype = _named_dtype(reader, to)
+        case ast.Call(func=ast.Attribute(attr="item", value=ast.Subscript() as value), args=[], keywords=[]):
+            dtype = None
+        case _:
+            return None
+    base, parts = parts_of(value)
+    rank = len(reader.arrays[base.id].extents) if isinstance(base, ast.Name) else 0
+    if len(parts) != rank or any(isinstance(part, ast.Slice) for part in parts):
+        return None
+    span = reader.python.span(node)
+    argument, kind = pyfunc_expr.read_expression(reader, value)
+    assert kind is not None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        if kind.dtype is DType.BOOL:
+            return argument, PYTHON_BOOL
+        word, weak = ("python.float", WEAK_FLOAT) if kind.dtype.is_float else ("python.int", WEAK_INT)
+        return syntax.Call(word, (argument,), span=span), weak
+    return None if dtype is None else (syntax.Call(dtype.value, (argument,), span=span), Kind(dtype))
+
+
+def _named_dtype(reader: Reader, node: ast.expr) -> DType | None:
+    match node:
+        case ast.Attribute(attr="dtype", value=ast.Name(id=name)) if name in reader.arrays:
+            return reader.arrays[name].dtype
+        case ast.Constant(value=str(text)):
+            return words.dtype_of(text)
+        case _:
+            found = pyfunc_expr.resolve(reader, node)
+            return None if found is MISSING else words.dtype_of(found)
+
+
 def _base(node: ast.expr) -> str:
     while isinstance(node, ast.Subscript):
         node = node.value
@@ -256,19 +329,25 @@ def _base(node: ast.expr) -> str:
 def _refuse_method(reader: Reader, node: ast.Call) -> Typed:
     assert isinstance(node.func, ast.Attribute)
     fixes = {
-        "copy": "`np.empty_like(x)`, and a loop that assigns its elements",
+        "copy": f"`t = {reader.python.text(node)}` on a line of its own, and use `t`",
         "astype": "a cast of each element: `np.float32(x[i])`",
         "fill": "a loop that assigns its elements",
         "item": "the element itself: `x[0]`",
-        **pyfunc_refuse.WHOLE_ARRAY,
     }
-    fix = fixes.get(node.func.attr, "a loop over its elements")
+    name = node.func.attr
+    fix = fixes.get(name, "a loop over its elements")
+    if name in pyfunc_refuse.WHOLE_ARRAY:
+        fix = pyfunc_refuse.loop_of(name, node, _ranks(reader))
     reader.python.refuse(
         "array-method",
         f"`{reader.python.text(node.func)}` works on a whole array",
         node,
         f"write {fix}",
     )
+
+
+def _ranks(reader: Reader) -> dict[str, int]:
+    return {name: len(array.extents) for name, array in reader.arrays.items()}
 
 
 def _is_foreign(function: FunctionType) -> bool:
@@ -283,12 +362,28 @@ def _refuse_function(reader: Reader, node: ast.Call, function: Any) -> Typed:
         python.refuse(
             "python-reduction", f"`{text}` runs over many values", node, f"write the loop: {fix}"
         )
+    if function is np.array and not (node.args and isinstance(node.args[0], ast.Name)):
+        python.refuse(
+            "unknown-call",
+            f"`{text}` makes an array of a list",
+            node.func,
+            "create it, and assign its elements: `t = np.empty(2, np.float32)`, `t[0] = ...`",
+        )
     if words.lookup(words.CREATIONS, function):
         python.refuse(
             "array-in-expression",
             f"`{text}` creates an array, which must have a name",
             node,
             f"assign it on a line of its own: `t = {python.text(node)}`",
+        )
+    if function is np.arange and len(node.args) == 1:
+        count = python.text(node.args[0])
+        python.refuse(
+            "loop-over-elements",
+            f"`{text}` is not a number",
+            node,
+            f"create the array, and count: `t = np.empty({count}, np.int64)`, then `for i in range({count}):`, "
+            "and `t[i] = i`",
         )
     if fix := words.lookup(words.LOOPS, function):
         python.refuse(
@@ -300,7 +395,17 @@ def _refuse_function(reader: Reader, node: ast.Call, function: Any) -> Typed:
             "whole-array-function",
             f"`{text}` works on whole arrays, which is not compiled yet",
             node,
-            f"write {pyfunc_refuse.WHOLE_ARRAY[name]}",
+            f"write {pyfunc_refuse.loop_of(name, node, _ranks(reader))}",
+        )
+    if function is np.ndarray:
+        arguments = python.text(node)[len(text) :]
+        python.refuse(
+            "unknown-call",
+            f"a kernel cannot make a `{text}`",
+            node.func,
+            f"write `{text.removesuffix('ndarray')}empty{arguments}`"
+            if text.endswith(".ndarray")
+            else f"write `np.empty{arguments}`",
         )
     if isinstance(function, type):
         python.refuse(
@@ -313,5 +418,5 @@ def _refuse_function(reader: Reader, node: ast.Call, function: Any) -> Typed:
         "unknown-call",
         f"`{text}` is not a function that a kernel can call",
         node.func,
-        "use `math` and `np` functions of numbers, or a function of your own",
+        words.closest(text) or "write it as a function of your own, of numbers",
     )

@@ -32,7 +32,7 @@ class Argument:
 
 @dataclass(slots=True)
 class Array:
-    """An array that the function can name. `fill` is what a created one starts with."""
+    """An array of the program, by its name there. Names of the function may change hands."""
 
     name: str
     dtype: DType
@@ -41,6 +41,22 @@ class Array:
     node: ast.AST
     is_parameter: bool = True
     written: bool = False
+    turns: tuple[str, ...] = ()
+    "The arrays that the name may refer to after a loop in which several change places,"
+    turn: str = ""
+    "and which of them it is: a formula of sizes and integer parameters."
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """One value that is returned: the parameter `array` of the kernel, or with `number` its only
+    element, as a Python number (`int`, `float`, `bool`) or NumPy's (`numpy`)."""
+
+    array: str
+    number: str = ""
+    others: tuple[str, ...] = ()
+    turn: str = ""
+    "The array is `(array, *others)[turn]`."
 
 
 @dataclass(slots=True)
@@ -80,9 +96,23 @@ class Reader:
     locals: set[str] = field(default_factory=set[str])
     "Every name that the function assigns or loops over."
     visible: list[set[str]] = field(default_factory=lambda: [set[str]()])
-    returned: dict[str, str] = field(default_factory=dict[str, str])
-    "Created arrays that the function returns."
+    returned: set[str] = field(default_factory=set[str])
+    "Created arrays that the function returns, or exchanges in a loop with one that it does."
+    exchanged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    "Pairs of arrays that some loop exchanges."
+    rotated: set[str] = field(default_factory=set[str])
+    "Arrays that change places with more than one other."
+    level: int = 1
+    "How many blocks there are where exchanges are known at every statement."
+    unrolled: dict[str, Typed] = field(default_factory=dict[str, Typed])
+    "Iterators of loops whose passes are written out, and their value in this one."
+    branches: int = 0
+    "How many `if`s stand around what is read."
     created: dict[str, Array] = field(default_factory=dict[str, Array])
+    "The arrays that become further parameters: created ones that are returned, returned numbers."
+    final: ast.Return | None = None
+    "The function's last statement, where that returns something."
+    results: list[Returned] = field(default_factory=list[Returned])
     created_names: set[str] = field(default_factory=set[str])
     "Names that some statement gives to a new array."
     accumulated: dict[int, Kind | None] = field(default_factory=dict[int, "Kind | None"])

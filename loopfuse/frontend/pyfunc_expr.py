@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,8 +17,11 @@ from loopfuse.frontend import pyfunc_calls, pyfunc_refuse, pyfunc_subscripts
 from loopfuse.frontend.pyfunc_context import Reader, Typed
 from loopfuse.frontend.pyfunc_source import MISSING
 from loopfuse.frontend.pyfunc_types import (
+    ANY,
     BOOL,
+    PYTHON_BOOL,
     WEAK_INT,
+    Form,
     Kind,
     arithmetic,
     common,
@@ -67,15 +71,18 @@ def read_expression(reader: Reader, node: ast.expr) -> Typed:
             )  # fmt: skip
         case ast.BoolOp(op=op, values=values):
             word = "and" if isinstance(op, ast.And) else "or"
-            parts = [read_expression(reader, value)[0] for value in values]
-            result = parts[0]
-            for part in parts[1:]:
+            read = [read_expression(reader, value) for value in values]
+            result = read[0][0]
+            for part, _ in read[1:]:
                 result = syntax.Binary(word, result, part, span=result.span.to(part.span))
-            return result, BOOL
+            kinds = [PYTHON_BOOL if kind is None else kind for _, kind in read]
+            if any(kind.dtype is not DType.BOOL for kind in kinds):
+                return result, PYTHON_BOOL if any(kind.among for kind in kinds) else BOOL
+            return result, functools.reduce(either, kinds) or BOOL
         case ast.Compare():
             return read_comparison(reader, node)
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            condition, _ = read_expression(reader, test)
+            condition = read_condition(reader, test)
             then, first = read_expression(reader, body)
             otherwise, second = read_expression(reader, orelse)
             return syntax.Conditional(condition, then, otherwise, span=span), either(first, second)
@@ -85,13 +92,42 @@ def read_expression(reader: Reader, node: ast.expr) -> Typed:
             pyfunc_refuse.expression(reader.python, node)
 
 
+def read_condition(reader: Reader, node: ast.expr) -> syntax.Expr:
+    """`node` where Python asks whether it is true: a number is where it is not 0."""
+    span = reader.python.span(node)
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            parts = [read_condition(reader, value) for value in values]
+            result = parts[0]
+            for part in parts[1:]:
+                word = "and" if isinstance(op, ast.And) else "or"
+                result = syntax.Binary(word, result, part, span=result.span.to(part.span))
+            return result
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return syntax.Unary("not", read_condition(reader, operand), span=span)
+        case _:
+            expr, kind = read_expression(reader, node)
+            if kind is None or kind.dtype is DType.BOOL:
+                return expr
+            return syntax.Comparison((expr, syntax.Number(0, span=span)), ("!=",), span=span)
+
+
+def _number_of(text: str) -> str:
+    """What to write instead of a text."""
+    try:
+        float(text)
+    except ValueError:
+        return "use a number"
+    return f"write the number: `{text.strip()}`"
+
+
 def read_constant(reader: Reader, node: ast.expr, value: object) -> Typed:
     """A literal in the text."""
     if isinstance(value, (bool, int, float)):
         return number(value, reader, node)
     if isinstance(value, str):
         reader.python.refuse(
-            "string-value", "a kernel computes with numbers, not text", node, "remove it"
+            "string-value", "a kernel computes with numbers, not text", node, _number_of(value)
         )
     if isinstance(value, complex):
         reader.python.refuse(
@@ -107,17 +143,26 @@ def read_constant(reader: Reader, node: ast.expr, value: object) -> Typed:
 
 def number(value: bool | int | float, reader: Reader, node: ast.AST) -> Typed:
     """A Python number as a literal."""
-    return syntax.Number(value, span=reader.python.span(node)), literal(value)
+    span = reader.python.span(node)
+    return syntax.Number(value, span=span), replace(literal(value), place=span)
 
 
 def read_name(reader: Reader, node: ast.Name) -> Typed:
     """A name in an expression: an iterator, local, size, parameter or something from outside."""
     name, span = node.id, reader.python.span(node)
     if name in reader.iterators:
-        return syntax.Name(name, span=span), WEAK_INT
+        return syntax.Name(reader.iterators[name].iterator, span=span), WEAK_INT
+    if name in reader.unrolled:
+        expr, kind = reader.unrolled[name]
+        return replace(expr, span=span), kind
+    if id(node) in reader.webs.after_loop:
+        _after_loop(reader, node)
     web = reader.webs.of_use.get(id(node))
     if web is not None:
-        return syntax.Name(web.spoken or name, span=span), web.kind
+        kind = web.kind
+        if id(node) in reader.webs.at_start and web.start != kind:
+            kind = either(web.start, kind)
+        return syntax.Name(web.spoken or name, span=span), kind
     if name in reader.values:
         expr, kind = reader.values[name]
         return replace(expr, span=span), kind
@@ -126,15 +171,34 @@ def read_name(reader: Reader, node: ast.Name) -> Typed:
     if name in reader.arrays:
         whole_array(reader, node)
     if name in reader.loop_names:
-        reader.python.refuse(
-            "iterator-after-loop",
-            f"`{name}` has no value here: its loop is over",
-            node,
-            f"use what it ends with, such as `n - 1`, or assign it inside the loop: `last = {name}`",
-        )
+        _after_loop(reader, node)
     if name in reader.locals or name in reader.created_names:
         unassigned(reader, node)
     return outer_value(reader, node, reader.python.find(name))
+
+
+def _comparison(reader: Reader, left: ast.expr, right: ast.expr, inside: bool) -> str:
+    """What says the same as `left in right`."""
+    text = reader.python.text
+    match right:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
+            tests = [f"{text(left)} {'==' if inside else '!='} {text(part)}" for part in parts]
+            return f"compare: `{(' or ' if inside else ' and ').join(tests)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[end]) if inside:
+            return f"compare: `0 <= {text(left)} < {text(end)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[first, end]) if inside:
+            return f"compare: `{text(first)} <= {text(left)} < {text(end)}`"
+        case _:
+            return "compare with each element in a loop"
+
+
+def _after_loop(reader: Reader, node: ast.Name) -> NoReturn:
+    reader.python.refuse(
+        "iterator-after-loop",
+        f"`{node.id}` has no value here: its loop is over",
+        node,
+        f"use what it ends with, such as `n - 1`, or assign it inside the loop: `last = {node.id}`",
+    )
 
 
 def whole_array(reader: Reader, node: ast.Name) -> Any:
@@ -162,9 +226,28 @@ def unassigned(reader: Reader, node: ast.Name) -> Any:
         "maybe-unassigned",
         f"`{node.id}` may have no value here",
         node,
-        f"give it one before: `{node.id} = 0.0`",
+        f"give it one before: `{node.id} = {_like(reader, node.id)}`",
         notes=("a loop may run no times, and a branch may not be taken",),
     )
+
+
+def _like(reader: Reader, name: str) -> str:
+    """A number of the kind that a local is set to, as far as the text shows it."""
+    values = [
+        node.value
+        for node in ast.walk(reader.python.tree)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    match values[:1]:
+        case [ast.Constant(value=bool())] | [ast.Compare()] | [ast.UnaryOp(op=ast.Not())]:
+            return "False"
+        case [ast.Constant(value=int())]:
+            return "0"
+        case [ast.Name(id=value)] if value in reader.loop_names:
+            return "0"
+        case _:
+            return "0.0"
 
 
 def outer_value(reader: Reader, node: ast.expr, value: Any) -> Typed:
@@ -189,7 +272,7 @@ def outer_value(reader: Reader, node: ast.expr, value: Any) -> Typed:
             "whole-table",
             f"`{text}` is a table from outside; its elements are used one at a time",
             node,
-            f"subscript it: `{text}[k]`",
+            f"subscript it: `{text}[0]`",
         )
     reader.python.refuse(
         "unsupported-global",
@@ -254,10 +337,18 @@ def resolve(reader: Reader, node: ast.expr) -> Any:
 
 def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Typed:
     """`-x`, `+x`, `~x`, `not x`."""
+    if op == "not":
+        return read_condition(reader, node), PYTHON_BOOL
     inner, kind = read_expression(reader, operand)
     result = syntax.Unary(op, inner, span=reader.python.span(node))
-    if op == "not":
-        return result, BOOL
+    if op == "~" and kind is not None and kind.dtype is DType.BOOL and kind.among:
+        text = reader.python.text(operand)
+        reader.python.refuse(
+            "inverted-bool",
+            f"`{text}` is a Python bool: `~` of it is -1 or -2, which are both true",
+            node,
+            f"write `not {text}`" if isinstance(operand, ast.Name) else f"write `not ({text})`",
+        )
     if kind is not None and kind.value is not None and op in "+-" and kind.dtype is not DType.BOOL:
         return result, replace(kind, value=-kind.value if op == "-" else kind.value)
     return result, kind.plain if kind else None
@@ -266,22 +357,63 @@ def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Ty
 def combine(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> Typed:
     """`left op right`."""
     span = reader.python.span(node)
+    if op in ("+", "-", "*"):
+        left, right = counted(left, right), counted(right, left)
     kind, exact = arithmetic(op, left[1], right[1])
     if not exact:
-        loose = left if left[1] and left[1].loose else right
-        name = reader.python.source.line(loose[0].span.line)[
-            loose[0].span.column - 1 : loose[0].span.end_column - 1
-        ]
-        reader.python.refuse(
-            "weak-mix",
-            f"`{name}` is an f32 or a Python number, and rounds differently in each case",
-            loose[0].span,
-            f"where `{name}` is set to a Python number, write `np.float32(...)` around that"
-            if name.isidentifier()
-            else "make the Python number in it an f32: `np.float32(0.1)` instead of `0.1`",
-            notes=("arithmetic of two Python numbers is done in f64",),
-        )
+        refuse_mix(reader, left if left[1] and (left[1].among or left[1].loose) else right)
     return syntax.Binary(op, left[0], right[0], span=span), kind
+
+
+def counted(operand: Typed, other: Typed) -> Typed:
+    """A bool beside a number counts as 0 or 1, of the number's type (a Python bool as a Python
+    number)."""
+    expr, kind = operand
+    beside = other[1]
+    if kind is None or beside is None or kind.dtype is not DType.BOOL or beside.dtype is DType.BOOL:
+        return operand
+    if kind.among or isinstance(expr, syntax.Number):
+        numbers = (syntax.Number(1, span=expr.span), syntax.Number(0, span=expr.span))
+        return syntax.Conditional(expr, *numbers, span=expr.span), WEAK_INT
+    # Beside what may be a Python number, NumPy's bool makes it NumPy's.
+    among = frozenset({(DType.BOOL, False)}) if beside.among else frozenset[Form]()
+    return syntax.Call(beside.dtype.value, (expr,), span=expr.span), Kind(beside.dtype, among=among)
+
+
+def refuse_mix(reader: Reader, mixed: Typed) -> NoReturn:
+    """Refuse an operation whose type, or bits, depend on which value `mixed` has."""
+    expr, kind = mixed
+    span = expr.span
+    text = reader.python.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    assert kind is not None
+    typed = sorted(dtype.value for dtype, weak in kind.forms if not weak)
+    python = sorted("int" if dtype.is_integer else "float" for dtype, weak in kind.forms if weak)
+    names = [*(f"an {one}" if one[0] in "fi" else f"a {one}" for one in typed), *(f"a Python {one}" for one in python)]
+    fix, marks = "convert each value that it may have to one type", ()
+    if kind.place is not None and kind.place.line == kind.place.end_line:
+        line = reader.python.source.line(kind.place.line)
+        number = line[kind.place.column - 1 : kind.place.end_column - 1]
+        fix = f"write `{_CASTS.get(typed[0], 'np.float32') if typed else 'np.float64'}({number})`"
+        marks = ((kind.place, "the Python number"),) if kind.place != span else ()
+    reader.python.refuse(
+        "weak-mix",
+        f"`{text}` is {' or '.join(names)}, and what is done with it depends on which",
+        span,
+        fix,
+        labels=marks,
+        notes=("arithmetic of two Python numbers is done in f64, or in integers without limit",),
+    )
+
+
+_CASTS = {dtype.value: f"np.{dtype.numpy_name}" for dtype in DType}
+
+
+def widened(reader: Reader, value: Typed, dtype: DType) -> Typed:
+    """`value` where it becomes a `dtype`; refused where a Python number in it would be seen whole."""
+    kind = value[1]
+    if kind is not None and kind.loose == ANY and dtype in (DType.F64, DType.F32) and dtype is not kind.dtype:
+        refuse_mix(reader, value)
+    return value
 
 
 def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
@@ -299,14 +431,17 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
                 "membership-test",
                 f"`in {reader.python.text(right)}` searches a container",
                 node,
-                "compare: `0 <= i < n`, or `k == 1 or k == 2`",
+                _comparison(reader, node.left, right, isinstance(op, ast.In)),
             )
     parts = [read_expression(reader, part) for part in (node.left, *node.comparators)]
     for first, second in itertools.pairwise(parts):
-        combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
+        both = common(first[1], second[1])
+        if both is None or not both.dtype.is_integer:  # integers compare as what they are
+            combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
     ops = tuple(COMPARISONS[type(op)] for op in node.ops)
     operands = tuple(part[0] for part in parts)
-    return syntax.Comparison(operands, ops, span=reader.python.span(node)), BOOL
+    python = all(kind is not None and kind.weak for _, kind in parts)
+    return syntax.Comparison(operands, ops, span=reader.python.span(node)), PYTHON_BOOL if python else BOOL
 
 
 def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:

@@ -5,13 +5,14 @@ before:  def lerp(a, b, t):                  called with f32, f32, f32
 after:   func lerp(a: f32, b: f32, t: f32) -> f32:
              return a + t * (b - a)
 
-A helper is assignments to new names, `if` with `return`s, and a final `return` of one number. One
-that returns from branches becomes a conditional expression.
+A helper is assignments to names, `if` and `return`s of one number. What depends on a branch becomes a
+conditional expression.
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from types import FunctionType
 
 from loopfuse.base.diagnostics import UserError
@@ -43,11 +44,16 @@ def call_helper(reader: Reader, node: ast.Call, function: FunctionType) -> Typed
             node,
             "write the repetition as a loop in the kernel",
         )
-    source = read_source(function)
+    source = read_source(function, is_helper=True)
     if source.source != python.source:
         source.override = python.span(node)
     given = _bind(reader, node, source)
-    arguments = [pyfunc_expr.read_expression(reader, part) for part in given.values()]
+    arguments = [
+        pyfunc_expr.read_expression(reader, part)
+        if isinstance(part, ast.expr)
+        else pyfunc_expr.outer_value(reader, node, part.value)
+        for part in given.values()
+    ]
     kinds = tuple(kind.plain if kind else None for _, kind in arguments)
     span = python.span(node)
     if any(kind is None for kind in kinds):
@@ -87,23 +93,29 @@ def _called_from(
     )
 
 
-def _bind(reader: Reader, node: ast.Call, source: PythonSource) -> dict[str, ast.expr]:
-    """Which argument is which parameter; defaults are read where the helper stands."""
+@dataclass(frozen=True, slots=True)
+class _Default:
+    """A parameter's default: the value that it got when the helper was defined."""
+
+    value: object
+
+
+def _bind(
+    reader: Reader, node: ast.Call, source: PythonSource
+) -> dict[str, ast.expr | _Default]:
+    """Which argument is which parameter."""
     pyfunc_refuse.parameters(source)
     parameters = source.tree.args
     names = [one.arg for one in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
-    given: dict[str, ast.expr] = dict(zip(names, node.args))
+    given: dict[str, ast.expr | _Default] = dict(zip(names, node.args))
     for keyword in node.keywords:
         if keyword.arg is None:
             pyfunc_refuse.expression(reader.python, ast.copy_location(ast.Starred(keyword.value), node))
         given[keyword.arg] = keyword.value
-    positional = [*parameters.posonlyargs, *parameters.args]
-    defaults = dict(zip([one.arg for one in positional][::-1], parameters.defaults[::-1]))
-    defaults |= {
-        one.arg: value
-        for one, value in zip(parameters.kwonlyargs, parameters.kw_defaults)
-        if value is not None
-    }
+    positional = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
+    values = source.function.__defaults__ or ()
+    defaults = dict(zip(positional[len(positional) - len(values) :], values))
+    defaults |= getattr(source.function, "__kwdefaults__", None) or {}
     unknown = [name for name in given if name not in names]
     missing = [name for name in names if name not in given and name not in defaults]
     if unknown or missing or len(node.args) > len(names):
@@ -113,7 +125,7 @@ def _bind(reader: Reader, node: ast.Call, source: PythonSource) -> dict[str, ast
             node,
             f"it is `{source.name}({', '.join(names)})`",
         )
-    return {name: given.get(name, defaults.get(name)) for name in names}  # type: ignore[misc]
+    return {name: given[name] if name in given else _Default(defaults[name]) for name in names}
 
 
 def _read_helper(
@@ -129,7 +141,7 @@ def _read_helper(
         for stmt in source.tree.body
         for node in ast.walk(stmt)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    } | source.declared
     params: list[syntax.Param] = []
     span = source.span(source.tree.args) if source.override else source.span(source.tree)
     for parameter, kind in zip(parameters, kinds):
@@ -138,7 +150,7 @@ def _read_helper(
         inner.visible[0].add(parameter)
         params.append(syntax.Param(parameter, kind.dtype, weak=kind.weak, span=span))
     lets: list[syntax.Let] = []
-    value, kind = _returned(inner, source.tree.body, lets, source.tree)
+    value, kind = _value_of(inner, source.tree.body, lets, source.tree)
     result = kind or Kind(DType.F64)
     made = syntax.Func(
         name, tuple(params), result.dtype, tuple(lets), value, weak=result.weak, span=span
@@ -146,10 +158,27 @@ def _read_helper(
     return made, result.plain
 
 
-def _returned(
+def _value_of(
     reader: Reader, body: list[ast.stmt], lets: list[syntax.Let], whole: ast.stmt
 ) -> Typed:
     """The number that a helper's statements return."""
+    found = _run(reader, body, lets, whole)
+    if found is None:
+        reader.python.refuse(
+            "helper-return",
+            f"`{reader.python.name}` does not return a number on every path",
+            pyfunc_refuse.first_line(reader.python, whole),
+            "end it with `return ...`",
+        )
+    return found
+
+
+def _run(
+    reader: Reader, body: list[ast.stmt], lets: list[syntax.Let], whole: ast.stmt
+) -> Typed | None:
+    """Reads statements one after the other: locals become `let`s, and what a branch leaves in them a
+    conditional. The number that is returned; None where the end is reached. Both branches of an
+    `if` are computed: numbers have no side effects, and no operation of theirs traps."""
     python = reader.python
     for position, stmt in enumerate(body):
         match stmt:
@@ -157,32 +186,42 @@ def _returned(
                 continue
             case ast.Return(value=ast.expr() as value):
                 return pyfunc_expr.read_expression(reader, value)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                expr, kind = pyfunc_expr.read_expression(reader, value)
-                spoken = reader.declare(name)
-                place = python.span(stmt)
-                lets.append(syntax.Let(spoken, None, expr, name_span=place, span=place))
-                reader.scalars.pop(name, None)
-                reader.values[name] = (
-                    syntax.Name(spoken, span=place),
-                    kind.plain if kind else None,
-                )
+            case ast.Assign(targets=[ast.Name() as target], value=value):
+                _set(reader, lets, target, pyfunc_expr.read_expression(reader, value))
+            case ast.Assign(
+                targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
+                value=ast.Tuple(elts=values) | ast.List(elts=values),
+            ) if len(targets) == len(values) and all(isinstance(one, ast.Name) for one in targets):
+                read = [pyfunc_expr.read_expression(reader, value) for value in values]
+                for target, typed in zip(targets, read):
+                    assert isinstance(target, ast.Name)
+                    _set(reader, lets, target, typed)
+            case ast.AugAssign(target=ast.Name() as target, op=op, value=value) if (
+                type(op) in pyfunc_expr.BINARY
+            ):
+                old = pyfunc_expr.read_name(reader, target)
+                right = pyfunc_expr.read_expression(reader, value)
+                sign = pyfunc_expr.BINARY[type(op)]
+                _set(reader, lets, target, pyfunc_expr.combine(reader, sign, old, right, stmt))
             case ast.If(test=test, body=then, orelse=orelse):
-                condition, _ = pyfunc_expr.read_expression(reader, test)
-                count, saved = len(lets), (dict(reader.values), dict(reader.scalars))
-                first, first_kind = _returned(reader, then, lets, stmt)
-                reader.values, reader.scalars = dict(saved[0]), dict(saved[1])
-                rest = orelse or body[position + 1 :]
-                second, second_kind = _returned(reader, rest, lets, stmt)
-                if len(lets) > count:
-                    python.refuse(
-                        "helper-statement",
-                        f"`{reader.python.name}` assigns inside an `if`",
-                        stmt.test,
-                        "assign before the `if`, or return a conditional expression",
-                    )
-                choice = syntax.Conditional(condition, first, second, span=python.span(stmt.test))
-                return choice, either(first_kind, second_kind)
+                condition = pyfunc_expr.read_condition(reader, test)
+                span = python.span(test)
+                name = reader.declare("condition")
+                lets.append(syntax.Let(name, DType.BOOL, condition, name_span=span, span=span))
+                condition = syntax.Name(name, span=span)
+                before = _State.of(reader)
+                if _returns(then) or _returns(orelse):
+                    rest = body[position + 1 :]
+                    first, first_kind = _value_of(reader, [*then, *rest], lets, stmt)
+                    before.put_back(reader)
+                    second, second_kind = _value_of(reader, [*orelse, *rest], lets, stmt)
+                    choice = syntax.Conditional(condition, first, second, span=span)
+                    return choice, either(first_kind, second_kind)
+                _run(reader, then, lets, stmt)
+                left = _State.of(reader)
+                before.put_back(reader)
+                _run(reader, orelse, lets, stmt)
+                _join(reader, lets, condition, left, stmt)
             case _:
                 if type(stmt) in pyfunc_refuse.STATEMENTS:
                     pyfunc_refuse.statement(python, stmt)
@@ -193,9 +232,57 @@ def _returned(
                     pyfunc_refuse.first_line(python, stmt),
                     "move loops and arrays into the kernel",
                 )
-    python.refuse(
-        "helper-return",
-        f"`{python.name}` does not return a number on every path",
-        pyfunc_refuse.first_line(python, whole),
-        "end it with `return ...`",
-    )
+    return None
+
+
+def _returns(body: list[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.Return) for stmt in body for node in ast.walk(stmt))
+
+
+def _set(reader: Reader, lets: list[syntax.Let], target: ast.Name, value: Typed) -> None:
+    """`target = value`: from here on the name is a new `let`."""
+    expr, kind = value
+    place = reader.python.span(target)
+    spoken = reader.declare(target.id)
+    lets.append(syntax.Let(spoken, None, expr, name_span=place, span=place))
+    reader.scalars.pop(target.id, None)
+    reader.values[target.id] = (syntax.Name(spoken, span=place), kind.plain if kind else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the names of a helper stand for at a place in it."""
+
+    values: dict[str, Typed]
+    scalars: dict[str, Kind]
+
+    @staticmethod
+    def of(reader: Reader) -> _State:
+        """As it is now."""
+        return _State(dict(reader.values), dict(reader.scalars))
+
+    def put_back(self, reader: Reader) -> None:
+        """Go on from here."""
+        reader.values, reader.scalars = dict(self.values), dict(self.scalars)
+
+    def get(self, name: str) -> Typed | None:
+        """What `name` stands for; None where it may have no value."""
+        if name in self.scalars:
+            return syntax.Name(name), self.scalars[name]
+        return self.values.get(name)
+
+
+def _join(
+    reader: Reader, lets: list[syntax.Let], condition: syntax.Expr, then: _State, stmt: ast.If
+) -> None:
+    """After an `if` without `return`: the reader has what its `else` left, `then` what the other
+    branch left."""
+    otherwise = _State.of(reader)
+    for name in dict.fromkeys([*then.values, *otherwise.values]):
+        left, right = then.get(name), otherwise.get(name)
+        if left is None or right is None:
+            reader.values.pop(name, None)
+        elif left != right:
+            choice = syntax.Conditional(condition, left[0], right[0], span=condition.span)
+            place = ast.copy_location(ast.Name(name, ast.Store()), stmt.test)
+            _set(reader, lets, place, (choice, either(left[1], right[1])))

@@ -21,7 +21,8 @@ from loopfuse.frontend.pyfunc_types import Kind
 
 Path = tuple[tuple[int, int], ...]
 State = dict[str, frozenset[int]]
-_UNASSIGNED = -1
+_UNASSIGNED, _COUNTED = -1, -2
+"""In place of the number of an assignment: none, and a loop that counts with the name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +35,10 @@ class Web:
     home: ast.stmt | None = None
     "The assignment that declares it; None where a declaration is put before a statement."
     kind: Kind | None = None
+    start: Kind | None = None
+    "What its first assignment gives it."
+    gathers: bool = False
+    "Every assignment but the first updates it: `s = 0.0`, then `s += x[i]`."
     spoken: str = ""
     "The name it goes by in the program, once declared."
 
@@ -51,6 +56,10 @@ class Webs:
     of_definition: dict[tuple[int, str], Web] = field(default_factory=dict[tuple[int, str], Web])
     declared_before: dict[int, list[Web]] = field(default_factory=dict[int, list[Web]])
     unassigned: list[ast.Name] = field(default_factory=list[ast.Name])
+    after_loop: set[int] = field(default_factory=set[int])
+    "Uses that may see what a loop left in its iterator."
+    at_start: set[int] = field(default_factory=set[int])
+    "Uses that may see what the first assignment of a gathering web gave it, if arrays are not empty."
     all: list[Web] = field(default_factory=list[Web])
 
 
@@ -58,7 +67,28 @@ def find_webs(body: list[ast.stmt], names: set[str]) -> Webs:
     """The webs of the locals `names` in a function's body."""
     finder = _Finder(names)
     finder.block(body, {}, ())
-    return finder.webs(body)
+    webs = finder.webs(body)
+    filled = _Finder(names, _changed_in_loops(body))
+    filled.block(body, {}, ())
+    for use, (_, _, reaching) in filled.uses.items():
+        web = webs.of_use.get(use)
+        if web is not None and web.gathers:
+            seen = {id(filled.definitions[number][0]) for number in reaching if number >= 0}
+            if id(web.definitions[0]) in seen:
+                webs.at_start.add(use)
+    return webs
+
+
+def _changed_in_loops(body: list[ast.stmt]) -> set[str]:
+    """Names that count loops, or that loops assign."""
+    return {
+        node.id
+        for stmt in body
+        for loop in ast.walk(stmt)
+        if isinstance(loop, ast.For)
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def assigned_names(target: ast.expr) -> list[ast.Name]:
@@ -71,10 +101,12 @@ def assigned_names(target: ast.expr) -> list[ast.Name]:
 
 
 class _Finder:
-    """Reaching definitions over structured statements."""
+    """Reaching definitions over structured statements. With `changing` names, loops run at least once,
+    but for those whose bounds depend on such names or on data."""
 
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: set[str], changing: set[str] | None = None) -> None:
         self.names = names
+        self.changing = changing
         self.definitions: list[tuple[ast.stmt, str, Path]] = []
         self.numbers: dict[tuple[int, str], int] = {}
         self.uses: dict[int, tuple[ast.Name, Path, set[int]]] = {}
@@ -100,17 +132,16 @@ class _Finder:
                     return self.define(stmt, target.id, state, path)
                 self.read(target, state, path)
                 return state
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                self.read(value, state, path)
-                return self.define(stmt, name, state, path)
-            case ast.For(iter=bounds, body=body, orelse=orelse):
+            case ast.For(target=target, iter=bounds, body=body, orelse=orelse):
                 self.read(bounds, state, path)
+                counted = {name.id: frozenset({_COUNTED}) for name in assigned_names(target)}
                 while True:
-                    after = _merge(state, self.block(body, dict(state), path))
+                    end = self.block(body, {**state, **counted}, path)
+                    after = _merge(state, end)
                     if after == state:
                         break
                     state = after
-                return self.block(orelse, state, path)
+                return self.block(orelse, end if self.runs(bounds) else state, path)
             case ast.If(test=test, body=body, orelse=orelse):
                 self.read(test, state, path)
                 then = self.block(body, dict(state), path)
@@ -120,6 +151,14 @@ class _Finder:
             case _:
                 self.read(stmt, state, path)
                 return state
+
+    def runs(self, bounds: ast.expr) -> bool:
+        """A loop with these bounds runs at least once, as far as its text shows."""
+        return self.changing is not None and not any(
+            (isinstance(part, ast.Name) and part.id in self.changing)
+            or (isinstance(part, ast.Subscript) and not _is_shape(part.value))
+            for part in ast.walk(bounds)
+        )
 
     def read(self, node: ast.AST, state: State, path: Path) -> None:
         for part in ast.walk(node):
@@ -152,7 +191,9 @@ class _Finder:
         for name, _, reaching in self.uses.values():
             if _UNASSIGNED in reaching:
                 result.unassigned.append(name)
-            known = sorted(reaching - {_UNASSIGNED})
+            if _COUNTED in reaching:
+                result.after_loop.add(id(name))
+            known = sorted(reaching - {_UNASSIGNED, _COUNTED})
             for number in known[1:]:
                 first, second = sorted((root(known[0]), root(number)))
                 parents[second] = first
@@ -163,17 +204,32 @@ class _Finder:
             web.paths.append(path)
             result.of_definition[(id(stmt), name)] = web
         for name, path, reaching in self.uses.values():
-            known = sorted(reaching - {_UNASSIGNED})
+            known = sorted(reaching - {_UNASSIGNED, _COUNTED})
             if known:
                 web = webs[root(known[0])]
                 web.paths.append(path)
                 result.of_use[id(name)] = web
+        for web in webs.values():
+            updates = [_updates(stmt, web, result) for stmt in web.definitions]
+            web.gathers = len(updates) > 1 and not updates[0] and all(updates[1:])
         statements = {id(stmt): stmt for stmt in _all_statements(body)}
         lists = _all_blocks(body)
         for web in webs.values():
             _place(web, lists, result, statements)
         result.all = list(webs.values())
         return result
+
+
+def _is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _updates(stmt: ast.stmt, web: Web, webs: Webs) -> bool:
+    """The assignment makes the variable's new value of its old one."""
+    return any(
+        isinstance(node, ast.Name) and node.id == web.name and webs.of_use.get(id(node)) is web
+        for node in ast.walk(stmt)
+    )
 
 
 def _merge(left: State, right: State) -> State:

@@ -99,7 +99,7 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str, str]] = {
     ),
     ast.Dict: ("container-value", "a dict inside a kernel", "use arrays and numbers"),
     ast.Set: ("container-value", "a set inside a kernel", "use arrays and numbers"),
-    ast.JoinedStr: ("string-value", "a kernel computes with numbers, not text", "remove it"),
+    ast.JoinedStr: ("string-value", "a kernel computes with numbers, not text", "use a number"),
     ast.NamedExpr: (
         "assignment-expression",
         "`:=` inside an expression",
@@ -127,17 +127,63 @@ EXPRESSIONS: dict[type[ast.expr], tuple[str, str, str]] = {
 WHOLE_ARRAY = {
     "sum": "`s = 0.0`, then `s += x[i]` in a `for`",
     "prod": "`p = 1.0`, then `p *= x[i]` in a `for`",
-    "mean": "`s += x[i]` in a `for`, then `s / n`",
-    "max": "`m = max(m, x[i])` in a `for`",
-    "min": "`m = min(m, x[i])` in a `for`",
-    "amax": "`m = max(m, x[i])` in a `for`",
-    "amin": "`m = min(m, x[i])` in a `for`",
-    "dot": "`s += a[i, k] * b[k, j]` in a `for`",
-    "matmul": "`s += a[i, k] * b[k, j]` in a `for`",
+    "mean": "`s = 0.0`, then `s += x[i]` in a `for`, then `s / len(x)`",
+    "max": "`m = x[0]`, then `m = max(m, x[i])` in a `for`",
+    "min": "`m = x[0]`, then `m = min(m, x[i])` in a `for`",
+    "amax": "`m = x[0]`, then `m = max(m, x[i])` in a `for`",
+    "amin": "`m = x[0]`, then `m = min(m, x[i])` in a `for`",
+    "dot": "`s = 0.0`, then `s += a[i, k] * b[k, j]` in a `for`",
+    "matmul": "`s = 0.0`, then `s += a[i, k] * b[k, j]` in a `for`",
     "where": "`a if condition else b`, for one element",
-    "cumsum": "`s += x[i]`, then `y[i] = s` in a `for`",
+    "cumsum": "`s = 0.0`, then `s += x[i]`, `y[i] = s` in a `for`",
 }
 """Functions of whole arrays, and the loop that does the same."""
+
+
+def loop_of(name: str, node: ast.Call, ranks: dict[str, int]) -> str:
+    """The loop that does what a function of a whole array, or of a part of one, does, with the name
+    of the array that the call speaks of, of those that have these ranks."""
+    spoken = [*node.args, node.func.value] if isinstance(node.func, ast.Attribute) else node.args
+    fix = WHOLE_ARRAY[name]
+    for one in spoken:
+        parts: list[ast.expr] = []
+        base = one
+        while isinstance(base, ast.Subscript):
+            index = base.slice
+            parts = [*(index.elts if isinstance(index, ast.Tuple) else [index]), *parts]
+            base = base.value
+        if isinstance(base, ast.Name) and base.id in ranks:
+            break
+    else:
+        return fix
+    rank = ranks[base.id]
+    free = iter(c for c in "ijklmnpqrstuvwxyz" if c not in {n.id for n in ast.walk(one) if isinstance(n, ast.Name)})
+    every, first, dims, bounds = list[str](), list[str](), list[int](), list[str]()
+    for position in range(rank):
+        part = parts[position] if position < len(parts) else ast.Slice()
+        if isinstance(part, ast.Slice):
+            every.append(next(free))
+            first.append(ast.unparse(part.lower) if part.lower is not None else "0")
+            dims.append(position)
+            last = "" if part.upper is None else ast.unparse(part.upper)
+            end = f"{base.id}.shape[{position}]"
+            end = f"{end} - {last[1:]}" if last[:1] == "-" else last or end
+            bounds.append(end if part.lower is None else f"{first[-1]}, {end}")
+        else:
+            every.append(ast.unparse(part))
+            first.append(every[-1])
+    if rank == 1:
+        size = f"len({base.id})"
+    elif len(dims) == rank:
+        size = f"{base.id}.size"
+    else:
+        size = " * ".join(f"{base.id}.shape[{k}]" for k in dims)
+    texts = {"x[i]": f"{base.id}[{', '.join(every)}]", "x[0]": f"{base.id}[{', '.join(first)}]", "len(x)": size}
+    for old, new in texts.items():
+        fix = fix.replace(old, new)
+    if parts and dims:  # which of its subscripts is to be counted
+        fix = fix.replace("in a `for`", f"in `for {every[dims[0]]} in range({bounds[0]}):`", 1)
+    return fix
 
 
 # What is refused wherever it stands, before names are looked at.

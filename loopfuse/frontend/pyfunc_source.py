@@ -34,6 +34,10 @@ class PythonSource:
     lines: list[str] = field(default_factory=list[str])
     namespace: dict[str, Any] = field(default_factory=dict[str, Any])
     "The globals that the function sees."
+    turns: set[int] = field(default_factory=set[int])
+    "The elements (by id) that loops over elements set their names to."
+    declared: set[str] = field(default_factory=set[str])
+    "Names that annotations without a value make local: `n: int`."
 
     @property
     def name(self) -> str:
@@ -75,36 +79,45 @@ class PythonSource:
         fix: str = "",
         *,
         label: str = "",
-        labels: tuple[tuple[ast.AST, str], ...] = (),
+        labels: tuple[tuple[ast.AST | Span, str], ...] = (),
         notes: tuple[str, ...] = (),
     ) -> NoReturn:
         """Raise the user's mistake at `node`."""
         span = node if isinstance(node, Span) else self.span(node)
-        places = tuple(Label(self.span(place), text) for place, text in labels)
+        places = tuple(
+            Label(place if isinstance(place, Span) else self.span(place), text) for place, text in labels
+        )
         raise UserError(
             Diagnostic(code, message, span, label, places, notes, fix, source=self.source)
         )
 
 
-def unwrap(function: Any) -> Any:
-    """The plain function below decorators that keep it (functools.wraps, numba)."""
+def callee(function: Any) -> Any:
+    """The plain function that a call of `function` runs: below numba's dispatcher and functools'
+    caches, which keep what it computes. A wrapper written in Python is itself such a function."""
     seen: set[int] = set()
     while not isinstance(function, FunctionType) and id(function) not in seen:
         seen.add(id(function))
         function = getattr(function, "py_func", None) or getattr(function, "__wrapped__", function)
-    if isinstance(function, FunctionType):
-        function = inspect.unwrap(function)
     return function
 
 
-def read_source(function: Callable[..., Any]) -> PythonSource:
-    """The source of `function`; decorators are ignored.
+def unwrap(function: Any) -> Any:
+    """The plain function below all decorators that keep it (functools.wraps, numba)."""
+    function = callee(function)
+    return inspect.unwrap(function) if isinstance(function, FunctionType) else function
+
+
+def read_source(function: Callable[..., Any], is_helper: bool = False) -> PythonSource:
+    """The source of `function`, a kernel's, whose decorators are ignored, or a helper's, which is
+    what a call of it runs: a wrapper that a decorator made, a lambda.
 
     UserError[no-source] where Python has no text for it, [not-a-function-definition] for a
     lambda, a class or a built-in.
     """
-    plain = unwrap(function)
-    if not isinstance(plain, FunctionType) or plain.__name__ == "<lambda>":
+    plain = callee(function) if is_helper else unwrap(function)
+    is_lambda = getattr(plain, "__name__", "") == "<lambda>"
+    if not isinstance(plain, FunctionType) or (is_lambda and not is_helper):
         raise UserError(
             Diagnostic(
                 "not-a-function-definition",
@@ -113,7 +126,7 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
             )
         )
     try:
-        block, first = inspect.getsourcelines(plain)
+        block, first = inspect.getsourcelines(plain.__code__)
     except (OSError, TypeError):
         raise UserError(
             Diagnostic(
@@ -126,13 +139,17 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
     text = "".join(block)
     # An indented function is read inside an `if`: so its columns stay those of the file.
     indented = text[:1] in (" ", "\t")
-    module = ast.parse(f"if 1:\n{text}" if indented else text)
+    try:
+        module = ast.parse(f"if 1:\n{text}" if indented else text)
+    except SyntaxError:  # a lambda in the middle of a statement
+        module = ast.Module([ast.Pass()], [])
     ast.increment_lineno(module, first - 1 - indented)
     found = module.body[0]
-    if indented:
-        assert isinstance(found, ast.If)
+    if indented and isinstance(found, ast.If):
         found = found.body[0]
-    path = inspect.getsourcefile(plain) or plain.__code__.co_filename
+    if is_lambda:
+        found = _definition_of_lambda(plain, module)
+    path = inspect.getsourcefile(plain.__code__) or plain.__code__.co_filename
     whole = linecache.getlines(path, plain.__globals__)
     lines = whole or [*([""] * (first - 1)), *block]
     source = Source(_shown(path), "".join(line if line.endswith("\n") else line + "\n" for line in lines))
@@ -146,8 +163,57 @@ def read_source(function: Callable[..., Any]) -> PythonSource:
                 source=source,
             )
         )
+    declared = _drop_annotations(found)
     _separate_throwaways(found)
-    return PythonSource(plain, found, source, _cells(plain), lines=source.text.split("\n"), namespace=plain.__globals__)
+    python = PythonSource(plain, found, source, _cells(plain), lines=source.text.split("\n"), namespace=plain.__globals__)
+    python.declared |= declared
+    return python
+
+
+def _definition_of_lambda(function: FunctionType, module: ast.Module) -> ast.FunctionDef:
+    """The lambda as a `def` that returns its expression."""
+    names = function.__code__.co_varnames
+    found = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Lambda)
+        and tuple(one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+        == names
+    ]
+    if len(found) != 1:
+        raise UserError(
+            Diagnostic(
+                "no-source",
+                "the source text of a lambda cannot be found",
+                notes=("it must stand on lines that read alone, apart from others like it",),
+                fix="write it as `def name(x): return ...`",
+            )
+        )
+    node = found[0]
+    body = ast.copy_location(ast.Return(node.body), node.body)
+    made = ast.FunctionDef("lambda_", node.args, [body], [], lineno=node.lineno, col_offset=node.col_offset)
+    return ast.copy_location(made, node)
+
+
+def _drop_annotations(tree: ast.FunctionDef) -> set[str]:
+    """Makes annotated assignments plain ones, since CPython never looks at the annotations of locals;
+    the names that are only annotated.
+
+    before: n: int = len(x)        after: n = len(x)
+    """
+    declared: set[str] = set()
+
+    class Plain(ast.NodeTransformer):
+        def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+            if node.value is not None:
+                return ast.copy_location(ast.Assign([node.target], node.value), node)
+            if isinstance(node.target, ast.Name):
+                declared.add(node.target.id)
+            return ast.copy_location(ast.Pass(), node)
+
+    plain = Plain()
+    tree.body = [plain.visit(stmt) for stmt in tree.body]
+    return declared
 
 
 def _separate_throwaways(tree: ast.FunctionDef) -> None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NoReturn
 
 from loopfuse.base import annotations
 from loopfuse.base.diagnostics import Span, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend import pyfunc_arrays, pyfunc_expr, pyfunc_refuse
+from loopfuse.frontend import (
+    pyfunc_arrays,
+    pyfunc_exchange,
+    pyfunc_expr,
+    pyfunc_refuse,
+    pyfunc_results,
+    pyfunc_rotation,
+    pyfunc_whole,
+)
 from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Reader, Typed
 from loopfuse.frontend.pyfunc_expr import BINARY, read_expression, whole_number
 from loopfuse.frontend.pyfunc_reductions import fold_reductions
 from loopfuse.frontend.pyfunc_source import MISSING
 from loopfuse.frontend.pyfunc_subscripts import element, parts_of
-from loopfuse.frontend.pyfunc_types import Kind, either
+from loopfuse.frontend.pyfunc_types import Kind, either, gathered
 from loopfuse.lang import syntax
 
 CONSEQUENCES = ("maybe-unassigned", "write-outside", "number-subscript", "undefined-name")
@@ -80,22 +88,16 @@ def read_statement(reader: Reader, stmt: ast.stmt) -> list[syntax.Stmt]:
             ]
         case ast.AugAssign(target=target, op=op, value=value):
             return [_update(reader, stmt, target, op, value)]
-        case ast.AnnAssign(target=target, value=value):
-            given = python.text(value) if value is not None else "0.0"
-            python.refuse(
-                "annotated-local",
-                "Python ignores the annotation of a local",
-                stmt,
-                f"write the conversion: `{python.text(target)} = np.float32({given})`",
-            )
         case ast.For():
-            return [read_loop(reader, stmt)]
+            return pyfunc_rotation.read_rotation(reader, stmt) or [read_loop(reader, stmt)]
         case ast.If(test=test, body=body, orelse=orelse):
-            condition, _ = read_expression(reader, test)
+            condition = pyfunc_expr.read_condition(reader, test)
+            reader.branches += 1
             with reader.inner():
                 then = read_block(reader, body)
             with reader.inner():
                 otherwise = read_block(reader, orelse)
+            reader.branches -= 1
             return [syntax.If(condition, then, otherwise, span=python.span(stmt.test))]
         case ast.With():
             return [_read_with(reader, stmt)]
@@ -105,6 +107,8 @@ def read_statement(reader: Reader, stmt: ast.stmt) -> list[syntax.Stmt]:
             return []
         case ast.Expr(value=value):
             _refuse_expression_statement(reader, value)
+        case ast.Return() if stmt is reader.final:
+            return pyfunc_results.read_return(reader, stmt)
         case ast.Return():
             python.refuse(
                 "early-return",
@@ -156,6 +160,7 @@ def read_assignment(
                 return created
             if name in reader.values:  # a size or a literal, found before
                 return []
+            pyfunc_whole.refuse_whole(reader, value, name)
             return [assign_name(reader, stmt, target, read_expression(reader, value), value)]
         case ast.Subscript():
             return [assign_element(reader, stmt, target, value)]
@@ -187,14 +192,14 @@ def assign_name(
             "iterator-assigned",
             f"`{name}` counts a loop, and cannot be assigned",
             target,
-            f"use another name, such as `{name}2`",
+            f"use another name: `{_under_another_name(reader, stmt, name)}`",
         )
     if name in reader.scalars:
         python.refuse(
             "parameter-assigned",
             f"`{name}` is a parameter, which keeps its value",
             target,
-            f"use another name: `{name}2 = ...`",
+            f"use another name: `{_under_another_name(reader, stmt, name)}`",
         )
     if (id(stmt), name) not in reader.webs.of_definition:
         python.refuse(
@@ -206,7 +211,9 @@ def assign_name(
     web = reader.webs.of_definition[(id(stmt), name)]
     expr, kind = value
     before = web.kind
-    web.kind = kind if before is None else either(before, kind)
+    if stmt is web.definitions[0]:
+        web.start = kind
+    web.kind = kind if before is None else (gathered if web.gathers else either)(before, kind)
     if len(web.definitions) == 1 and kind is not None:
         web.kind = kind.plain
     span, name_span = python.span(stmt), python.span(target)
@@ -226,6 +233,21 @@ def assign_name(
         reader.kept.append(made)
         reader.accumulated[id(made)] = _added_kind(reader, target, node)
     return made
+
+
+def _under_another_name(reader: Reader, stmt: ast.stmt, name: str) -> str:
+    """The assignment to a name that is free."""
+    text, free, count = reader.python.text, f"{name}2", 2
+    while free in reader.locals or free in reader.arrays or free in reader.scalars:
+        count += 1
+        free = f"{name}{count}"
+    match stmt:
+        case ast.Assign(targets=[ast.Name()], value=value):
+            return f"{free} = {text(value)}"
+        case ast.AugAssign(op=op, value=value):
+            return f"{free} = {text(ast.BinOp(ast.Name(name, ast.Load()), op, value))}"
+        case _:
+            return f"{free} = ..."
 
 
 def _added_kind(reader: Reader, target: ast.Name, node: ast.expr) -> Kind | None:
@@ -250,8 +272,15 @@ def assign_element(
 ) -> syntax.Stmt:
     """`a[i, j] = value`."""
     place = _written(reader, target)
-    op, expr = _accumulation(place, read_expression(reader, value)[0])
+    given = pyfunc_expr.widened(reader, read_expression(reader, value), _dtype_of(reader, target))
+    op, expr = _accumulation(place, given[0])
     return syntax.Assign(place, op, expr, span=reader.python.span(stmt))
+
+
+def _dtype_of(reader: Reader, target: ast.Subscript) -> DType:
+    base, _ = parts_of(target)
+    assert isinstance(base, ast.Name)
+    return reader.arrays[base.id].dtype
 
 
 def _written(reader: Reader, target: ast.Subscript) -> syntax.Subscript:
@@ -309,6 +338,8 @@ def _update(
     if isinstance(target, ast.Subscript):
         place = _written(reader, target)
         _, own = read_expression(reader, target)
+        if sign in ("+", "-", "*"):
+            right = pyfunc_expr.counted(right, (place, own))
         whole, _ = pyfunc_expr.combine(reader, sign, (place, own), right, stmt)
         if sign in UPDATES:
             return syntax.Assign(place, sign, right[0], span=span)
@@ -323,9 +354,12 @@ def _update(
     if target.id in reader.arrays:
         pyfunc_expr.whole_array(reader, target)
     old = pyfunc_expr.read_name(reader, target)
+    if sign in ("+", "-", "*"):
+        right = pyfunc_expr.counted(right, old)
     whole = pyfunc_expr.combine(reader, sign, old, right, stmt)
     made = assign_name(reader, stmt, target, whole, value)
-    if isinstance(made, syntax.Assign) and sign in UPDATES:
+    # What is read may be another version of the variable than the one that is set.
+    if isinstance(made, syntax.Assign) and sign in UPDATES and old[0] == made.target:
         made = syntax.Assign(made.target, sign, right[0], span=span)
         reader.kept.append(made)
         reader.accumulated[id(made)] = right[1]
@@ -383,11 +417,9 @@ def _assign_together(
     python = reader.python
     names = [t.id if isinstance(t, ast.Name) else "" for t in targets]
     given = [v.id if isinstance(v, ast.Name) else "" for v in values]
+    if pyfunc_exchange.is_exchange(reader, names, given):
+        return pyfunc_exchange.exchange(reader, stmt, names, given)
     if all(name in reader.arrays for name in given):
-        if len(names) == 2 and names == given[::-1]:
-            for name in names:
-                reader.arrays[name].written = True
-            return [syntax.Swap(names[0], names[1], span=python.span(stmt))]
         python.refuse(
             "array-alias",
             f"`{python.text(stmt)}` gives arrays other names",
@@ -411,6 +443,8 @@ def _assign_together(
             read[number] = (syntax.Name(fresh, span=spans[number]), kind)
     for target, value, typed in zip(targets, values, read):
         match target:
+            case ast.Name(id=name) if name in reader.values:  # a size or a literal, found before
+                pass
             case ast.Name():
                 out.append(assign_name(reader, stmt, target, typed, value))
             case ast.Subscript():
@@ -436,12 +470,13 @@ def read_loop(reader: Reader, stmt: ast.For) -> syntax.For:
             stmt.orelse[0],
             "put it after the loop, without `else`",
         )
-    bounds, parallel = _read_range(reader, stmt)
-    name = bounds.iterator
+    bounds, parallel = read_range(reader, stmt)
+    assert isinstance(stmt.target, ast.Name)
+    name = stmt.target.id
     reader.iterators[name] = bounds
     try:
         with reader.inner():
-            reader.visible[-1].add(name)
+            reader.visible[-1].add(bounds.iterator)
             body = read_block(reader, stmt.body)
     finally:
         del reader.iterators[name]
@@ -452,15 +487,11 @@ def read_loop(reader: Reader, stmt: ast.For) -> syntax.For:
     return syntax.For((bounds,), body, parallel, span=header)
 
 
-def _read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
+def read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
+    """What a loop counts, and whether it says that it is parallel."""
     python, source = reader.python, stmt.iter
     if not isinstance(stmt.target, ast.Name):
-        python.refuse(
-            "loop-over-elements",
-            "a loop counts one iterator",
-            stmt.target,
-            "write `for i in range(n):`, one loop for each",
-        )
+        _refuse_range(reader, stmt)
     name = stmt.target.id
     _check_iterator(reader, stmt, stmt.target)
     function: Any = MISSING
@@ -471,16 +502,7 @@ def _read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
         and (getattr(function, "__module__", "") or "").startswith("numba")
     )
     if not isinstance(source, ast.Call) or not (function is range or parallel):
-        inside = words.lookup(words.LOOPS, function) if function is not MISSING else None
-        text = python.text(source)
-        python.refuse(
-            "loop-over-elements",
-            f"a loop counts with `range`, not over `{text}`",
-            source,
-            f"write {inside}" if inside else f"write `for i in range(len({text})):`"
-            if isinstance(source, ast.Name)
-            else "write `for i in range(n):`",
-        )
+        _refuse_range(reader, stmt)
     if not 1 <= len(source.args) <= 3 or source.keywords or any(
         isinstance(part, ast.Starred) for part in source.args
     ):
@@ -495,17 +517,43 @@ def _read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
     lower = numbers[0] if len(numbers) > 1 else syntax.Number(0, span=python.span(source))
     upper = numbers[1] if len(numbers) > 1 else numbers[0]
     step = numbers[2] if len(numbers) == 3 else None
-    return syntax.Range(name, lower, upper, step, span=place), parallel
+    with reader.inner():
+        spoken = reader.declare(name)
+    return syntax.Range(spoken, lower, upper, step, span=place), parallel
+
+
+def _refuse_range(reader: Reader, stmt: ast.For) -> NoReturn:
+    """Refuse what a loop goes over, with the range that counts the same turns."""
+    python, source = reader.python, stmt.iter
+    function = pyfunc_expr.resolve(reader, source.func) if isinstance(source, ast.Call) else MISSING
+    inside = words.lookup(words.LOOPS, function) if function is not MISSING else None
+    inner: ast.expr = source
+    while isinstance(inner, ast.Call) and inner.args:
+        inner = inner.args[0]
+    bounds, name = "n", "x"
+    match inner:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice(lower=lower, upper=upper, step=None)):
+            ends = [python.text(end) if end is not None else "" for end in (lower, upper)]
+            first, last = (f"len({name}) - {end[1:]}" if end[:1] == "-" else end for end in ends)
+            last = last or f"len({name})"
+            bounds = f"{first}, {last}" if first else last
+        case ast.Name(id=name):
+            bounds = f"len({name})"
+        case ast.Attribute(attr="shape", value=ast.Name(id=name)) if inside:
+            inside = inside.replace("x.shape", f"{name}.shape")
+        case _:
+            pass
+    counted = f"`for i in range({bounds}):`" + (f", and `{name}[i]`" if bounds != "n" else "")
+    python.refuse(
+        "loop-over-elements",
+        f"a loop cannot go over `{python.text(source)}`: it counts with `range`, or goes over arrays by name",
+        source,
+        f"write {inside if bounds == 'n' and inside else counted}",
+    )
 
 
 def _check_iterator(reader: Reader, stmt: ast.For, target: ast.Name) -> None:
     name = target.id
-    inside = {id(part) for part in ast.walk(stmt)}
-    outside = {
-        web.name
-        for web in reader.webs.all
-        if not all(id(definition) in inside for definition in web.definitions)
-    }
     taken = (
         "already counts an outer loop"
         if name in reader.iterators
@@ -514,7 +562,7 @@ def _check_iterator(reader: Reader, stmt: ast.For, target: ast.Name) -> None:
         else "is a parameter"
         if name in reader.scalars
         else "is a local or a size"
-        if name in reader.values or name in outside
+        if name in reader.values
         else ""
     )
     if taken:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.frontend import pyfunc_expr
+from loopfuse.frontend import pyfunc_exchange, pyfunc_expr
 from loopfuse.frontend.pyfunc_context import Array, Reader, Typed
-from loopfuse.frontend.pyfunc_source import MISSING
+from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
 from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, either, literal
 from loopfuse.frontend.pyfunc_vocabulary import EDGES, PYTHON_EXTREMES, lookup
 from loopfuse.lang import syntax
@@ -86,8 +86,17 @@ def element(
 ) -> syntax.Subscript:
     """`a[i, j]`, with an edge mode where the subscripts spell one."""
     python = reader.python
-    for part in parts:
-        _refuse_part(reader, array, part)
+    pyfunc_exchange.refuse_turned(reader, array, node)
+    if id(node) in python.turns and len(array.extents) > 1:
+        rest = ", ".join("jklmnpq"[k % 7] for k in range(len(array.extents) - 1))
+        python.refuse(
+            "loop-over-elements",
+            f"`{array.name}` has {len(array.extents)} dimensions: this loop would go over its rows",
+            node,
+            f"write `for i in range(len({array.name})):`, and `{array.name}[i, {rest}]` for elements",
+        )
+    for position in range(len(parts)):
+        _refuse_part(reader, node, array, parts, position)
     if len(parts) < len(array.extents):
         names = [python.text(part) for part in parts]
         names += ["jklmnpq"[k % 7] for k in range(len(array.extents) - len(parts))]
@@ -127,27 +136,51 @@ def element(
                     "of a loop over its whole dimension",
                 )
     index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
+    # A subscript too many is told of later.
+    ends = (*array.extents, *([None] * (len(index) - len(array.extents))))
+    index = tuple(map(_from_the_end, index, ends))
     return syntax.Subscript(array.name, index, span=span, array_span=place)
 
 
-def _refuse_part(reader: Reader, array: Array, part: ast.expr) -> None:
-    python = reader.python
+def _from_the_end(index: syntax.Expr, extent: syntax.Expr | None) -> syntax.Expr:
+    """A constant negative subscript counts from the end, as Python has it: `a[-1]` is
+    `a[len(a) - 1]`. The bounds' proof asks each call for an array long enough."""
+    match index:
+        case syntax.Unary(op="-", operand=syntax.Number(value=int(value))):
+            below = value
+        case syntax.Number(value=int(value)):
+            below = -value
+        case _:
+            return index
+    if below <= 0 or extent is None:
+        return index
+    if isinstance(extent, syntax.Number) and isinstance(extent.value, int):
+        return syntax.Number(extent.value - below, span=index.span)
+    return syntax.Binary("-", extent, syntax.Number(below, span=index.span), span=index.span)
+
+
+def _refuse_part(
+    reader: Reader, node: ast.Subscript, array: Array, parts: list[ast.expr], position: int
+) -> None:
+    python, part = reader.python, parts[position]
     match part:
         case ast.Slice():
+            base, _ = parts_of(node)
+            name = python.text(base)
+            used = {*reader.iterators, *reader.locals, *reader.arrays, *reader.scalars, *reader.values}
+            counter = next((one for one in "ijklmnpq" if one not in used), "i2")
+            rank = len(array.extents)
+            extent = f"len({name})" if rank == 1 else f"{name}.shape[{position}]"
+            ends = [_end(python, part.lower, extent), _end(python, part.upper, extent) or extent]
+            if part.step is not None:
+                ends = [ends[0] or "0", ends[1], python.text(part.step)]
+            bounds = ", ".join(end for end in ends if end)
+            given = [counter if k == position else python.text(one) for k, one in enumerate(parts)]
             python.refuse(
                 "slice",
                 "slices are not compiled yet",
                 part,
-                f"loop over the elements: `for i in range(n): ... {array.name}[i]`",
-            )
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if value > 0:
-            python.refuse(
-                "negative-subscript",
-                f"`{python.text(part)}` would count from the end of `{array.name}`",
-                part,
-                f"subtract it from the extent: `len({array.name}) - {value}`"
-                if len(array.extents) == 1
-                else f"subtract it from the extent: `{array.name}.shape[k] - {value}`",
+                f"loop over the elements: `for {counter} in range({bounds}):`, and `{name}[{', '.join(given)}]`",
             )
         case ast.Constant(value=value) if not isinstance(value, (int, float)):
             python.refuse(
@@ -158,6 +191,17 @@ def _refuse_part(reader: Reader, array: Array, part: ast.expr) -> None:
             )
         case _:
             return
+
+
+def _end(python: PythonSource, end: ast.expr | None, extent: str) -> str:
+    """A slice's end as a loop's: one below zero counts from the array's end."""
+    match end:
+        case None:
+            return ""
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return f"{extent} - {python.text(operand)}"
+        case _:
+            return python.text(end)
 
 
 def _edge(reader: Reader, part: ast.expr) -> tuple[str, syntax.Expr, syntax.Expr] | None:
@@ -217,7 +261,16 @@ def table_element(
         reader.shared.constants[f"{id(table)}"] = known
     else:
         kind = _table(reader, base, table)[2]
-    index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
+    extents: list[syntax.Expr | None] = []
+    row: object = known.values
+    while isinstance(row, tuple):
+        extents.append(syntax.Number(len(row), span=known.span))
+        row = row[0] if row else None
+    extents += [None] * (len(parts) - len(extents))
+    index = tuple(
+        _from_the_end(pyfunc_expr.whole_number(reader, part, "subscript"), extent)
+        for part, extent in zip(parts, extents)
+    )
     span = python.span(node)
     return (
         syntax.Subscript(known.name, index, span=span, array_span=python.span(base)),

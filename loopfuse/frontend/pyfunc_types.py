@@ -1,49 +1,70 @@
 """Types of Python expressions while a function is read: what `lang` will find, one step earlier.
 
-A *weak* value is a Python number, which takes the type of the NumPy value beside it (NEP 50). A
-*loose* one is typed here but may still be a Python number in CPython: `max(x, 0.1)` is x's f32 or
-the f64 0.1. Arithmetic of a loose value with a weak one could round differently, and is refused
-unless it cannot.
+A *weak* value is a Python number, which takes the type of the NumPy value beside it (NEP 50). What
+a branch, `max` or a local of several assignments gives may be *one of several* types in CPython:
+`max(x, 0.1)` is x's f32 or the f64 0.1, `t` an i32 on one path and a Python 7 on another. It has one
+type here, which holds every value it may have, but for Python numbers that an f32 beside them does
+not hold (*loose*). An operation whose type would depend on the path, or that would see more of such
+a number than was kept, is refused.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Symbol
 from loopfuse.lang.typing import Value, join
 
-ZERO, EXACT, ANY = "zero", "exact", "any"
+ZERO, UNIT, EXACT, ANY = "zero", "unit", "exact", "any"
+_ORDER = ("", ZERO, UNIT, EXACT, ANY)
+_NARROW = {DType.F32: "f", DType.F16: "e"}
+
+Form = tuple[DType, bool]
+"""A type that CPython's value may have: the dtype, and whether it is weak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A dtype, whether it is weak, whether it is loose ("", or the Python number that it may
-    be: "zero", "exact", which f32 holds, or "any"), and the value of a literal."""
+    """A dtype, whether it is weak, whether it is loose ("", or the Python numbers that it may be:
+    "zero", "unit" (0 or 1), "exact", which its dtype holds, or "any"), and the value of a literal.
+    `among`: what it may be in CPython; empty where that is this dtype. `place`: where the Python
+    number in it stands."""
 
     dtype: DType
     weak: bool = False
     loose: str = ""
     value: bool | int | float | None = None
+    among: frozenset[Form] = frozenset()
+    place: Span | None = field(default=None, compare=False)
 
     @property
     def plain(self) -> Kind:
         """This kind without the value."""
         return replace(self, value=None)
 
+    @property
+    def forms(self) -> frozenset[Form]:
+        """What it may be in CPython."""
+        if self.dtype is DType.BOOL:
+            return frozenset({(DType.BOOL, False)})
+        return self.among or frozenset({(self.dtype, self.weak)})
+
 
 WEAK_INT = Kind(DType.I64, weak=True)
 WEAK_FLOAT = Kind(DType.F64, weak=True)
 BOOL = Kind(DType.BOOL)
+PYTHON_BOOL = Kind(DType.BOOL, among=frozenset({(DType.BOOL, True)}))
+"""`True`, `i > 2`, `not b`: of these, `~` makes a number."""
 
 
 def literal(value: bool | int | float) -> Kind:
     """The kind of a Python number."""
     if isinstance(value, bool):
-        return Kind(DType.BOOL, value=value)
+        return replace(PYTHON_BOOL, value=value)
     return replace(WEAK_INT if isinstance(value, int) else WEAK_FLOAT, value=value)
 
 
@@ -51,11 +72,16 @@ def common(left: Kind | None, right: Kind | None) -> Kind | None:
     """The kind of arithmetic on both; None (not known yet) leaves the other."""
     if left is None or right is None:
         return (left or right) and (left or right).plain  # pyright: ignore[reportOptionalMemberAccess]
+    dtype, weak = _join((left.dtype, left.weak), (right.dtype, right.weak))
+    return Kind(dtype, weak)
+
+
+def _join(left: Form, right: Form) -> Form:
     try:
         dtype = join(_value(left), _value(right))
     except ValueError:  # a dtype that this version refuses by name, later
-        dtype = left.dtype
-    return Kind(dtype, left.weak and right.weak)
+        dtype = left[0]
+    return dtype, left[1] and right[1]
 
 
 def either(left: Kind | None, right: Kind | None) -> Kind | None:
@@ -63,17 +89,65 @@ def either(left: Kind | None, right: Kind | None) -> Kind | None:
     both = common(left, right)
     if both is None or left is None or right is None:
         return both
-    if both.weak or both.dtype is not DType.F32:
+    if both.dtype is DType.BOOL:
+        typed = frozenset({(DType.BOOL, False)})
+        among = (left.among or typed) | (right.among or typed)
+        return replace(both, among=frozenset() if among == typed else among)
+    among = left.forms | right.forms
+    both = replace(both, among=among if len(among) > 1 else frozenset(), place=left.place or right.place)
+    if both.dtype.is_integer and not both.weak and not (_holds(both.dtype, left) and _holds(both.dtype, right)):
+        return replace(both, dtype=DType.I64)  # an integer of Python
+    if both.weak or both.dtype not in (DType.F32, DType.F16, DType.BF16):
         return both
-    return replace(both, loose=max(_looseness(left), _looseness(right), key=("", ZERO, EXACT, ANY).index))
+    looser = max(_looseness(left, both.dtype), _looseness(right, both.dtype), key=_ORDER.index)
+    return replace(both, loose=looser)
 
 
-def _looseness(kind: Kind) -> str:
+def _holds(dtype: DType, kind: Kind) -> bool:
+    """The integer type `dtype` holds a Python integer of this kind."""
+    if not kind.weak:
+        return True
+    low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+    high = 1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)
+    return dtype.bits == 64 or (kind.value is not None and low <= kind.value < high)
+
+
+def gathered(start: Kind | None, added: Kind | None) -> Kind | None:
+    """The kind of a variable that starts as `start` and is updated: where that is a Python number
+    which the updates' type holds, it has their type from the beginning. What reads it before its first
+    update sees both (`pyfunc_expr.read_name`)."""
+    if start is None or added is None:
+        return either(start, added)
+    first, then = (start, added) if start.weak else (added, start)
+    if first.weak and not then.weak and not then.among and first.value is not None:
+        dtype = common(first, then)
+        if dtype is not None and dtype.dtype is then.dtype and _looseness(first, then.dtype) != ANY:
+            return then.plain
+    return either(start, added)
+
+
+def _looseness(kind: Kind, dtype: DType) -> str:
     if not kind.weak:
         return kind.loose
     if kind.value is None:
         return ANY
-    return ZERO if kind.value == 0 else EXACT if fits_f32(kind.value) else ANY
+    if kind.value in (0, 1):
+        return ZERO if kind.value == 0 else UNIT
+    return EXACT if fits(kind.value, dtype) else ANY
+
+
+def fits(value: float, dtype: DType) -> bool:
+    """`dtype` (f16, bf16 or f32) holds `value` exactly."""
+    if dtype is DType.BF16:
+        return fits_f32(value) and struct.pack(">f", float(value))[2:] == b"\0\0"
+    number = float(value)
+    if not math.isfinite(number):
+        return True
+    try:
+        form = _NARROW.get(dtype, "d")
+        return struct.unpack(form, struct.pack(form, number))[0] == number
+    except OverflowError:
+        return False
 
 
 def fits_f32(value: float) -> bool:
@@ -87,34 +161,78 @@ def fits_f32(value: float) -> bool:
         return False
 
 
-def _value(kind: Kind) -> Value:
-    return Value(Symbol("", kind.dtype), kind.weak)
+def _value(form: Form) -> Value:
+    return Value(Symbol("", form[0]), form[1])
 
 
 def arithmetic(op: str, left: Kind | None, right: Kind | None) -> tuple[Kind | None, bool]:
-    """(the kind of `left op right`, whether its bits are CPython's whatever a loose operand is)."""
+    """(the kind of `left op right`, whether it is CPython's, type and bits, on every path)."""
     both = common(left, right)
     if both is None or left is None or right is None:
         return both, True
     if op == "/" and both.dtype.is_integer:
         both = replace(both, dtype=DType.F64)
-    if not (left.loose or right.loose) or both.dtype is not DType.F32:
-        return both, True
+    place = left.place or right.place
+    forms = {_result(op, one, other) for one in left.forms for other in right.forms}
+    if len(forms) == 1:
+        ((dtype, weak),) = forms
+        made = Kind(dtype, weak, place=place if weak else None)
+        # Of a number that the kept type does not hold, a wider operation would see more.
+        cut = [one for one in (left, right) if one.loose == ANY and one.dtype is not dtype]
+        return made, not cut and (both.dtype is dtype or both.weak == weak)
+    narrow = both.dtype in (DType.F32, DType.F16, DType.BF16)
+    if narrow and (both.dtype, False) in forms and {dtype for dtype, _ in forms} == {both.dtype, DType.F64}:
+        made, good = _loose(op, left, right, both)
+        return made and replace(made, among=frozenset(forms), place=place), good
+    whole = all(dtype.is_integer for dtype, _ in forms)
+    weak = {dtype for dtype, is_weak in forms if is_weak}
+    made = replace(both, among=frozenset(forms), place=place)
+    if whole and len(forms) == 2 and weak == {DType.I64}:
+        return made, True  # an integer, Python's or NumPy's
+    if all(is_weak for _, is_weak in forms):
+        return made, op in "+-*/"  # Python's, an int or a float
+    if forms == {(DType.F64, True), (DType.F64, False)}:
+        return made, True
+    return made, False
+
+
+def of_function(kind: Kind, given: frozenset[DType]) -> tuple[Kind, bool]:
+    """(the kind of what a function of NumPy makes of `kind`, which gives `given` for what that may be;
+    whether it is CPython's on every path)."""
+    if len(given) == 1:
+        (dtype,) = given
+        return Kind(dtype), kind.loose != ANY
+    forms = frozenset((dtype, False) for dtype in given)
+    if kind.loose and given == frozenset({kind.dtype, DType.F64}):
+        return Kind(kind.dtype, loose=ANY, among=forms, place=kind.place), kind.loose != ANY
+    return Kind(DType.F64, among=forms, place=kind.place), False
+
+
+def _result(op: str, left: Form, right: Form) -> Form:
+    dtype, weak = _join(left, right)
+    return (DType.F64, weak) if op == "/" and dtype.is_integer else (dtype, weak)
+
+
+def _loose(op: str, left: Kind, right: Kind, both: Kind) -> tuple[Kind | None, bool]:
+    """Of a narrow float or what may be wider (a Python number, what a function of NumPy makes of one),
+    with a number that the narrow type holds or another like it."""
+    if not (left.loose or right.loose):
+        return both, False
     loose, other = (left, right) if left.loose else (right, left)
-    if not other.weak and not other.loose:
-        return both, True  # the NumPy value beside it settles the type
     if other.value is not None and _scales(op, other.value, other is right):
         return replace(both, loose=loose.loose), True
-    if loose.loose == ZERO and other.weak:  # 0.0 op w is zero, or w
+    if op == "**" and loose is left and loose.loose in (ZERO, UNIT):
+        return replace(both, loose=UNIT), True
+    held = not other.weak or (other.value is not None and fits(other.value, both.dtype))
+    if loose.loose == ZERO and not other.loose:  # 0.0 op w is zero, or w
         if op == "*" or (op == "/" and loose is left):
             return replace(both, loose=ZERO), True
         if op in "+-":
-            fits = other.value is not None and fits_f32(other.value)
-            return replace(both, loose=EXACT if fits else ANY), True
-    # One f64 operation on two f32 numbers, rounded to f32, is the f32 operation.
-    good = loose.loose != ANY and (
-        other.loose != ANY if other.loose else other.value is not None and fits_f32(other.value)
-    )
+            return replace(both, loose=EXACT if held else ANY), True
+        if op == "/":  # an error of Python's, or an infinity
+            return replace(both, loose=EXACT), True
+    # One f64 operation on two narrow numbers, rounded to their type, is its operation.
+    good = loose.loose != ANY and (other.loose != ANY if other.loose else held)
     return replace(both, loose=ANY), good and op in "+-*/"
 
 

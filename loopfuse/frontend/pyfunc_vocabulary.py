@@ -4,6 +4,7 @@ to: `from math import exp as e` is the same as `math.exp`."""
 from __future__ import annotations
 
 import builtins
+import difflib
 import math
 from typing import Any
 
@@ -11,34 +12,61 @@ import numpy as np
 
 from loopfuse.base import annotations
 from loopfuse.base.dtypes import DType, from_numpy_name
+from loopfuse.lang import ops
 
+EXTREMES = ("min", "max", "fmin", "fmax")
+
+
+def _functions(library: Any, names: dict[str, str], arity: int, gives: tuple[str, ...]) -> dict[Any, str]:
+    """The library's own functions that mean an operation of so many operands."""
+    return {
+        getattr(library, word): name
+        for word, name in names.items()
+        if hasattr(library, word)  # Python 3.10 has no `math.cbrt`, NumPy 1 no `np.acos`
+        and ops.BY_NAME[name].arity == arity
+        and ops.BY_NAME[name].gives in gives
+        and name not in (*EXTREMES, "pow")
+    }
+
+
+_NUMBER = ("same", "float")
 NUMPY_FUNCTIONS: dict[Any, str] = {
-    np.exp: "exp", np.exp2: "exp2", np.expm1: "expm1", np.log: "log", np.log2: "log2",
-    np.log1p: "log1p", np.tanh: "tanh", np.sqrt: "sqrt", np.abs: "abs", np.fabs: "abs",
-    np.floor: "floor", np.ceil: "ceil", np.rint: "round", np.round: "round", np.trunc: "trunc",
-    annotations.erf: "erf", annotations.rsqrt: "rsqrt",
-}  # fmt: skip
+    **_functions(np, ops.named("numpy"), 1, _NUMBER),
+    annotations.erf: "erf",
+    annotations.rsqrt: "rsqrt",
+}
 """Functions of one number that give its type."""
 
-MATH_FUNCTIONS: dict[Any, str] = {
-    math.exp: "exp", math.expm1: "expm1", math.log2: "log2", math.log1p: "log1p",
-    math.tanh: "tanh", math.erf: "erf", math.sqrt: "sqrt", math.fabs: "abs",
-    math.log: "log", **({math.exp2: "exp2"} if hasattr(math, "exp2") else {}),
-}  # fmt: skip
-"""Functions of one number that give a Python float, whatever they are given."""
+NUMPY_PAIRS = _functions(np, ops.named("numpy"), 2, _NUMBER)
+"""Functions of two numbers that give a float, or (`np.fmod`) their type."""
+
+MATH_FUNCTIONS = _functions(math, ops.named("math"), 1, _NUMBER)
+MATH_PAIRS = _functions(math, ops.named("math"), 2, _NUMBER)
+"""Functions of one number, and of two, that give a Python float, whatever they are given."""
+
+TESTS = _functions(np, ops.named("numpy"), 1, ("bool",)) | _functions(
+    math, ops.named("math"), 1, ("bool",)
+)
+"""Functions of one number that give a bool."""
 
 MATH_FMA: Any = getattr(math, "fma", None)
 """`math.fma`, which Python has from 3.13 on: of three Python floats, rounded once."""
 
 WHOLE_FUNCTIONS: dict[Any, str] = {
-    math.floor: "floor", math.ceil: "ceil", math.trunc: "trunc", builtins.round: "round",
-}  # fmt: skip
+    **_functions(math, ops.named("whole"), 1, _NUMBER),
+    builtins.round: "round",
+}
 """Functions of one number that give a Python int."""
 
+CLIP: Any = np.clip
 NUMPY_EXTREMES: dict[Any, str] = {
-    np.minimum: "min", np.maximum: "max", np.fmin: "fmin", np.fmax: "fmax",
-}  # fmt: skip
-PYTHON_EXTREMES: dict[Any, str] = {builtins.min: "min", builtins.max: "max"}
+    getattr(np, word): name for word, name in ops.named("numpy").items() if name in EXTREMES
+}
+PYTHON_EXTREMES: dict[Any, str] = {
+    getattr(builtins, word): name
+    for word, name in ops.named("python").items()
+    if name in EXTREMES
+}
 
 POWERS = (np.power, builtins.pow, math.pow)
 
@@ -52,7 +80,8 @@ EDGES: dict[Any, str] = {
 CREATIONS: dict[Any, tuple[str, bool]] = {
     np.empty: ("empty", False), np.zeros: ("zeros", False), np.ones: ("ones", False),
     np.full: ("full", False), np.empty_like: ("empty", True), np.zeros_like: ("zeros", True),
-    np.ones_like: ("ones", True), np.full_like: ("full", True),
+    np.ones_like: ("ones", True), np.full_like: ("full", True), np.copy: ("copy", True),
+    np.array: ("copy", True),
 }  # fmt: skip
 """Functions that create an array: what it starts with, and whether it is like another one."""
 
@@ -64,12 +93,26 @@ PYTHON_REDUCTIONS: dict[Any, str] = {
 }
 
 LOOPS: dict[Any, str] = {
-    builtins.enumerate: "`for i in range(len(x)):` and `x[i]`",
-    builtins.zip: "`for i in range(len(x)):`, with `x[i]` and `y[i]`",
-    builtins.reversed: "`range(n - 1, -1, -1)`",
-    np.ndindex: "one `for` for each dimension",
-    np.arange: "`range(n)`",
+    builtins.enumerate: "`for i in range(len(x)):`, and `x[i]`",
+    builtins.zip: "`for i in range(len(x)):`, and `x[i]`",
+    builtins.reversed: "`for i in range(len(x) - 1, -1, -1):`, and `x[i]`",
+    np.ndindex: "`for i, j in np.ndindex(x.shape):`, with a name for each dimension",
+    np.arange: "`for i in range(n):`",
 }
+
+
+def closest(text: str) -> str:
+    """`did you mean ...` for the text of a function that nothing here knows; "" if nothing is like
+    it."""
+    library, _, word = text.rpartition(".")
+    known = ops.named("math") if library == "math" else ops.named("numpy")
+    prefix = f"{library}." if library else "np."
+    meant = {near: each.name for each in ops.OPERATIONS for near in (*each.near, each.name)}
+    for name, means in known.items():
+        if meant.get(word) == means:
+            return f"did you mean `{prefix}{name}`?"
+    found = difflib.get_close_matches(word, known, 1, 0.75)
+    return f"did you mean `{prefix}{found[0]}`?" if found else ""
 
 
 def lookup(table: dict[Any, Any], thing: Any) -> Any:

@@ -127,23 +127,31 @@ def assigned(context: Context, target: syntax.Name | syntax.Subscript) -> Load:
                 )
             return access(context, target, entry)
         case ArrayEntry(extents=extents):
-            index = ", ".join("ijklmnpq"[k % 8] for k in range(len(extents)))
+            ones = all(isinstance(extent, Const) and extent.value == 1 for extent in extents)
+            index = ", ".join("0" if ones else "ijklmnpq"[k % 8] for k in range(len(extents)))
             context.fail(
                 "array-without-subscript",
                 f"`{name}` is an array: its elements are assigned one at a time",
                 span,
                 labels=declared,
-                fix=f"loop over it, and assign `{name}[{index}]`",
+                fix=f"assign its element: `{name}[{index}]`"
+                if ones
+                else f"loop over it, and assign `{name}[{index}]`",
             )
         case TableEntry():
-            context.fail("assign-to-constant", f"`{name}` is a constant table", span)
+            context.fail(
+                "assign-to-constant",
+                f"`{name}` is a constant table",
+                span,
+                fix="declare a `temp` of another name, and fill that",
+            )
         case ValueEntry(what=what) if isinstance(target, syntax.Name):
             context.fail(
                 "assign-to-constant" if what == "constant" else f"assign-to-{what}",
                 f"`{name}` is {describe(entry)}, which cannot be assigned",
                 span,
                 labels=declared,
-                fix=f"use a variable of another name, such as `{context.free_name(name)}`",
+                fix=f"declare another and use that: `let {context.free_name(name)} = ...`",
             )
         case PoisonEntry():
             raise Poisoned

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import expressions, syntax
+from loopfuse.lang import expressions, ops, syntax
 from loopfuse.lang.context import Context, Poisoned, closest, place
 from loopfuse.lang.nodes import Cast, Const, Define, Fma
-from loopfuse.lang.operators import apply_binary, apply_call, combine_values, refuse_bool
+from loopfuse.lang.operators import (
+    apply_binary,
+    apply_call,
+    apply_unary,
+    combine_values,
+    compare,
+    refuse_bool,
+)
 from loopfuse.lang.scope import ScalarEntry, Scope, ValueEntry
 from loopfuse.lang.typing import Value, represent_constant
 
-MATH = (
-    "exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "rsqrt",
-    "sqrt", "abs", "floor", "ceil", "round", "trunc",
-)  # fmt: skip
 EXTREMES = ("min", "max", "fmin", "fmax")
+TESTS = ("isnan", "isinf", "isfinite")
+MATH = tuple(
+    name for name in ops.FUNCTIONS if ops.BY_NAME[name].arity == 1 and name not in TESTS
+)
+PAIRS = tuple(
+    name
+    for name in ops.FUNCTIONS
+    if ops.BY_NAME[name].arity == 2 and name not in (*EXTREMES, "pow")
+)
 _DTYPES = {dtype.value: dtype for dtype in DType}
-BUILTINS = (*MATH, *EXTREMES, "pow", "fma", *_DTYPES)
+BUILTINS = (*ops.FUNCTIONS, *_DTYPES)
 
 
 def elaborate_call(context: Context, expr: syntax.Call) -> Value:
@@ -34,6 +47,18 @@ def elaborate_call(context: Context, expr: syntax.Call) -> Value:
             return apply_call(context, function, value, expr.span)
         case function if function in EXTREMES:
             return extreme(context, expr)
+        case function if function in PAIRS:
+            left, right = arguments(context, expr, 2)
+            return pair(context, function, left, right, expr.span)
+        case function if function in TESTS:
+            (value,) = arguments(context, expr, 1)
+            return classify(context, function, value, expr.span)
+        case "clip":
+            value, low, high = arguments(context, expr, 3)
+            for each in (value, low, high):
+                refuse_bool(context, each, "`clip`")
+            value = combine_values(context, "max", value, low, expr.span)
+            return combine_values(context, "min", value, high, expr.span)
         case "pow":
             base, exponent = arguments(context, expr, 2)
             return apply_binary(context, "**", base, exponent, expr.span)
@@ -78,24 +103,31 @@ def unknown(context: Context, expr: syntax.Call) -> NoReturn:
         "unknown-function",
         f"there is no function `{expr.function}`",
         name_span,
-        fix=_FOREIGN.get(expr.function, "")
-        or closest(expr.function, (*BUILTINS, *context.module.functions)),
+        fix=_FOREIGN.get(expr.function.lower(), "")
+        or closest(expr.function, (*BUILTINS, *context.module.functions))
+        or f"write a `func {expr.function}` of numbers above the kernel",
     )
 
 
 _FOREIGN = {
     "where": "write `a if condition else b`",
     "select": "write `a if condition else b`",
-    "fabs": "did you mean `abs`?",
     "sigmoid": "write `1.0 / (1.0 + exp(-x))`",
     "relu": "write `max(x, 0.0)`",
-    "clip": "write `min(max(x, low), high)`",
-    "clamp": "write `min(max(x, low), high)`",
+    "square": "write `x * x`",
+    "reciprocal": "write `1.0 / x`",
+    "degrees": "write `x * 57.29577951308232`",
+    "radians": "write `x * 0.017453292519943295`",
     "float": "write `f32(x)` or `f64(x)`",
     "int": "write `i32(x)` or `i64(x)`",
-    "ln": "did you mean `log`?",
-    "log10": "write `log2(x) * 0.30102999566398120`",
     "range": "write `a..b`",
+    **{
+        word: f"did you mean `{each.name}`?"
+        for each in ops.OPERATIONS
+        if each.function
+        for word in (*each.near, *each.numpy, *each.math)
+        if word != each.name
+    },
 }
 
 
@@ -136,6 +168,36 @@ def extreme(context: Context, expr: syntax.Call) -> Value:
     for value in values[1:]:
         result = combine_values(context, expr.function, result, value, expr.span)
     return result
+
+
+def pair(context: Context, function: str, left: Value, right: Value, span: Span) -> Value:
+    """A function of two numbers of one type: of integers in f64, but for `fmod`."""
+    for value in (left, right):
+        refuse_bool(context, value, f"`{function}`")
+    if ops.BY_NAME[function].gives == "float" and not (
+        left.dtype.is_float or right.dtype.is_float
+    ):
+        left, right = (
+            Value(context.convert(value, DType.F64, value.expr.span), value.weak)
+            for value in (left, right)
+        )
+    return combine_values(context, function, left, right, span)
+
+
+def classify(context: Context, function: str, value: Value, span: Span) -> Value:
+    """`isnan`, `isinf`, `isfinite`, by comparing |x| with infinity: x stands there once.
+
+    before:  isnan(x)                    isinf(x)         isfinite(x)
+    after:   not (abs(x) <= inf)         abs(x) == inf    abs(x) < inf
+    """
+    refuse_bool(context, value, f"`{function}`")
+    if value.dtype.is_integer:
+        return Value(Const(function == "isfinite", DType.BOOL, span=span))
+    size = apply_call(context, "abs", value, span)
+    infinity = Value(Const(math.inf, DType.F64, span=span), weak=True)
+    sign = {"isnan": "<=", "isinf": "==", "isfinite": "<"}[function]
+    found = compare(context, sign, size, infinity, span)
+    return apply_unary(context, "not", found, span) if function == "isnan" else found
 
 
 def fused(context: Context, expr: syntax.Call) -> Value:

@@ -94,7 +94,7 @@ def _kernel(
             del report.errors[before:]
             report.add(_needs_value(report, kernel, missing[0]))
     if not report.errors:
-        _warn_unused(context, core.params)
+        _warn_unused(context, core.params, {p.name for p in kernel.params if p.quiet})
     return core
 
 
@@ -109,7 +109,9 @@ def _elaborate(
     params, sizes = declare_parameters(context, kernel, constants)
     body = tuple(elaborate_block(context, kernel.body))
     body = label_statements(widen_statements(body, fp, context.accumulators))
-    return context, nodes.Kernel(kernel.name, params, sizes, body, span=kernel.name_span)
+    arrays = {param.name for param in params if isinstance(param, nodes.ArrayParam)}
+    exchanges = tuple(one for one in context.swaps.exchanges() if {one.left, one.right} <= arrays)
+    return context, nodes.Kernel(kernel.name, params, sizes, body, exchanges, span=kernel.name_span)
 
 
 def _needs_value(report: Report, kernel: syntax.Kernel, param: syntax.Param) -> LimitError:
@@ -118,15 +120,19 @@ def _needs_value(report: Report, kernel: syntax.Kernel, param: syntax.Param) -> 
             "const-needs-value",
             f"`{kernel.name}` can be compiled only for a given `{param.name}`",
             param.span,
-            fix=f"give it a value: `--size {param.name}=1`",
+            fix=f"give it a value: `{param.name}=1`, on the command line `--size {param.name}=1`",
             source=report.source,
         )
     )
 
 
-def _warn_unused(context: Context, params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...]) -> None:
+def _warn_unused(
+    context: Context, params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...], quiet: set[str]
+) -> None:
     outputs = {p.name for p in params if isinstance(p, ArrayParam) and p.mode != "in"}
     for core, name, span in context.declared:
+        if core in quiet:
+            continue
         if core in outputs:
             if core not in context.written:
                 context.report.warn(

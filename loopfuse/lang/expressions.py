@@ -6,9 +6,9 @@ from typing import assert_never
 
 from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import calls, reductions, syntax
+from loopfuse.lang import calls, reductions, syntax, tables
 from loopfuse.lang.context import Context, Poisoned, place
-from loopfuse.lang.indices import affine_value, to_index, to_subscript
+from loopfuse.lang.indices import to_subscript
 from loopfuse.lang.nodes import Const, Define, Expr, If, Load, Select, Stmt, Store
 from loopfuse.lang.operators import (
     apply_binary,
@@ -120,7 +120,7 @@ def subscript(context: Context, expr: syntax.Subscript) -> Value:
     entry = context.find(expr.array, expr.array_span)
     match entry:
         case TableEntry():
-            return table_element(context, expr, entry)
+            return tables.element(context, expr, entry)
         case ArrayEntry():
             context.used.add(entry.core)
             return Value(access(context, expr, entry))
@@ -158,45 +158,6 @@ def check_rank(context: Context, expr: syntax.Subscript, rank: int) -> None:
             expr.span,
             fix=f"give {rank}: one for each of its extents",
         )
-
-
-def table_element(context: Context, expr: syntax.Subscript, entry: TableEntry) -> Value:
-    """A constant table's element; the subscripts are constants once loops are unrolled."""
-    if expr.mode:
-        context.fail(
-            "table-mode",
-            f"a constant table takes no edge mode `.{expr.mode}`",
-            expr.span,
-            fix=f"write `{expr.array}[...]`, with subscripts inside the table",
-        )
-    check_rank(context, expr, len(entry.shape))
-    offset = 0
-    for part, extent in zip(expr.index, entry.shape, strict=True):
-        given = elaborate(context, part)
-        position = affine_value(context, given) if given.dtype.is_integer else to_index(
-            context, given, "subscript", part.span
-        )
-        if not isinstance(position, Const):
-            if context.alone:  # a caller's argument may be constant: any element will do here
-                return entry.values[0]
-            context.limit(
-                "table-subscript",
-                f"`{context.text(part.span)}` is not constant, and `{expr.array}` is a table",
-                part.span,
-                notes=("a loop of constant bounds whose iterator subscripts a table is unrolled",),
-                fix="loop over constants, or pass the table as an array",
-            )
-        if not 0 <= int(position.value) < extent:
-            context.fail(
-                "table-range",
-                f"subscript {position.value} is outside the table `{expr.array}`",
-                part.span,
-                label=f"this dimension has {extent} elements",
-                fix=f"keep it in 0..{extent}",
-            )
-        offset = offset * extent + int(position.value)
-    element = entry.values[offset]
-    return Value(place(element.expr, expr.span), element.weak)
 
 
 def comparison(context: Context, expr: syntax.Comparison) -> Value:

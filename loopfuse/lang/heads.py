@@ -10,8 +10,9 @@ from loopfuse.lang import syntax
 from loopfuse.lang.calls import function_value, inside
 from loopfuse.lang.context import Context, Poisoned, Report
 from loopfuse.lang.expressions import elaborate
+from loopfuse.lang.extents import check_extents
 from loopfuse.lang.folding import fold_constant
-from loopfuse.lang.indices import check_extent, to_index
+from loopfuse.lang.indices import to_index
 from loopfuse.lang.nodes import ArrayParam, Const, Expr, ScalarParam, Symbol
 from loopfuse.lang.scope import (
     ArrayEntry,
@@ -248,12 +249,7 @@ def _declare_array(context: Context, param: syntax.Param) -> ArrayParam:
             param.span,
             fix="write the table as a `const` of the file, or drop `const`",
         )
-    extents = tuple(
-        check_extent(
-            context, to_index(context, elaborate(context, part), "extent", part.span), part.span
-        )
-        for part in param.extents
-    )
+    extents = check_extents(context, param.name, param.extents)
     context.names.taken.add(param.name)
     entry = ArrayEntry(param.name, param.dtype, extents, param.mode, 0, param.span)
     context.define(param.name, entry)

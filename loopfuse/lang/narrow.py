@@ -34,7 +34,7 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.walk import map_expr, map_stmt_expressions, walk_expr
 
-_EXACT = ("min", "max", "fmin", "fmax", "abs", "floor", "ceil", "round", "trunc")
+_EXACT = ("min", "max", "fmin", "fmax", "abs", "floor", "ceil", "round", "trunc", "sign", "copysign")
 
 
 def finish(expr: Expr, fp: str, accumulators: Set[str] = frozenset()) -> Expr:

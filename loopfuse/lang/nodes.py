@@ -101,7 +101,8 @@ class Binary(Node):
 
     Ops: `add sub mul div floordiv mod` (floordiv and mod floor; integer `div` never occurs),
     `min max` (NaN propagates, -0.0 < +0.0), `fmin fmax` (NaN ignored), `and or xor` (integers
-    bitwise, bools logical; both sides are evaluated), `shl shr`, `pow`.
+    bitwise, bools logical; both sides are evaluated), `shl shr`, and the functions of two
+    arguments: `pow atan2 hypot copysign fmod` (the last exact, with the sign of the left one).
     """
 
     op: str
@@ -145,8 +146,8 @@ class Cast(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A math function of one argument of `dtype`: exp exp2 expm1 log log2 log1p tanh erf rsqrt
-    sqrt abs floor ceil round trunc (round: half to even).
+    """A function of one argument of `dtype`: those of one argument in `ops.OPERATIONS` (round: half
+    to even).
 
     In subscripts alone, `inside(subscript, extent)` is the subscript itself where nothing proves
     that it is in 0..extent (it depends on data, or is not affine): the access is checked when it
@@ -307,6 +308,16 @@ class ScalarParam(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """Two array parameters whose names end a kernel exchanged where `parity` (affine in sizes and
+    integer parameters) is 1: each then refers to the other's array."""
+
+    left: str
+    right: str
+    parity: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel(Node):
     """A kernel: parameters in order, the sizes its extents name (in order of appearance), body.
 
@@ -318,6 +329,7 @@ class Kernel(Node):
     params: tuple[ArrayParam | ScalarParam, ...]
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
+    exchanges: tuple[Exchange, ...] = ()
 
     @property
     def arrays(self) -> tuple[ArrayParam, ...]:

@@ -82,7 +82,7 @@ def _fold_exactly(context: Context, op: str, left: Value, right: Value, span: Sp
         low, high = semantics.integer_limits(dtype)
         if low <= exact <= high:
             return Const(exact, dtype, span=span)
-    context.fail("literal-range", f"{exact} does not fit i64", span)
+    context.fail("literal-range", f"{exact} does not fit i64", span, fix="use floats: write `1.0` for `1`")
 
 
 def _fold(op: str, a: Const, b: Const, dtype: DType, span: Span) -> Const:
@@ -220,11 +220,36 @@ def conjunction(op: str, left: Expr, right: Expr, span: Span) -> Expr:
     """
     if isinstance(left, Const):
         return right if bool(left.value) == (op == "and") else left
-    if loads(right) and not loads(left):
+    if not loads(right):
+        return Binary(op, left, right, DType.BOOL, span=span)
+    if not loads(left):
         constant = Const(op == "or", DType.BOOL, span=span)
         then, otherwise = (right, constant) if op == "and" else (constant, right)
         return Select(left, then, otherwise, DType.BOOL, span=span)
+    parts = _parts(op, left)
+    if parts is not None and any(_guards(op, part) for part in parts):
+        # (a and b) and c is a and (b and c): a guard among the first two guards c too.
+        return conjunction(op, parts[0], conjunction(op, parts[1], right, span), span)
     return Binary(op, left, right, DType.BOOL, span=span)
+
+
+def _parts(op: str, condition: Expr) -> tuple[Expr, Expr] | None:
+    """The two sides of `left op right`, as `conjunction` wrote it."""
+    match condition:
+        case Binary(op=found, left=left, right=right, dtype=DType.BOOL) if found == op:
+            return left, right
+        case Select(condition=left, then=right, otherwise=Const(value=False)) if op == "and":
+            return left, right
+        case Select(condition=left, then=Const(value=True), otherwise=right) if op == "or":
+            return left, right
+        case _:
+            return None
+
+
+def _guards(op: str, condition: Expr) -> bool:
+    """A condition on iterators alone stands among the operands of a chain of `op`."""
+    parts = _parts(op, condition)
+    return not loads(condition) or (parts is not None and any(_guards(op, p) for p in parts))
 
 
 # ------------------------------------------------------------------------------ one operand
@@ -265,7 +290,7 @@ def apply_call(context: Context, function: str, operand: Value, span: Span) -> V
     if operand.dtype.is_integer:
         if function in ("floor", "ceil", "round", "trunc"):
             return Value(place(operand.expr, span), operand.weak)
-        if function != "abs":
+        if function not in ("abs", "sign"):
             operand = Value(context.convert(operand, DType.F64, span), operand.weak)
     expr, dtype = operand.expr, operand.dtype
     if operand.is_literal and isinstance(expr, Const) and function not in semantics.OURS:

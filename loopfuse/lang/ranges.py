@@ -13,6 +13,7 @@ from loopfuse.lang.context import Context
 from loopfuse.lang.indices import affine_value, data_index, to_index
 from loopfuse.lang.labels import HIDDEN
 from loopfuse.lang.nodes import Const, Define, Expr, Iter, Load, Stmt
+from loopfuse.lang.scope import ValueEntry
 from loopfuse.lang.unroll import MAX_COPIES
 from loopfuse.lang.walk import iterators, loads
 
@@ -116,6 +117,14 @@ def is_unknown(context: Context, limits: Bounds) -> bool:
     return not limits.is_known or bool(used & context.unknown)
 
 
+def _constant_step(context: Context, step: syntax.Expr) -> str:
+    """How to make the step a constant: as a parameter, where it is one."""
+    entry = context.scope.find(step.name) if isinstance(step, syntax.Name) else None
+    if isinstance(step, syntax.Name) and isinstance(entry, ValueEntry) and entry.what == "parameter":
+        return f"make it a constant that each call gives: `{step.name}: const i64`"
+    return "use a number, a `const`, or a parameter declared `const`: `s: const i64`"
+
+
 def _step(context: Context, each: syntax.Range) -> int:
     if each.step is None:
         return 1
@@ -125,7 +134,7 @@ def _step(context: Context, each: syntax.Range) -> int:
             "step-not-constant",
             f"the step `{context.text(each.step.span)}` is not a constant",
             each.step.span,
-            fix="loop over the count, and multiply: `for k in 0..n: ... a + k*s`",
+            fix=_constant_step(context, each.step),
         )
     if int(step.value) == 0:
         context.fail(
@@ -142,6 +151,15 @@ def _step(context: Context, each: syntax.Range) -> int:
             fix="use steps below 2147483648 (2**31)",
         )
     return int(step.value)
+
+
+def is_short(limits: Bounds) -> bool:
+    """A constant range that may be unrolled."""
+    match limits.lower, limits.upper:
+        case Const(value=first), Const(value=last):
+            return len(range(int(first), int(last), limits.step)) <= MAX_COPIES
+        case _:
+            return False
 
 
 def constant_values(context: Context, each: syntax.Range, limits: Bounds) -> range:

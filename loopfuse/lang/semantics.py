@@ -20,6 +20,7 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.rounding import round_to_narrow
+from loopfuse.lang import ops
 
 Scalar = Any
 """np.float16 | bfloat16 | np.float32 | np.float64 | int | bool: one element's value."""
@@ -27,7 +28,7 @@ Scalar = Any
 MathFunctions = Mapping[str, Callable[..., Scalar]]
 """Our math functions by name (`exp`), or by name and dtype (`exp_f32`), to use for the defaults."""
 
-OURS = ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "rsqrt", "pow")
+OURS = ops.OURS
 """Functions whose bits the compiled code defines; the defaults here are merely close."""
 
 
@@ -132,6 +133,20 @@ def float_floordiv(a: Scalar, b: Scalar) -> Scalar:
     return floored
 
 
+def integer_fmod(a: int, b: int) -> int:
+    """C's `%`: the remainder with the sign of `a`; by 0 it is 0."""
+    if not b:
+        return 0
+    return -(-a % abs(b)) if a < 0 else a % abs(b)
+
+
+def sign(a: Scalar) -> Scalar:
+    """-1, 0 or 1 in the type of `a`, as NumPy's: of -0.0 it is 0.0, of a NaN that NaN."""
+    if a != a:
+        return a
+    return type(a)(int(a > 0) - int(a < 0))
+
+
 def _load_fma() -> tuple[Callable[..., float], Callable[..., float]]:
     library = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
     for name, kind in (("fmaf", ctypes.c_float), ("fma", ctypes.c_double)):
@@ -164,8 +179,8 @@ def fma(dtype: DType) -> Callable[[Scalar, Scalar, Scalar], Scalar]:
 
 def binary(op: str, dtype: DType, math_functions: MathFunctions) -> Callable[..., Scalar]:
     """The callable of a core Binary `op` whose operands and result have `dtype`."""
-    if op == "pow":
-        return math_function("pow", dtype, math_functions)
+    if op in OURS:
+        return math_function(op, dtype, math_functions)
     if dtype.is_float:
         return _FLOAT_BINARY[op]
     if dtype is DType.BOOL:
@@ -182,6 +197,8 @@ def binary(op: str, dtype: DType, math_functions: MathFunctions) -> Callable[...
             return lambda a, b: wrap(a // b) if b else 0
         case "mod":
             return lambda a, b: a % b if b else 0
+        case "fmod":
+            return integer_fmod
         case "shl":
             return lambda a, b: wrap(a << b) if 0 <= b < bits else 0
         case "shr":
@@ -197,6 +214,8 @@ _FLOAT_BINARY: dict[str, Callable[..., Scalar]] = {
     "div": operator.truediv,
     "floordiv": float_floordiv,
     "mod": float_mod,
+    "fmod": np.fmod,
+    "copysign": np.copysign,
     "min": minimum,
     "max": maximum,
     "fmin": minimum_number,
@@ -273,6 +292,8 @@ def call(function: str, dtype: DType, math_functions: MathFunctions) -> Callable
         return math_function(function, dtype, math_functions)
     if not dtype.is_float:
         wrap = wrapper(dtype)
+        if function == "sign":
+            return sign
         return (lambda a: wrap(abs(a))) if function == "abs" else (lambda a: a)
     return _EXACT_CALLS[function]
 
@@ -284,6 +305,7 @@ _EXACT_CALLS: dict[str, Callable[[Scalar], Scalar]] = {
     "ceil": np.ceil,
     "round": np.rint,
     "trunc": np.trunc,
+    "sign": sign,
 }
 
 
@@ -310,6 +332,21 @@ _DEFAULTS: dict[str, Callable[..., Scalar]] = {
     "erf": math.erf,
     "rsqrt": lambda a: np.float64(1.0) / np.sqrt(a),
     "pow": np.power,
+    "log10": np.log10,
+    "cbrt": np.cbrt,
+    "hypot": np.hypot,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
 }
 
 

@@ -15,7 +15,8 @@ from loopfuse.lang.expressions import (
     elaborate,
     index_literal,
 )
-from loopfuse.lang.indices import affine_value, check_extent, to_index
+from loopfuse.lang.extents import check_extents
+from loopfuse.lang.indices import affine_value
 from loopfuse.lang.labels import CONTINUES
 from loopfuse.lang.nodes import (
     Assume,
@@ -142,12 +143,7 @@ def declare_scalar(context: Context, stmt: syntax.Let, entry: ScalarEntry) -> No
 def temp(context: Context, stmt: syntax.Temp) -> Stmt:
     """`temp t: f32[N]`."""
     dtype = stmt.dtype
-    extents = tuple(
-        check_extent(
-            context, to_index(context, elaborate(context, part), "extent", part.span), part.span
-        )
-        for part in stmt.extents
-    )
+    extents = check_extents(context, stmt.name, stmt.extents)
     core = context.names.declare(stmt.name)
     context.define(stmt.name, ArrayEntry(core, dtype, extents, "temp", context.depth, stmt.span))
     context.declared.append((core, stmt.name, stmt.span))
@@ -160,6 +156,7 @@ def temp(context: Context, stmt: syntax.Temp) -> Stmt:
 def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
     """A header of one or more ranges: nested Fors, or copies where a table needs them."""
     unrolled = unrolled_iterators(context, stmt)
+    needed = unrolled_iterators(context, stmt, only_open=True) if unrolled else unrolled
 
     def nest(k: int, label: str) -> list[Stmt]:
         if k == len(stmt.ranges):
@@ -174,7 +171,7 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
             context.hoists = outer
         context.depth += 1
         try:
-            if each.iterator in unrolled:
+            if each.iterator in (unrolled if ranges.is_short(limits) else needed):
                 for number in ranges.constant_values(context, each, limits):
                     if context.is_full:
                         break
@@ -258,6 +255,7 @@ def swap(context: Context, stmt: syntax.Swap) -> None:
                 f"`{name}` is {describe(entry)}; only arrays can be swapped",
                 stmt.span,
                 labels=[Label(entry.span, "declared here")],
+                fix="swap two arrays; numbers are exchanged by way of a `let`",
             )
         entries.append(entry)
     left, right = entries

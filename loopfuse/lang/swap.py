@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Swapped
+from loopfuse.lang.nodes import Const, Exchange, Expr, Swapped
 
 Pair = tuple[str, str]
 """The core names of two arrays, sorted."""
@@ -55,6 +55,11 @@ class Swaps:
     def add(self, pair: Pair, times: Expr) -> None:
         """The pair was swapped `times` times more."""
         self.count[pair] = combine("add", self.count[pair], times)
+
+    def exchanges(self) -> list[Exchange]:
+        """The pairs that may be exchanged now."""
+        found = [Exchange(*p, combine("mod", n, integer(2))) for p, n in self.count.items()]
+        return [one for one in found if not (isinstance(one.parity, Const) and not one.parity.value)]
 
     @contextmanager
     def loop(self, counts: Mapping[Pair, int], passes: Expr, trips: Expr) -> Generator[None, None, None]:

@@ -196,8 +196,9 @@ Stmt = Assign | Let | Temp | For | If | Swap | Assume | Block
 @dataclass(frozen=True, slots=True)
 class Param(Node):
     """A parameter. `extents` is None for a scalar; `mode` is in, out or inout; `is_const` marks
-    `S: const i64`; `weak` a Python number, which takes the type of what stands beside it (the
-    Python door's; .lf text cannot say it)."""
+    `S: const i64`; `weak` a Python number, which takes the type of what stands beside it, and
+    `quiet` one that needs no use, since its caller uses it (the Python door's; .lf text cannot say
+    these)."""
 
     name: str
     dtype: DType
@@ -205,6 +206,7 @@ class Param(Node):
     mode: str = "in"
     is_const: bool = False
     weak: bool = field(default=False, kw_only=True)
+    quiet: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import assert_never
 
 from loopfuse.lang import syntax
 from loopfuse.lang.context import Context
-from loopfuse.lang.scope import TableEntry
+from loopfuse.lang.nodes import Const
+from loopfuse.lang.scope import TableEntry, ValueEntry
 
 MAX_COPIES = 1024
 """The largest number of passes a loop is unrolled into."""
@@ -89,25 +90,31 @@ def statement_expressions(
 
 
 def table_names(
-    context: Context, expressions: list[tuple[str, syntax.Expr]], called: tuple[str, ...] = ()
+    context: Context,
+    expressions: list[tuple[str, syntax.Expr]],
+    called: tuple[str, ...] = (),
+    *,
+    only_open: bool = False,
 ) -> set[str]:
     """The names on which some subscript of a constant table depends in `expressions`, which are
-    (the `let` defined, or "", and the expression) in text order."""
+    (the `let` defined, or "", and the expression) in text order; `only_open`: but for subscripts
+    that are remainders by constants or made of such, which need not be constant themselves."""
     found: set[str] = set()
     for _, expr in expressions:
         for node in walk(expr):
             match node:
                 case syntax.Subscript(array=array, index=index) if _is_table(context, array):
-                    found |= {name for part in index for name in names_in(part)}
+                    kept = [part for part in index if not (only_open and _is_closed(part))]
+                    found |= {name for part in kept for name in names_in(part)}
                 case syntax.Call(function=function, arguments=arguments):
-                    for position in _table_parameters(context, function, called):
+                    for position in _table_parameters(context, function, called, only_open):
                         if position < len(arguments):
                             found |= names_in(arguments[position])
                 case _:
                     pass
     # A `let` that is needed needs what it was made of.
     for name, expr in reversed(expressions):
-        if name in found:
+        if name in found and not (only_open and _is_closed(expr)):
             found |= names_in(expr)
     return found
 
@@ -116,14 +123,16 @@ def _is_table(context: Context, name: str) -> bool:
     return isinstance(context.module.scope.entries.get(name), TableEntry)
 
 
-def _table_parameters(context: Context, name: str, called: tuple[str, ...]) -> list[int]:
+def _table_parameters(
+    context: Context, name: str, called: tuple[str, ...], only_open: bool
+) -> list[int]:
     """The positions of the parameters of a `func` that reach a table's subscript."""
     function = context.module.functions.get(name)
     if function is None or name in called:
         return []
     body: list[tuple[str, syntax.Expr]] = [(let.name, let.value) for let in function.lets]
     body.append(("", function.value))
-    needed = table_names(context, body, (*called, name))
+    needed = table_names(context, body, (*called, name), only_open=only_open)
     return [k for k, param in enumerate(function.params) if param.name in needed]
 
 
@@ -132,17 +141,48 @@ def has_tables(context: Context) -> bool:
     return any(isinstance(entry, TableEntry) for entry in context.module.scope.entries.values())
 
 
-def unrolled_iterators(context: Context, stmt: syntax.For) -> set[str]:
-    """Which iterators of this header need unrolling."""
+def _is_closed(expr: syntax.Expr) -> bool:
+    """Stays between two constants, by how it is written: a remainder, or made of such."""
+    match expr:
+        case syntax.Number():
+            return True
+        case syntax.Binary(op="%", right=syntax.Number()):
+            return True
+        case syntax.Binary(op="+" | "-" | "*" | "//", left=left, right=right):
+            return _is_closed(left) and _is_closed(right)
+        case syntax.Call(function="min" | "max", arguments=arguments):
+            return all(_is_closed(argument) for argument in arguments)
+        case _:
+            return False
+
+
+def unrolled_iterators(
+    context: Context, stmt: syntax.For, *, only_open: bool = False
+) -> set[str]:
+    """Which iterators of this header are unrolled where their bounds are constant; `only_open`:
+    which must be."""
     if not has_tables(context):
         return set()
-    needed = table_names(context, list(statement_expressions(stmt.body)))
-    return {each.iterator for each in stmt.ranges} & needed
+    found = list(statement_expressions(stmt.body))
+    return {each.iterator for each in stmt.ranges} & table_names(context, found, only_open=only_open)
 
 
 def unrolled_ranges(context: Context, expr: syntax.Reduction) -> set[str]:
     """Which iterators of this reduction need unrolling."""
     if not has_tables(context):
         return set()
-    needed = table_names(context, [("", expr.body)])
-    return {each.iterator for each in expr.ranges} & needed
+    body = [("", expr.body)]
+    found, needed = table_names(context, body), table_names(context, body, only_open=True)
+    return {
+        each.iterator
+        for each in expr.ranges
+        if each.iterator in (found if _is_constant(context, each) else needed)
+    }
+
+
+def _is_constant(context: Context, each: syntax.Range) -> bool:
+    names = names_in(each.lower) | names_in(each.upper)
+    entries = [context.scope.find(name) for name in names]
+    return all(
+        isinstance(entry, ValueEntry) and isinstance(entry.value.expr, Const) for entry in entries
+    )

@@ -16,11 +16,12 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
 from loopfuse.lang.walk import children, map_expr, substitute, symbols, with_children
 from loopfuse.plan.align import Placed
 from loopfuse.plan.expressions import TRUE, compare, conjoin, in_range
-from loopfuse.plan.forest import Item, Nest
+from loopfuse.plan.forest import Item, Nest, statements_of
 from loopfuse.plan.groups import Group
 from loopfuse.plan.looptree import (
     Buffer,
     Compute,
+    Copy,
     Global,
     Guard,
     Loop,
@@ -40,10 +41,12 @@ from loopfuse.poly.model import PolyProgram, Statement
 @dataclass
 class Names:
     """Hands out names that are unique in a tree, and collects its buffers. `strided`: arguments
-    that are views; `copies`: by array, the workspace that holds it between blocks of time steps."""
+    that are views, and `rows` how many of their last dimensions lie without gaps (0: none, or not
+    known); `copies`: by array, the workspace that holds it between blocks of time steps."""
 
     used: set[str] = field(default_factory=set[str])
     strided: frozenset[str] = frozenset()
+    rows: Mapping[str, int] = field(default_factory=dict[str, int])
     buffers: dict[str, Buffer] = field(default_factory=dict[str, Buffer])
     counts: dict[str, int] = field(default_factory=dict[str, int])
     copies: dict[str, str] = field(default_factory=dict[str, str])
@@ -57,6 +60,13 @@ class Names:
         self.counts[wanted] = count
         self.used.add(name)
         return name
+
+    def copy(self) -> Names:
+        """The same names, for a body that is made for a look at it."""
+        return replace(
+            self, used=set(self.used), buffers=dict(self.buffers), counts=dict(self.counts),
+            copies=dict(self.copies),
+        )  # fmt: skip
 
     def add(self, buffer: Buffer) -> Buffer:
         """Records a buffer."""
@@ -131,9 +141,9 @@ class BodyBuilder:
         if defined != TRUE:
             inside.append(defined)
         saved = dict(self.values)
-        body = merge_guards(
-            self.items(nest.children, {**iteration, loop.iterator: value}, inside)
-        )
+        here = {**iteration, loop.iterator: value}
+        body = merge_guards(self.items(nest.children, here, inside))
+        body = [*self.cleared(nest, here), *body] if body else []
         self.values = saved
         if not body or defined == Const(False, TRUE.dtype):
             return []
@@ -141,6 +151,28 @@ class BodyBuilder:
         if defined == TRUE:
             return [out]
         return [Guard(self.scalars(substitute(defined, iteration), iteration), (out,))]
+
+    def cleared(self, nest: Nest, iteration: Mapping[str, Expr]) -> list[TreeNode]:
+        """Zeros for the arrays that are private to an iteration of the loop, where all iterations
+        share one copy."""
+        out: list[TreeNode] = []
+        touched = {s.target.array for s in statements_of(nest.children)}
+        for name in sorted(touched):
+            if self.stores[name].cleared != nest.loop.iterator:
+                continue
+            array = self.program.arrays[name]
+            names = [self.names.fresh(f"{name}_{k}") for k in range(len(array.extents))]
+            zero = Const(False if array.dtype is DType.BOOL else 0, array.dtype)
+            if array.dtype.is_float:
+                zero = Const(0.0, array.dtype)
+            place = Load(name, tuple(Iter(each) for each in names), array.dtype)
+            at = self.storage(place, self.program.statements[0], iteration)
+            nodes: tuple[TreeNode, ...] = (Copy(at, zero),)
+            for var, extent in reversed([*zip(names, array.extents, strict=True)]):
+                end = self.scalars(tidy(substitute(extent, iteration)), iteration)
+                nodes = (Loop(var, integer(0), end, 1, Where.SERIAL, nodes),)
+            out += nodes
+        return out
 
     def defined(self, *bounds: Expr, known: Sequence[Expr]) -> Expr:
         """The part of the condition that `known` does not imply under which the scalars in
@@ -338,6 +370,17 @@ def stride_symbols(array: str, rank: int) -> tuple[Expr, ...]:
     return tuple(Symbol(f"{array}__stride{k}", DType.I64) for k in range(rank))
 
 
+def view_strides(array: str, extents: tuple[Expr, ...], packed: int) -> tuple[Expr, ...]:
+    """The strides of a view, in elements: symbols, but where the last `packed` dimensions lie without
+    gaps what follows from the extents."""
+    found = list(stride_symbols(array, len(extents)))
+    step: Expr = integer(1)
+    for number in range(len(extents) - 1, len(extents) - 1 - packed, -1):
+        found[number] = step
+        step = combine("mul", step, extents[number])
+    return tuple(found)
+
+
 def declare_global(
     program: PolyProgram,
     stores: Mapping[str, Store],
@@ -361,7 +404,7 @@ def declare_global(
                 Global(),
                 argument=array.is_argument,
                 zeroed=store.zeroed and not array.is_argument,
-                strides=stride_symbols(array_name, len(array.extents))
+                strides=view_strides(array_name, array.extents, names.rows.get(array_name, 0))
                 if array_name in names.strided
                 else None,
             )

@@ -101,7 +101,7 @@ class _Change:
         return tuple(new for node in body for new in self.node(node, known))
 
     def node(self, node: TreeNode, known: dict[str, Expr]) -> tuple[TreeNode, ...]:
-        """One node; a loop over the blocks that runs once is its body."""
+        """One node; a loop over blocks (or a CPU's workers) that runs once is its body."""
 
         def now(expr: Expr) -> Expr:
             return self.expr(substitute(expr, known))
@@ -109,7 +109,7 @@ class _Change:
         match node:
             case Loop(var=var, mapping=mapping):
                 lower, upper = now(node.lower), now(node.upper)
-                if mapping is Mapping.GRID and lower == integer(0) and upper == integer(1):
+                if mapping in (Mapping.GRID, Mapping.THREAD) and lower == integer(0) and upper == integer(1):
                     return self.nodes(node.body, {**known, var: integer(0)})
                 inside = self.nodes(node.body, known)
                 return (replace(node, lower=lower, upper=upper, body=inside),)

@@ -11,7 +11,7 @@ computed on the way, and scalar statements behind them run in the last step.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -33,6 +33,7 @@ from loopfuse.plan.generic import (
     value_at,
 )
 from loopfuse.plan.groups import Group
+from loopfuse.plan.independent import independent_parts
 from loopfuse.plan.looptree import (
     Buffer,
     Combine,
@@ -47,6 +48,7 @@ from loopfuse.plan.looptree import (
 )
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
+from loopfuse.plan.tree_price import usual_price
 from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram, Statement
@@ -59,7 +61,11 @@ ROWS, COLUMNS = 64, 16
 
 THREADS = 256
 CHUNK = 16384
-"""Elements that one CPU partial result covers."""
+"""Elements that one CPU partial result covers, at most."""
+
+CHUNK_PRICE = 32 * CHUNK
+"""What they cost, at most where there are several rounds (`tree_price`): rows that are reduced
+themselves are few in a chunk."""
 
 LANES = 16
 """Independent accumulators of a CPU chunk, so that the loop can use vector registers."""
@@ -275,17 +281,17 @@ def _cpu(
     last = dims[-1]
     extent = extents[last]
     length = tidy(combine("sub", extent.upper, extent.lower))
-    chunks = ceil_div(length, CHUNK * extent.step)
+    step = _cpu_chunk(group, site, updates, extents) * extent.step
+    chunks = ceil_div(length, step)
     outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
     counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
     # Storage is made once, so its extents must hold for every iteration of the host loops.
     most = [_most(group, site, dim, count) for (dim, _), count in zip(outer, counts)]
     longest = _most(group, site, last, length)
-    most.append(_positive(ceil_div(longest, CHUNK * extent.step)))
+    most.append(_positive(ceil_div(longest, step)))
     accumulators = _accumulators(updates, site, tuple(most), LANES)
     chunk = names.fresh(f"{hint_of(group, last)}b")
     point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
-    step = CHUNK * extent.step
     low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
     high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
     slots = (*(Iter(var) for _, var in outer), Iter(chunk))
@@ -298,13 +304,22 @@ def _cpu(
     # Whole rounds of LANES iterations, then what is left, all in lane order.
     size = LANES * extent.step
     rounds = combine("floordiv", combine("sub", high, low), integer(size))
-    turn, lane = names.fresh("k"), names.fresh("l")
-    number = combine("add", combine("mul", Iter(turn), integer(LANES)), Iter(lane))
-    at = tidy(combine("add", low, combine("mul", number, integer(extent.step))))
-    cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
-    inner = _stage_one(group, site, extents, {**point, last: at}, cells)
-    unrolled = Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, inner)
-    body.append(Loop(turn, integer(0), rounds, 1, Where.SERIAL, (unrolled,)))
+
+    def turns(keep: tuple[int, ...] | None) -> Loop:
+        turn, lane = names.fresh("k"), names.fresh("l")
+        number = combine("add", combine("mul", Iter(turn), integer(LANES)), Iter(lane))
+        at = tidy(combine("add", low, combine("mul", number, integer(extent.step))))
+        cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
+        inner = _stage_one(group, site, extents, {**point, last: at}, cells)
+        kept = inner if keep is None else tuple(inner[k] for k in keep)
+        unrolled = Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, kept)
+        return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (unrolled,))
+
+    whole = turns(None)
+    (lanes,) = whole.body
+    assert isinstance(lanes, Loop)
+    parts = independent_parts(lanes.body)
+    body += [whole] if len(parts) == 1 else [turns(part) for part in parts]
     rest = names.fresh(hint_of(group, last))
     start = combine("add", low, combine("mul", rounds, integer(size)))
     cells = {a.key: _lane(a, integer(0)) for a in accumulators}
@@ -322,6 +337,18 @@ def _cpu(
     one = Launch(f"{name}_a", "generic", labels, nodes)
     sizes = [*zip((var for _, var in outer), (count_of(extents[d]) for d, _ in outer)), (chunk, chunks)]
     return one, _cpu_second(group, site, f"{name}_b", labels, accumulators, sizes)
+
+
+def _cpu_chunk(
+    group: Group, site: Site, updates: Sequence[Statement], extents: Mapping[str, Extent]
+) -> int:
+    """How many iterations of the last dimension one partial result covers: as many as are worth it, a
+    power of two. It is the same for all sizes, and with it the order."""
+    trial = replace(site, names=site.names.copy())
+    point: dict[str, Expr] = {dim: Iter(trial.names.fresh("at")) for dim in group.dims}
+    cells = {a.key: _lane(a, integer(0)) for a in _accumulators(updates, trial, (), LANES)}
+    fitting = CHUNK_PRICE // usual_price(tuple(_stage_one(group, trial, extents, point, cells)))
+    return max(LANES, min(CHUNK, 1 << max(0, fitting.bit_length() - 1)))
 
 
 def _cpu_second(

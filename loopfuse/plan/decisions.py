@@ -25,9 +25,12 @@ class Decisions(list[Decision]):
         """Record a decision without a witness."""
         self.append(Decision((first.label, second.label), fused, None, reason, None, remedy))
 
-    def decline(self, first: Unit, second: Unit, together: float, apart: float) -> None:
-        """Record a legal fusion that costs more than it saves."""
-        self.decide(first, second, False, slower(together, apart), SLOWER)
+    def decline(
+        self, first: Unit, second: Unit, together: float, apart: float, dear: str = ""
+    ) -> None:
+        """Record a legal fusion that costs more than it saves; `dear`: what makes it so."""
+        reason = slower(together, apart) + (f"; {dear}" if dear else "")
+        self.decide(first, second, False, reason, SLOWER)
 
     def describe_again(self, found: Windowed) -> None:
         """Fusions of loops that now stream through windows: how far each runs behind in the

@@ -97,6 +97,13 @@ def _reason(
     element = dependence.array
     if witness is not None and witness.element:
         element = f"{dependence.array}[{', '.join(map(str, witness.element))}]"
+    if witness is not None and _is_in_step(witness):
+        verbs = {"flow": ("writes", "reads"), "anti": ("reads", "overwrites")}
+        first, second = verbs.get(dependence.kind, ("writes", "overwrites"))
+        return (
+            f"{user.label} {second} `{element}` in the iteration in which {owner.label} {first} it, but no "
+            "one way to pair their iterations suits all that passes between them"
+        )
     match dependence.kind:
         case "flow":
             text = f"{user.label} reads `{element}` at another iteration than {owner.label} writes it"
@@ -107,6 +114,12 @@ def _reason(
         case _:
             text = f"{user.label} overwrites `{element}`, which another iteration of {owner.label} writes"
     return text
+
+
+def _is_in_step(witness: Witness) -> bool:
+    """Do both ends have the same iterators' values, loop by loop?"""
+    source, sink = witness.source.iteration, witness.sink.iteration
+    return [value for _, value in source] == [value for _, value in sink]
 
 
 def find_witness(
@@ -162,7 +175,7 @@ def find_remedy(
     owner = next((u for u in units if dependence.source in u.ids), user)
     half = dependence.array
     for array, covered in [(a, c) for c in (frozenset[str](), frozenset({half})) for a in arrays]:
-        if not any(d.array == array for d in overwritten):
+        if not any(d.array == array for d in overwritten) or is_read_again(array, scope, program):
             continue
         changed = writing_elsewhere(user, array)
         kept = tuple(
@@ -185,6 +198,19 @@ def find_remedy(
                 )
             return f"let {user.label} write a new array instead of `{array}`"
     return None
+
+
+def is_read_again(array: str, scope: Scope, program: PolyProgram) -> bool:
+    """Does a loop that the host runs around the units read the array? Its next iteration would not
+    find there what went elsewhere."""
+    host = {loop.iterator for loop in scope.host}
+    return any(
+        name == array
+        for s in program.statements
+        if not host.isdisjoint(s.iterators)
+        for access in s.reads
+        for name, _ in access.parts
+    )
 
 
 def writing_elsewhere(unit: Unit, array: str) -> Unit:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.plan.anew_report import describe_dear
 from loopfuse.plan.bordered import Apart, find_bordered
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.decisions import SLOWER, Decisions, slower
@@ -409,7 +410,8 @@ class Planner:
         whole = self.cost.group(formed)
         apart = sum(part.seconds for part in parts)
         if not wanted and whole.seconds > apart:
-            self.decisions.decline(partner, consumer, whole.seconds, apart)
+            dear = describe_dear(self.cost, formed)
+            self.decisions.decline(partner, consumer, whole.seconds, apart, dear)
             return None
         more = whole.anew - sum(part.anew for part in parts)
         if not wanted and self.anew + more > MAX_ANEW:

@@ -5,7 +5,7 @@ workers), everything else runs in order inside a thread.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
@@ -14,11 +14,13 @@ from loopfuse.plan.align import Placed, place_map
 from loopfuse.plan.body import BodyBuilder, Names
 from loopfuse.plan.expressions import ceil_div, compare, conjoin, greatest, in_range, least
 from loopfuse.plan.groups import Group
-from loopfuse.plan.interior import split_interior
+from loopfuse.plan.interior import split_inner, split_interior, without_guards
 from loopfuse.plan.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
+from loopfuse.plan.strips import LONG_STRIP, STRIP, find_strips, plan_strips
+from loopfuse.plan.tree_price import usual_price
 from loopfuse.poly.isl import linear, value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram
@@ -30,7 +32,17 @@ TILE = (32, 8)
 """Threads along the fastest and the next dimension of a two-dimensional block."""
 
 CHUNK = 4096
-"""Iterations of a one-dimensional loop that a CPU worker takes at a time."""
+"""Iterations of a one-dimensional loop that a CPU worker takes at a time, at most."""
+
+CHUNK_PRICE = 8 * CHUNK
+"""What they cost, at most where there are several (`tree_price`): rows of a softmax go one by one."""
+
+CPU_WRITE = 2
+"""A line of memory that is written goes there and back: a column that is written costs twice one that is
+read."""
+
+FEWEST = 8
+"""So few iterations are no loop of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +118,30 @@ def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
     return out
 
 
-def order_dims(group: Group) -> tuple[str, ...]:
+def order_dims(
+    group: Group, kept: frozenset[str] = frozenset(), write: int = 1
+) -> tuple[str, ...]:
     """The dimensions, slowest first: the last is the one along which memory is contiguous in
-    most accesses, so that neighbouring threads touch neighbouring elements."""
+    most accesses, so that neighbouring threads touch neighbouring elements. Arrays that are `kept` in
+    registers do not count, a write counts `write` times; and, where that is not once (on a CPU), nothing
+    counts that stays where it is in a loop inside."""
     score = dict.fromkeys(group.dims, 0)
+    host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()
     for placed in group.members:
         by_iterator = {c.iterator: c.dim for c in placed.coordinates}
         for statement in placed.unit.statements:
+            own = set(statement.iterators) - by_iterator.keys() - host if write > 1 else set[str]()
             for access in (*statement.reads, statement.write):
-                if not access.load.index:
+                if not access.load.index or access.array in kept:
+                    continue
+                used = {name for part in access.load.index for name in iterators(part)}
+                if own and not own & used:
                     continue
                 terms = linear(access.load.index[-1])
                 names = iterators(access.load.index[-1]) if terms is None else set(terms)
                 for iterator in names:
                     if iterator in by_iterator:
-                        score[by_iterator[iterator]] += 1
+                        score[by_iterator[iterator]] += write if access is statement.write else 1
     best = max(group.dims, key=lambda dim: (score[dim], group.dims.index(dim)))
     return (*(dim for dim in group.dims if dim != best), best)
 
@@ -128,11 +149,11 @@ def order_dims(group: Group) -> tuple[str, ...]:
 def plan_map(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
     """A map group: its dimensions over threads, its members in order inside each."""
     extents = dim_extents(group, site.program)
-    dims = order_dims(group)
     if site.device == "gpu":
-        body = _gpu_loops(group, site, dims, extents)
+        body = _gpu_loops(group, site, order_dims(group), extents)
     else:
-        body = _cpu_loops(group, site, dims, extents)
+        kept = frozenset(name for name, store in site.stores.items() if store.home != "global")
+        body = _cpu_loops(group, site, order_dims(group, kept, CPU_WRITE), extents)
     return Launch(name, "generic", labels, body)
 
 
@@ -204,20 +225,47 @@ def _cpu_loops(
     last, extent = dims[-1], extents[dims[-1]]
     var = names.fresh(hint_of(group, last))
     lower, upper = extent.lower, extent.upper
-    if len(dims) == 1:
+    trial = replace(site, names=names.copy())
+    tried = thread_body(group, trial, extents, {**point, last: Iter(var)})
+    in_strips = extent.step == 1 and find_strips(tried, var) is not None
+    if in_strips:
+        count = STRIP if len(dims) == 1 else LONG_STRIP
+    else:
+        count = chunk_of(tried) if len(dims) == 1 else 0
+    if 0 < count < FEWEST:
+        body = thread_body(group, site, extents, {last: value_at(extent, Iter(var))})
+        body = split_inner(body, names.fresh)
+        return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
+    if count:
         chunk = names.fresh(f"{var}b")
-        step = CHUNK * extent.step
+        step = count * extent.step
         outer.append((chunk, ceil_div(tidy(combine("sub", upper, lower)), step)))
         lower = tidy(combine("add", lower, combine("mul", Iter(chunk), integer(step))))
         upper = combine("min", upper, tidy(combine("add", lower, integer(step))))
+    before = set(names.buffers)
     body = thread_body(group, site, extents, {**point, last: Iter(var)})
-    inner = split_interior(
-        Loop(var, lower, upper, extent.step, Where.SERIAL, body), site.names.fresh
-    )
-    nodes: tuple[TreeNode, ...] = inner
+    nodes: tuple[TreeNode, ...]
+    shape = find_strips(body, var) if in_strips else None
+    if shape is not None:
+        nodes = plan_strips(shape, var, (lower, upper), count, names, before)
+    else:
+        loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
+        around = [name for name, _ in outer]
+        nodes = tuple(
+            without_guards(part, around, names.fresh)
+            if isinstance(part, Loop) and part.var == var
+            else part
+            for part in split_interior(loop, names.fresh)
+        )
     for name, count in reversed(outer):
         nodes = (Loop(name, integer(0), count, 1, Where.THREAD, nodes),)
     return nodes
+
+
+def chunk_of(body: tuple[TreeNode, ...]) -> int:
+    """How many iterations of `body` a CPU worker takes at a time: a power of two."""
+    fitting = max(1, CHUNK_PRICE // usual_price(body))
+    return min(CHUNK, 1 << (fitting.bit_length() - 1))
 
 
 def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:

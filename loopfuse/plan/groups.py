@@ -23,7 +23,7 @@ from loopfuse.plan.align import (
 )
 from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
 from loopfuse.poly.deps import names_one_place
-from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.isl_relations import equate, solve_dimensions
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
 Box = tuple[tuple[Expr, Expr], ...]
@@ -300,7 +300,7 @@ def why_not_recomputable(
     if _leaves_out_tests(producer, (dependence, *flows), units, scope, program):
         return "subscripts that depend on data would be tested in a part of its iterations only"
     source = program.statement(dependence.source)
-    if solve_target(source) is None:
+    if solve_target(source, scope, program) is None:
         return "its subscripts cannot be turned back into its iteration"
     writers = program.writers.get(dependence.array, ())
     other_values = any(
@@ -315,6 +315,8 @@ def why_not_recomputable(
     if _reads_what_was_left(producer):
         # An iteration of a loop outside this scope may read what one before it left in storage.
         return "it reads what it writes"
+    if mixed := _mixed_inside(producer, scope, program):
+        return f"what it reads of `{mixed}` comes from several places in it"
     if lost := _overwritten_inside(producer, scope, program):
         return f"it overwrites `{lost}`, which it reads"
     written_here = {
@@ -390,6 +392,23 @@ def _reads_what_was_left(producer: Unit) -> bool:
     return False
 
 
+def _mixed_inside(producer: Unit, scope: Scope, program: PolyProgram) -> str:
+    """An array or variable that a statement of the producer reads, and that some instances of it find
+    as one of the others left it, and some as another or none did (an assignment under a condition
+    on iterators): a value computed anew has one source. "" where there is none."""
+    sources: dict[tuple[str, str], Dependence] = {}
+    for d in scope.touching(producer.ids) if len(producer.statements) > 1 else ():
+        if d.kind != "flow" or d.source not in producer.ids or d.sink not in producer.ids:
+            continue
+        if sources.setdefault((d.sink, d.array), d).source != d.source:
+            return d.array
+    for (sink, array), d in sources.items():
+        reads = (r for r in program.statement(sink).reads if r.array == array)
+        if any(_reads_more(r, d, program) for r in reads):
+            return array
+    return ""
+
+
 def _overwritten_inside(producer: Unit, scope: Scope, program: PolyProgram) -> str:
     """An array whose elements the producer reads and then overwrites (in the same iteration: it
     carries nothing), so that a second run would read other values; "" where there is none."""
@@ -415,14 +434,29 @@ def _reads_more(access: Access, flow: Dependence, program: PolyProgram) -> bool:
     return False
 
 
-def solve_target(statement: Statement) -> dict[str, tuple[int, Any]] | None:
-    """How to get the statement's iterators back from its target's subscripts: iterator ->
-    (subscript position, offset expression) with iterator = subscript - offset; None where some
-    iterator is not a subscript plus a constant. A private scalar needs none (its iterators are
-    the reader's own)."""
-    from loopfuse.plan.expressions import split_iterator
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """How the instance of a statement that wrote an element is found from a read of the element.
 
-    found: dict[str, tuple[int, Any]] = {}
+    `subscripts`: iterator -> (position, offset), with iterator = the read's subscript there - offset.
+    `derived`: iterators that the domain determines, each by those before it; in that order. All
+    others are the reader's own: of loops that the element is private to, or that the host runs.
+    """
+
+    subscripts: dict[str, tuple[int, Expr]]
+    derived: tuple[tuple[str, Expr], ...] = ()
+
+
+def solve_target(statement: Statement, scope: Scope, program: PolyProgram) -> Solved | None:
+    """How to get the statement's iterators back from its target's subscripts; None where some
+    iterator is no subscript plus a constant, and nothing else says what it is.
+
+    before:  for i in 0..N, j in i..i + 1, t in 1..2: a[j] = ...
+    after:   j is the subscript, i = j, t = 1
+    """
+    from loopfuse.plan.expressions import from_linear, split_iterator
+
+    found: dict[str, tuple[int, Expr]] = {}
     for position, subscript in enumerate(statement.target.index):
         split = split_iterator(subscript)
         if split is None:
@@ -430,7 +464,17 @@ def solve_target(statement: Statement) -> dict[str, tuple[int, Any]] | None:
         iterator, offset = split
         if iterator is not None and iterator not in found:
             found[iterator] = (position, offset)
-    return found
+    own = {loop.iterator for loop in scope.host}
+    own.update(program.arrays[statement.target.array].private_to)
+    known = (own | found.keys()) & frozenset(statement.iterators)
+    missing = [name for name in statement.iterators if name not in known]
+    if not missing:
+        return Solved(found)
+    solved = solve_dimensions(statement.domain, known)
+    if any(name not in solved for name in missing):
+        return None
+    symbols = frozenset(program.symbols)
+    return Solved(found, tuple((name, from_linear(terms, symbols)) for name, terms in solved.items()))
 
 
 def _align_all(

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from loopfuse.plan.cost import CostModel
 from loopfuse.plan.groups import Group
 from loopfuse.plan.line_passes import find_passes, lines_of
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.window_records import Pipeline
 
+LANES = 16
+"""Elements that a row's loop takes at a time: a shorter row costs as much, and so does starting one."""
+
 
 def operations_in_lines(cost: CostModel, pipeline: Pipeline, shape: LineShape) -> float:
     """Operations of one run of the pipeline, with those that chunks and strips do twice, and a
-    store for each value that a line keeps."""
+    store for each value that a line keeps; more where rows are short (channels of an image)."""
     group = pipeline.group
     once, _ = cost.operations(group, len(group.scope.host) if group.scope else 0)
     kept = lines_of(pipeline, find_passes(pipeline))
     stores = sum(cost.trips(s.step.placed.unit.common) for s in kept if s.step is not None)
-    return (once + stores) * shape.redundancy
+    return (once + stores) * shape.redundancy * _per_column(cost, pipeline)
+
+
+def _per_column(cost: CostModel, pipeline: Pipeline) -> float:
+    """Columns that the time of a row would do for, for each that it has."""
+    made = [stage for stage in pipeline.stages if stage.step is not None]
+    ends = [stage.box[stage.frame.position(pipeline.across)] for stage in made]
+    columns = max((cost.number(high) - cost.number(low) for low, high in ends), default=0)
+    return (ceil(columns / LANES) + 1) * LANES / columns if columns > 0 else 1.0
 
 
 def operations_anew(cost: CostModel, group: Group) -> float:

@@ -41,7 +41,7 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_stmts, with_children
-from loopfuse.plan.body import Names, stride_symbols
+from loopfuse.plan.body import Names, view_strides
 from loopfuse.plan.expressions import compare
 from loopfuse.plan.looptree import (
     Buffer,
@@ -71,13 +71,19 @@ class PlainPlan:
     preconditions: tuple[Precondition, ...]
 
 
-def plan_plain(kernel: Kernel, device: str, strided: tuple[str, ...] = ()) -> PlainPlan:
-    """`kernel` for `device` (cpu or gpu), without any analysis; `strided` arguments are views.
+def plan_plain(
+    kernel: Kernel,
+    device: str,
+    strided: tuple[str, ...] = (),
+    rows: tuple[tuple[str, int], ...] = (),
+) -> PlainPlan:
+    """`kernel` for `device` (cpu or gpu), without any analysis; `strided` arguments are views,
+    so many of whose last dimensions as `rows` says lie without gaps.
 
     LimitError[temp-extent] for a temporary whose extents depend on an iterator, and
     LimitError[arg-reduction], as the planner's own model gives them.
     """
-    return _Plain(kernel, device, strided).plan()
+    return _Plain(kernel, device, strided, dict(rows)).plan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,9 @@ class _Around:
 
 
 class _Plain:
-    def __init__(self, kernel: Kernel, device: str, strided: tuple[str, ...]) -> None:
+    def __init__(
+        self, kernel: Kernel, device: str, strided: tuple[str, ...], rows: dict[str, int]
+    ) -> None:
         self.kernel, self.device = kernel, device
         declared = [s.name for s in walk_stmts(kernel.body) if isinstance(s, Define | Reduce | Temp)]
         self.names = Names({*kernel.sizes, *(p.name for p in kernel.params), *declared})
@@ -99,7 +107,7 @@ class _Plain:
         self.spans: dict[str, Span] = {}
         self.numbers: dict[str, int] = {}
         for param in kernel.arrays:
-            views = stride_symbols(param.name, len(param.extents))
+            views = view_strides(param.name, param.extents, rows.get(param.name, 0))
             self.names.add(
                 Buffer(
                     param.name,
@@ -152,7 +160,7 @@ class _Plain:
             label,
             stmt.span.line,
             writes,
-            tuple(n for n in dict.fromkeys(reads) if n in arrays and n not in writes),
+            tuple(n for n in dict.fromkeys(reads) if n in arrays),
             tuple(dict.fromkeys(labels)),
         )
 

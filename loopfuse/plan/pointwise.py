@@ -50,9 +50,14 @@ ENDS = 80
 
 
 def fits_pointwise(group: Group, site: Site) -> bool:
+    """Has the group the form, on a GPU, and do 16 bytes hold several elements?"""
+    return site.device == "gpu" and has_pointwise_form(group, site) and vector_width(group, site) > 1
+
+
+def has_pointwise_form(group: Group, site: Site) -> bool:
     """Every statement is at full depth over unshifted dimensions starting at zero, and every
     access either is contiguous along the last dimension or ignores it."""
-    if site.device != "gpu" or group.kind != "map" or group.scope is None:
+    if group.kind != "map" or group.scope is None or not group.dims:
         return False
     last = order_dims(group)[-1]
     extents = dim_extents(group, site.program)
@@ -67,13 +72,15 @@ def fits_pointwise(group: Group, site: Site) -> bool:
             return False
         known = known_of(placed, extents) + host_conditions(group)
         for s in placed.unit.statements:
-            if not _is_plain(s, c.iterator) or c.iterator in iterators(guard_of(s, known, site.program)):
+            if not _is_plain(s, c.iterator, site) or c.iterator in iterators(guard_of(s, known, site.program)):
                 return False
     if not _recomputes_in_place(group, site, last):
         return False
-    if any(name in site.names.strided for name in _arrays(group, site)):
-        return False  # a view's neighbours may lie apart
-    return vector_width(group, site) > 1
+    # A view's neighbours may lie apart.
+    names = site.names
+    return not any(
+        name in names.strided and not names.rows.get(name, 0) for name in arrays_along(group, site)
+    )
 
 
 def _recomputes_in_place(group: Group, site: Site, last: str) -> bool:
@@ -94,14 +101,17 @@ def _recomputes_in_place(group: Group, site: Site, last: str) -> bool:
                 for iterator, where in zip(producer.iterators, value.iteration):
                     if last not in iterators(where):
                         continue
-                    if where != Iter(last) or not _is_plain(producer, iterator):
+                    if where != Iter(last) or not _is_plain(producer, iterator, site):
                         return False
     return True
 
 
-def _is_plain(statement: Statement, iterator: str) -> bool:
-    """Along `iterator`, every access of the statement is contiguous, unshifted, or constant."""
-    if statement.predicate is not None or len(statement.write.parts) != 1:
+def _is_plain(statement: Statement, iterator: str, site: Site) -> bool:
+    """Along `iterator`, every access of the statement is contiguous, unshifted, or constant. On a GPU
+    it writes every element, as whole vectors do."""
+    if statement.predicate is not None and site.device == "gpu":
+        return False
+    if len(statement.write.parts) != 1:
         return False
     for access in (*statement.reads, statement.write):
         if len(access.parts) != 1:
@@ -120,7 +130,7 @@ def _is_plain(statement: Statement, iterator: str) -> bool:
     return True
 
 
-def _arrays(group: Group, site: Site) -> list[str]:
+def arrays_along(group: Group, site: Site) -> list[str]:
     """Arrays of the group that live in memory and move along the last dimension."""
     last = order_dims(group)[-1]
     found: list[str] = []
@@ -137,7 +147,7 @@ def _arrays(group: Group, site: Site) -> list[str]:
 
 def vector_width(group: Group, site: Site) -> int:
     """Elements a thread takes: 16 bytes of the widest array."""
-    arrays = _arrays(group, site)
+    arrays = arrays_along(group, site)
     widest = max((site.program.arrays[name].dtype.bytes for name in arrays), default=16)
     return max(1, VECTOR_BYTES // widest)
 
@@ -205,7 +215,7 @@ class _Block:
         return all(
             columns.is_row_of(arrays[name]) and arrays[name].dtype.bytes == 2
             and len(arrays[name].extents) + len(self.site.stores[name].leading) <= 2
-            for name in _arrays(self.group, self.site)
+            for name in arrays_along(self.group, self.site)
         )  # fmt: skip
 
     def launch(self, name: str, labels: tuple[str, ...]) -> Launch:
@@ -229,7 +239,7 @@ class _Block:
         may be a part of one."""
         columns = self.columns
         whole = columns.whole(self.width) if self.rows else []
-        for name in _arrays(self.group, self.site):
+        for name in arrays_along(self.group, self.site):
             array = self.site.program.arrays[name]
             rank = len(array.extents) + len(self.site.stores[name].leading)
             if columns.is_row_of(array):

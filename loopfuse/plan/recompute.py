@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import children, iterators, loads, substitute, with_children
+from loopfuse.lang.affine import combine, is_affine
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Select, Symbol, Unary
+from loopfuse.lang.walk import children, iterators, substitute, with_children
 from loopfuse.plan.expressions import TRUE, conjoin, from_linear, negate
-from loopfuse.plan.groups import Group, solve_target
+from loopfuse.plan.groups import Group, Solved, solve_target
 from loopfuse.poly.isl import linear
 from loopfuse.poly.model import PolyProgram, Statement
 
@@ -43,11 +43,12 @@ class Resolver:
     """Answers, for a group, which reads are recomputed and at which iteration."""
 
     def __init__(self, program: PolyProgram, group: Group) -> None:
+        self.program, self.scope = program, group.scope
         self.statements = program.by_id
         self.producer: dict[tuple[str, str], Statement] = {}
         self._reads: dict[str, tuple[tuple[Load, Expr], ...]] = {}
         self._sources: dict[tuple[str, Point], tuple[Value | None, ...]] = {}
-        self._solved: dict[str, dict[str, tuple[int, Expr]] | None] = {}
+        self._solved: dict[str, Solved | None] = {}
         scope = group.scope
         if scope is None or not group.recomputed:
             return
@@ -89,18 +90,26 @@ class Resolver:
         if producer is None:
             return None
         if producer.id not in self._solved:
-            self._solved[producer.id] = solve_target(producer)
+            assert self.scope is not None
+            self._solved[producer.id] = solve_target(producer, self.scope, self.program)
         solved = self._solved[producer.id]
         assert solved is not None
-        point: list[Expr] = []
+        derived = dict(solved.derived)
+        point: dict[str, Expr] = {}
         for iterator in producer.iterators:
-            if iterator in solved:
-                position, offset = solved[iterator]
+            if iterator in solved.subscripts:
+                position, offset = solved.subscripts[iterator]
                 subscript = substitute(load.index[position], iteration)
-                point.append(tidy(combine("sub", subscript, offset)))
-            else:
-                point.append(iteration[iterator])
-        return Value(producer.id, tuple(point), substitute(needed, iteration))
+                point[iterator] = tidy(combine("sub", subscript, offset))
+            elif iterator not in derived:  # the reader's own
+                point[iterator] = iteration[iterator]
+        for iterator, value in solved.derived:
+            point[iterator] = tidy(substitute(value, point))
+        return Value(
+            producer.id,
+            tuple(point[iterator] for iterator in producer.iterators),
+            substitute(needed, iteration),
+        )
 
     def closure(self, statement: Statement, iteration: Mapping[str, Expr]) -> list[Value]:
         """Every value to recompute for one instance, producers first; TooMany past LIMIT."""
@@ -137,7 +146,7 @@ def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
     if isinstance(expr, Select):
         _collect(expr.condition, needed, found)
         first = second = needed
-        if not loads(expr.condition):  # data is not known before the value is computed
+        if _is_exact(expr.condition):  # data and flags guard nothing that a proof can follow
             first, second = conjoin(needed, expr.condition), conjoin(needed, negate(expr.condition))
         _collect(expr.then, first, found)
         _collect(expr.otherwise, second, found)
@@ -146,6 +155,23 @@ def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
         _collect(child, needed, found)
     if isinstance(expr, Load):
         found.append((expr, needed))
+
+
+def _is_exact(condition: Expr) -> bool:
+    """The condition compares index expressions."""
+    match condition:
+        case Const():
+            return True
+        case Unary(op="not" | "invert", operand=operand):
+            return _is_exact(operand)
+        case Binary(op="and" | "or" | "xor", left=left, right=right):
+            return _is_exact(left) and _is_exact(right)
+        case Compare(left=left, right=right) if left.dtype is DType.BOOL:
+            return _is_exact(left) and _is_exact(right)
+        case Compare(left=left, right=right):
+            return is_affine(left) and is_affine(right)
+        case _:
+            return False
 
 
 def tidy(expr: Expr) -> Expr:

@@ -51,7 +51,8 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class LoopInfo:
-    """A source loop as reports name it. `reads` are the arrays it reads (not its own scalars)."""
+    """A source loop as reports name it. `reads` are the arrays it reads, also
+    those that it writes (not its own scalars)."""
 
     id: str
     line: int

@@ -9,16 +9,18 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
 from loopfuse.lang.affine import combine, integer, to_python
 from loopfuse.lang.nodes import Binary, Call, Const, Expr
-from loopfuse.lang.walk import children, walk_expr, with_children
+from loopfuse.lang.walk import children, loads, walk_expr, with_children
 from loopfuse.plan.fuse import FusionPlan
 from loopfuse.plan.groups import Group, HostGroup, PlanItem
-from loopfuse.plan.looptree import Launch, LoopTree
+from loopfuse.plan.looptree import Launch, LineBuffer, LoopTree
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.storage import Store, touches
+from loopfuse.plan.tree_walk import node_expressions, walk_nodes
 from loopfuse.plan.window_planes import whole_name
 from loopfuse.plan.window_report import window_detail, window_home
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
+from loopfuse.poly.needs import summarise_needs
 from loopfuse.poly.reuse import Moved, is_border, traffic
 
 
@@ -54,7 +56,7 @@ def build_report(
         passes=(0, 0) if blocked else (passes(program, before), passes(program, after)),
         kernels=kernel_infos(program, plan, scheduled),
         decisions=plan.decisions,
-        preconditions=tuple(p.text for p in program.preconditions),
+        preconditions=summarise_needs(program),
         temporary_bytes=tuple(
             (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
         ),
@@ -291,7 +293,7 @@ def _loop_info(
         label,
         min(lines, default=statements[0].line),
         writes,
-        tuple(n for n in dict.fromkeys(map(base_name, read)) if n not in writes),
+        tuple(dict.fromkeys(map(base_name, read))),
         tuple(dict.fromkeys(label for s in statements for label in _labels(s, program))),
         parts,
     )
@@ -334,12 +336,16 @@ def _kernel_info(
 ) -> KernelInfo:
     stores, windowed = scheduled.stores, scheduled.windows.get(launch.name)
     homes: dict[str, str] = {}
+    used = {load.array for node in walk_nodes(launch.body) for e in node_expressions(node) for load in loads(e)}
+    lines = {b.array for b in scheduled.tree.buffers if isinstance(b.home, LineBuffer) and b.name in used}
     for name, array in program.arrays.items():
         if array.kind != "temp":
             continue
         if not any(touches(s, name) for u in group.units for s in u.statements):
             continue
         home = "global" if stores[name].home == "global" else "register"
+        if home == "register" and name in lines:
+            home = "line(1)"
         if windowed is not None:
             home = window_home(windowed, name, stores)
         shown = base_name(name)

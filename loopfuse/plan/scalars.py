@@ -4,50 +4,72 @@ before:  let scale = 1.0 / f32(N); for i in 0..N: y[i] = x[i] * scale
 after:   for i in 0..N: y[i] = x[i] * (1.0 / f32(N))
 
 They would otherwise cost a launch and a trip through memory; so would a constant that a loop names
-(`let half = 0.5`), which is written out too. The operations stay the same, so do the bits. Works
-on the model, before dependences are taken for good.
+(`let half = 0.5`), which is written out too. The operations stay the same, so do the bits. A condition
+that is written out is a condition like any other: what it guards is read only where it holds.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from loopfuse.lang.nodes import Expr, Load
-from loopfuse.lang.walk import iterators, loads, map_expr
-from loopfuse.poly.model import Access, PolyProgram, Statement
+from loopfuse.lang.nodes import Assume, Define, Expr, For, Kernel, Load, Reduce, Stmt, Store
+from loopfuse.lang.walk import (
+    expressions,
+    iterators,
+    loads,
+    map_expr,
+    map_stmt_expressions,
+    map_stmts,
+    walk_expr,
+    walk_stmts,
+)
+
+MOST_NODES = 200
+"""Of a value that is written out: squares of squares double with each name."""
 
 
-def write_out_scalars(program: PolyProgram) -> PolyProgram:
-    """`program` with every parameter-only scalar substituted into its readers, and its own
-    statement gone; itself where there is none."""
-    values: dict[str, Expr] = {}
-    gone: set[str] = set()
-    for statement in program.statements:
-        name = statement.target.array
-        if not _is_parameter_only(statement, program):
-            continue
-        if sum(1 for s in program.statements if s.target.array == name) == 1:
-            values[name] = _substituted(statement.value, values)
-            if loads(values[name]):
-                del values[name]
-            else:
-                gone.add(statement.id)
+def write_out_scalars(kernel: Kernel) -> Kernel:
+    """`kernel` with every parameter-only scalar substituted into its readers, and its own
+    statement gone; itself where there is none. Scalars that bound a loop, or stand in an
+    assumption, stay."""
+    values = _values(kernel)
     if not values:
-        return program
-    kept = tuple(_rewritten(s, values) for s in program.statements if s.id not in gone)
-    arrays = {name: array for name, array in program.arrays.items() if name not in values}
-    return replace(program, statements=kept, arrays=arrays)
+        return kernel
 
+    def without(stmt: Stmt) -> tuple[Stmt, ...]:
+        return () if isinstance(stmt, Define) and stmt.name in values else (stmt,)
 
-def _is_parameter_only(statement: Statement, program: PolyProgram) -> bool:
-    return (
-        statement.kind == "define"
-        and not (statement.loops and iterators(statement.value))
-        and statement.predicate is None
-        and statement.target.array not in program.unknown  # a loop reads it as its bound
-        and program.arrays[statement.target.array].kind == "scalar"
-        and all(not access.load.index for access in statement.reads)
+    body = map_stmts(without, kernel.body)
+    return replace(
+        kernel, body=tuple(map_stmt_expressions(lambda expr: _substituted(expr, values), s) for s in body)
     )
+
+
+def _values(kernel: Kernel) -> dict[str, Expr]:
+    """What each scalar is that is written out, by its name, in text order."""
+    written: dict[str, int] = {}
+    kept: set[str] = set()
+    for stmt in walk_stmts(kernel.body):
+        match stmt:
+            case Store(target=target):
+                written[target.array] = written.get(target.array, 0) + 1
+            case For(lower=lower, upper=upper):
+                kept |= {load.array for bound in (lower, upper) for load in loads(bound)}
+            case Reduce(ranges=ranges):
+                kept |= {load.array for r in ranges for bound in (r.lower, r.upper) for load in loads(bound)}
+            case Assume():
+                kept |= {load.array for expr in expressions(stmt) for load in loads(expr)}
+            case _:
+                pass
+    values: dict[str, Expr] = {}
+    for stmt in walk_stmts(kernel.body):
+        if isinstance(stmt, Define) and stmt.name not in kept and not written.get(stmt.name):
+            if iterators(stmt.value) or any(load.array not in values for load in loads(stmt.value)):
+                continue
+            value = _substituted(stmt.value, values)
+            if sum(1 for _ in walk_expr(value)) <= MOST_NODES:
+                values[stmt.name] = value
+    return values
 
 
 def _substituted(expr: Expr, values: dict[str, Expr]) -> Expr:
@@ -55,27 +77,3 @@ def _substituted(expr: Expr, values: dict[str, Expr]) -> Expr:
         return values.get(node.array, node) if isinstance(node, Load) else node
 
     return map_expr(one, expr)
-
-
-def _rewritten(statement: Statement, values: dict[str, Expr]) -> Statement:
-    if not any(access.array in values for access in statement.reads):
-        return statement
-    target = _substituted(statement.target, values)
-    assert isinstance(target, Load)
-    return replace(
-        statement,
-        target=target,
-        write=_access(statement.write, values),
-        value=_substituted(statement.value, values),
-        predicate=None
-        if statement.predicate is None
-        else _substituted(statement.predicate, values),
-        reads=tuple(_access(a, values) for a in statement.reads if a.array not in values),
-    )
-
-
-def _access(access: Access, values: dict[str, Expr]) -> Access:
-    """The access, its subscripts written out too."""
-    load = _substituted(access.load, values)
-    assert isinstance(load, Load)
-    return replace(access, load=load)

@@ -18,6 +18,7 @@ from loopfuse.plan.line_buffers import plan_lines
 from loopfuse.plan.line_shape import LineShape
 from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
 from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
+from loopfuse.plan.pointwise_cpu import plan_rows, runs_in_rows
 from loopfuse.plan.sliding import plan_sliding
 from loopfuse.plan.sliding_planes import plan_planes
 from loopfuse.plan.storage import Store, place_storage
@@ -48,7 +49,7 @@ def build_tree(
     stores = place_storage(program, dependences, plan.items)
     # Hidden from other names: the parameters, and iterators of host loops.
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
-    names.strided = rules.strided
+    names.strided, names.rows = rules.strided, dict(rules.rows)
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
     if not rules.strided and all(_is_pointwise(group, site) for group in _groups(plan.items)):
@@ -115,7 +116,11 @@ class _TreeBuilder:
             plan = plan_planes if fit.pipeline.abreast else plan_sliding
             return [plan(fit, self.site, name, labels)]
         # A few steps gain little by a way for aligned arrays, for which all would be proved twice.
-        if not is_rest and _is_pointwise(group, self.site):
+        if runs_in_rows(group, self.site):
+            in_rows = plan_rows(group, self.site, name, labels)
+            if in_rows is not None:
+                return [in_rows]
+        if not is_rest and fits_pointwise(group, self.site):
             return [plan_pointwise(group, self.site, name, labels)]
         if group.kind == "map" and group.dims:
             return [plan_map(group, self.site, name, labels)]
@@ -130,7 +135,7 @@ def _groups(items: Sequence[PlanItem]) -> list[Group]:
 
 
 def _is_pointwise(group: Group, site: Site) -> bool:
-    return group.kind == "map" and bool(group.dims) and fits_pointwise(group, site)
+    return fits_pointwise(group, site) or runs_in_rows(group, site)
 
 
 def iterator_extents(

@@ -21,11 +21,13 @@ from loopfuse.poly.model import Access, Array, Dependence, Dependences, PolyProg
 class Store:
     """Where an array lives. `home` is none (never stored: recomputed or dead), register, window
     (some rows of it, in registers) or global; a global array keeps `leading`, the iterators it stays expanded over; `zeroed` where
-    a read may see an element nothing wrote."""
+    a read may see an element nothing wrote. `cleared`: one copy serves all iterations, and each
+    of the loop over this iterator sets it to zero first ("": none does)."""
 
     home: str
     leading: tuple[str, ...] = ()
     zeroed: bool = False
+    cleared: str = ""
 
 
 Hosts = dict[str, int]
@@ -113,13 +115,23 @@ def _place(
         for group, inside in owners
     ):
         return Store("register")
-    # What nothing wrote is zero anew in each iteration: then each has a copy of its own.
-    leading = tuple(
-        iterator
-        for iterator in array.private_to
-        if zeroed or not _is_sequential(iterator, users, groups)
+    apart = tuple(i for i in array.private_to if not _is_sequential(i, users, groups))
+    if not zeroed:
+        return Store("global", apart)
+    # What nothing wrote is zero anew in each iteration: then each has a copy of its own, or, where
+    # data says how many there are, one copy is cleared in each.
+    if _is_in_unknown_loop(array, touching):
+        return Store("global", apart, zeroed=True, cleared=array.private_to[-1])
+    return Store("global", array.private_to, zeroed=True)
+
+
+def _is_in_unknown_loop(array: Array, touching: Sequence[Statement]) -> bool:
+    """Does data bound a loop that the array is private to?"""
+    return any(
+        loop.unknown and loop.iterator in array.private_to
+        for statement in touching
+        for loop in statement.loops
     )
-    return Store("global", leading, zeroed)
 
 
 def _is_combined(array: str, group: Group) -> bool:

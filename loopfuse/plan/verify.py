@@ -28,6 +28,7 @@ tree nodes and values. What isl cannot answer is "unknown", never "proved".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
@@ -55,6 +56,7 @@ from loopfuse.plan.tree_walk import (
     resolve_aligned,
 )
 from loopfuse.plan.verify_accesses import Accesses, Read, Write, union, without
+from loopfuse.plan.verify_aligned import same_effect
 from loopfuse.plan.verify_events import WRITE, Events, Leaf, Undecided
 from loopfuse.plan.verify_flags import misused_flag
 from loopfuse.plan.verify_found import Values
@@ -116,6 +118,10 @@ def verify(
     except isl.FAILURES as error:
         return Verdict("unknown", (_gave_up(error),), 0, ("form",))
     for version, possible in versions:
+        if version is not versions[0][0] and not (wrong or unknown):
+            alone = partial(_alone, possible, deps, reassociate)
+            if same_effect(versions[0][0], version, alone):
+                continue
         checker = _Checker(possible, deps, version, reassociate, wrong, unknown)
         try:
             checker.run()
@@ -131,11 +137,22 @@ def verify(
     )
 
 
+def _alone(
+    program: PolyProgram, deps: Dependences, reassociate: bool, tree: LoopTree
+) -> _Checker | None:
+    """A checker that has run on a part of a tree and proved all but what is left in the end."""
+    wrong: list[Finding] = []
+    unknown: list[Finding] = []
+    checker = _Checker(program, deps, tree, reassociate, wrong, unknown)
+    checker.run(alone=True)
+    return None if wrong or unknown else checker
+
+
 def _gave_up(error: Exception) -> str:
     """What to say where isl reached a limit; what is no limit but a bug is raised again."""
     if not isl.gave_up(error):
         raise error
-    return f"isl gave up: {error}"
+    return "too many operations to decide (operation limit)"
 
 
 def _versions(program: PolyProgram, tree: LoopTree) -> list[tuple[LoopTree, PolyProgram]]:
@@ -180,7 +197,9 @@ class _Checker:
             b.name for b in tree.buffers if isinstance(b.home, Register) and not b.extents
         )
 
-    def run(self) -> None:
+    def run(self, alone: bool = False) -> None:
+        """Every check. `alone`: of a part of a tree: each of its reads, and not what is left in the end;
+        Undecided where updates of reductions are among them."""
         self.check = "instance"
         context = isl.context_of(self.program.context)
         self.events = context.ask(lambda: Events(self.program, self.tree))
@@ -228,7 +247,7 @@ class _Checker:
         ordered = {
             name
             for name in dict.fromkeys((*self.accesses.writes, *self.accesses.reads))
-            if ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
+            if not alone and ask(lambda name=name: keeps_order(self.accesses, self.deps, name))
         }
         reductions: dict[str, list[Read]] = {}
         self.ends: dict[str, Reader] = {}
@@ -236,6 +255,10 @@ class _Checker:
         for name in self.accesses.reads:
             if name not in ordered:
                 ask(lambda name=name: self._reads(name, reductions))
+        if alone:
+            if reductions:
+                raise Undecided("a reduction, alone")
+            return
         self.check = "result"
         done = {self.events.buffers[name].array for name in ordered}
         for array in self.program.arrays.values():

@@ -110,6 +110,10 @@ class Values:
             for value in self.written(write)
         ]
 
+    def sources_of(self, read: Read) -> list[tuple[Write, Any | None]]:
+        """(write, { read -> write it finds }) of a read of memory, None for the same instance."""
+        return self._last_in_time(read)[0]
+
     def _sources(self, read: Read) -> Sources:
         """The writes that the read finds, and the values that it finds besides."""
         if read.name not in self.sources:
@@ -117,7 +121,7 @@ class Values:
         return self.sources[read.name]
 
     def _last_writes(self, read: Read) -> Sources:
-        buffer, name = read.buffer, read.name
+        buffer = read.buffer
         window = self.in_window(read)
         if window is not None:
             return [(write, pairs) for write, pairs in window], []
@@ -128,6 +132,11 @@ class Values:
         just = self.in_line(read)
         if just is not None:
             return [(just, None)], []
+        return self._last_in_time(read)
+
+    def _last_in_time(self, read: Read) -> Sources:
+        """The same, where nothing but the order in time decides."""
+        buffer, name = read.buffer, read.name
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
         here = self._constants(read.load)
         meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
@@ -191,6 +200,36 @@ class Values:
             found[read.name] = last
         return found
 
+    def in_branches(self, read: Read) -> list[tuple[Write, Any]] | None:
+        """(write, { read -> write it finds }) for a read of a register where the order of the text
+        decides, but some of the writes before it stand under guards of their own: what the last of
+        them that runs left. None where not every instance finds one in the same iteration."""
+        if not isinstance(self.events.buffers[read.buffer].home, Register):
+            return None
+        place, rest = _constant_place(read.load), read.cell.domain().reset_tuple_id()
+        found: list[tuple[Write, Any]] = []
+        for write in sorted(
+            self.accesses.writes.get(read.buffer, []), key=lambda each: -each.leaf.number
+        ):
+            leaf = write.leaf
+            if leaf.launch != read.leaf.launch or leaf.number >= read.leaf.number:
+                continue
+            there = _constant_place(write.load)
+            if place is None or there is None:
+                return None
+            if there != place:
+                continue
+            if not _stands_before(leaf, read, True):
+                return None
+            here = rest.intersect(leaf.points)
+            if not here.is_empty():
+                pairs = here.identity().set_tuple_name(isl.IN, read.name)
+                found.append((write, pairs.set_tuple_name(isl.OUT, leaf.name)))
+            rest = rest.subtract(leaf.points)
+            if rest.is_empty():
+                return found
+        return None
+
     def written(self, write: Write, to_memory: bool = False) -> list[Any]:
         """Maps { writing leaf -> value it writes }; none for what is no value of one instance.
         `to_memory`: what instances write there, if the rest cannot be told."""
@@ -252,7 +291,16 @@ def _same_body(one: Leaf, other: Leaf) -> bool:
 
 
 def _leads_to(one: Leaf, read: Read, private: bool = False) -> bool:
-    """Does every instance of the read come after one of the leaf, in the same iteration of all
+    """Does every instance of the read come after one of the leaf, as `_stands_before` has it?"""
+    if not _stands_before(one, read, private):
+        return False
+    if one.points is read.leaf.points:
+        return True
+    return bool(read.cell.domain().reset_tuple_id().is_subset(one.points))
+
+
+def _stands_before(one: Leaf, read: Read, private: bool = False) -> bool:
+    """Does the read come after the leaf in the same iteration of all
     loops, with only nodes between them that stand between them in the text? Either may be under
     guards of its own, but under no loop: what stands behind it in a loop comes before it in the
     next iteration. `private`: as one thread sees it, which runs its nodes in order whatever the
@@ -265,11 +313,7 @@ def _leads_to(one: Leaf, read: Read, private: bool = False) -> bool:
     # No loop and no change of threads from here on, so that time follows the text.
     if depth is None or not all(isinstance(p, int) for p in (*first[depth:], *second[depth:])):
         return False
-    if one.launch != other.launch or one.in_ticket != other.in_ticket:
-        return False
-    if one.points is other.points:
-        return True
-    return bool(read.cell.domain().reset_tuple_id().is_subset(one.points))
+    return one.launch == other.launch and one.in_ticket == other.in_ticket
 
 
 def _own_time(leaf: Leaf) -> Time:

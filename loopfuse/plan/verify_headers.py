@@ -10,8 +10,7 @@ more than that. A tree's loop loads its bounds, and they are those of each state
 2. the Load finds what the program's loop reads: the value that the same run of the loop was given;
 3. it finds such a value wherever the header stands, also where nothing inside is to run: else the
    loop would run for as long as the storage happened to say;
-4. any other statement inside fills a register for readers behind it in the same iteration, which
-   are left out with it.
+4. anything else inside fills storage for readers in the same iteration, which are left out with it.
 
 Races, barriers and the ends of buffers are found as for any other read: headers are in `Accesses`.
 """
@@ -27,6 +26,7 @@ from loopfuse.lang.walk import loads, symbols
 from loopfuse.plan.looptree import (
     Compute,
     Copy,
+    Global,
     HostLoop,
     HostNode,
     Lanes,
@@ -42,6 +42,7 @@ from loopfuse.plan.verify_accesses import Accesses, Read, union
 from loopfuse.plan.verify_events import Leaf, Undecided
 from loopfuse.plan.verify_found import Values
 from loopfuse.poly import isl
+from loopfuse.poly.isl_relations import is_equal_along
 from loopfuse.poly.model import PolyProgram, Statement
 
 
@@ -113,15 +114,33 @@ def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
 
 
 def _serves_its_iteration(values: Values, leaf: Leaf) -> bool:
-    """Does the leaf fill a register that is read only behind it, in the same iteration of all the
-    loops around it? Where the loop leaves the leaf out, it leaves out its readers too."""
+    """Does the leaf fill storage that nobody reads but in the same iteration of all the loops
+    around it whose bounds are data? Where a loop leaves the leaf out, it leaves out its readers too."""
     node = leaf.node
     if not isinstance(node, Compute | Copy):
         return False
     reads = values.accesses.reads.get(node.target.array, [])
-    return all(values.in_line(read) is not None for read in reads) and isinstance(
-        values.events.buffers[node.target.array].home, Register
-    )
+    buffer = values.events.buffers[node.target.array]
+    if isinstance(buffer.home, Register):
+        return all(values.in_line(read) is not None for read in reads)
+    if buffer.argument or not isinstance(buffer.home, Global):
+        return False
+    return all(_reads_in_its_iteration(values, leaf, read) for read in reads)
+
+
+def _reads_in_its_iteration(values: Values, leaf: Leaf, read: Read) -> bool:
+    """Does the read find what the leaf wrote in the same iteration of those loops alone, if at all?"""
+    header = leaf.run_time[-1].node
+    assert isinstance(header, Loop)
+    outer = leaf.names[: leaf.names.index(header.var) + 1]
+    for write, pairs in values.sources_of(read):
+        if write.leaf is not leaf or pairs is None:
+            continue
+        if read.leaf.names[: len(outer)] != outer or read.leaf.launch != leaf.launch:
+            return False
+        if not all(is_equal_along(pairs, k, k) for k in range(len(outer))):
+            return False
+    return True
 
 
 def misread_bound(accesses: Accesses, values: Values, bound: LoadedBound) -> tuple[str, Any] | None:

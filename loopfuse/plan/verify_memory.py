@@ -42,7 +42,7 @@ class Memory:
 
     def of_read(self, read: Read) -> list[Any] | None:
         """Maps { read -> value it finds }; None where this is not the way to tell."""
-        sums = self._sums(read.buffer)
+        sums = self.sums_of(read.buffer)
         if sums is None or any(is_checked(part) for part in read.load.index):
             return None
         event = self.events.launch_event(read.leaf.launch, self._rank(read.buffer))
@@ -57,7 +57,7 @@ class Memory:
 
     def at_end(self, cell: Any, when: Any, time: Time, buffer: str) -> list[Any] | None:
         """Maps { @end -> value it holds } for { @end -> cell }."""
-        sums = self._sums(buffer)
+        sums = self.sums_of(buffer)
         if sums is None:
             return None
         return [pairs.apply_range(value) for pairs, value in self._last(cell, when, time, sums)]
@@ -109,7 +109,8 @@ class Memory:
 
     # ----------------------------------------------------------------------------- sums
 
-    def _sums(self, buffer: str) -> list[Sum] | None:
+    def sums_of(self, buffer: str) -> list[Sum] | None:
+        """What each launch does to `buffer`; None where this cannot be told."""
         if buffer in self.under_way:
             raise Circle(f"values are copied in a circle through {buffer}")
         if buffer not in self.sums:

@@ -58,7 +58,8 @@ class Needs:
         """(write, { read -> write it finds }) for a read of a window, a strip or a register."""
         just = self.values.in_line(read)
         if just is None:
-            return self.values.in_window(read)
+            found = self.values.in_window(read)
+            return self.values.in_branches(read) if found is None else found
         here = read.leaf.points.identity().set_tuple_name(isl.IN, read.name)
         return [(just, here.set_tuple_name(isl.OUT, just.leaf.name))]
 

@@ -232,6 +232,8 @@ def _planes_wanted(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     if _blocks(pipeline, cut, program, kept_words(pipeline, program)) > 1:
         return 0
     loaded = [stage for stage in pipeline.stages if stage.step is None]
+    if not loaded:
+        return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     points = cut.warps * LANES * cut.rows.held * cut.columns
     return UNDER_WAY // (points * width) - PLANES_AHEAD

@@ -44,6 +44,11 @@ def find_frames(
                     plain.add(name)
                     frames.pop(name, None)
                 else:
+                    own = name == step.writes.get(array) and array not in step.reads
+                    there = frames[name].shifts, frames[name].modes
+                    if (own or is_write) and (found.shifts, found.modes) != there:
+                        # A window has one place for what an iteration makes.
+                        return f"{s.label} touches `{array}` apart from where its loop writes it"
                     modes = tuple(a or b for a, b in zip(frames[name].modes, found.modes))
                     frames[name] = replace(frames[name], modes=modes)
     for name, frame in frames.items():

@@ -107,7 +107,7 @@ def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram) -> float:
         words = max(1, info.dtype.bytes // 4)
         busy += SHUFFLE * words * (stage.left + stage.right) / cut.columns
     for step in pipeline.steps:
-        busy += sum(operations_of(s) for s in step.placed.unit.statements)
+        busy += sum(operations_of(s, "gpu") for s in step.placed.unit.statements)
     return max(moved / GPU.bandwidth, busy * cut.redundancy / GPU.operations)
 
 

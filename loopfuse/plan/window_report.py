@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
-from loopfuse.plan.explanations import find_witness, writing_elsewhere
+from loopfuse.plan.explanations import find_witness, is_read_again, writing_elsewhere
 from loopfuse.plan.forest import Scope, Unit, make_unit
 from loopfuse.plan.groups import Group, Refusal, TimeBlock
 from loopfuse.plan.line_passes import find_passes, lines_of
@@ -229,7 +229,7 @@ def describe_apart(
     if time is None:
         for unit in units:
             for array in dict.fromkeys(s.write.array for s in unit.statements):
-                if not program.arrays[array].extents:
+                if not program.arrays[array].extents or is_read_again(array, scope, program):
                     continue
                 changed = tuple(writing_elsewhere(u, array) if u is unit else u for u in units)
                 wider = _with_array(program, array)

@@ -7,6 +7,8 @@ from math import ceil
 
 from loopfuse.base.options import Tuning
 from loopfuse.base.register_steps import MOST, warps_with
+from loopfuse.plan.code_size import MOST as MOST_CODE
+from loopfuse.plan.code_size import code_of
 from loopfuse.plan.forest import Scope, Unit
 from loopfuse.plan.groups import Group, TimeBlock
 from loopfuse.plan.line_shape import LineShape, lines_for
@@ -90,11 +92,13 @@ DEFAULT = Tuning()
 
 @dataclass(frozen=True, slots=True)
 class WindowRules:
-    """What the planner may do with windows: `strided` arguments are views; `lines`: rows lie in line
+    """What the planner may do with windows: `strided` arguments are views, `rows` of which
+    have so many last dimensions without gaps; `lines`: rows lie in line
     buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks of steps;
     `most_steps`: of at most so many (0: any number)."""
 
     strided: frozenset[str] = frozenset()
+    rows: tuple[tuple[str, int], ...] = ()
     tuning: Tuning = DEFAULT
     lines: bool = False
     blocks: bool = True
@@ -140,9 +144,11 @@ def fit_windows(
         return why
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
+    shape = shape_of(pipeline, pipeline.program, rules.tuning)
+    if not isinstance(shape, str) and _code(pipeline, shape) > MOST_CODE:
+        return "its code would be too long, written out for each of its windows' rows and columns"
     if pipeline.abreast and (late := _fit_late(pipeline, rules.tuning)) is not None:
         return late
-    shape = shape_of(pipeline, pipeline.program, rules.tuning)
     if isinstance(shape, str):
         return shape
     done = pipeline.abreast or not pipeline.stream
@@ -155,6 +161,12 @@ def fit_windows(
     just = replace(rules, tuning=replace(rules.tuning, ahead=0))
     found = fit_windows(units, scope, program, just, time)
     return usual if isinstance(found, str) else found
+
+
+def _code(pipeline: Pipeline, shape: Shape) -> int:
+    """Instructions that the pipeline's body computes with."""
+    held = shape.block.held if shape.block is not None else 1
+    return code_of(pipeline, shape.columns, shape.unroll * held)
 
 
 def _fit_late(pipeline: Pipeline, tuning: Tuning) -> Windowed | None:
@@ -293,7 +305,9 @@ def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: i
     under way. Loads alone do not achieve it where few warps fit: ptxas moves them down to about
     300 instructions before their use, however many rows ahead the program has them."""
     loaded = [stage for stage in pipeline.stages if stage.step is None]
+    if not loaded:
+        return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     warps = min(WARPS_HELD, warps_with(most_registers(pipeline, shape.columns, program)))
-    rows = UNDER_WAY // max(1, warps * LANES * shape.columns * width) - ahead
+    rows = UNDER_WAY // (warps * LANES * shape.columns * width) - ahead
     return min(rows, ASKED) if rows > 1 else 0

@@ -59,10 +59,9 @@ def find_stages(
                 apart = [d for d in there.dims if there.shift(d) != before.shift(d)]
                 if any(dim not in (stream, across, abreast) for dim in apart):
                     return f"a loop overwrites `{whole_name(there.array)}` apart from what it reads"
-                down = frames[name].shift(stream) - frames[earlier].shift(stream)
+                down = there.shift(stream) - before.shift(stream)
                 if abreast:
-                    position = frames[name].position(abreast)
-                    down += frames[name].shifts[position] != frames[earlier].shifts[position]
+                    down += there.shift(abreast) != before.shift(abreast)
                 elif earlier not in made:
                     down += ahead
                 lag = max(lag, lag_of[earlier] + down)

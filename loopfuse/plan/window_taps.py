@@ -111,6 +111,9 @@ def find_readers(
             reader = Reader(number, tuple(found), reach, reach)
             if name in made:
                 step, frame = steps[number], frames[name]
+                outer = [dim for dim in frame.dims if dim not in (stream, across, abreast)]
+                if why := _why_beyond(step, frame, outer, program):
+                    return why
                 if abreast:
                     reader = _mirrored(reader, step, frame, (stream, abreast, across), program)
                 else:
@@ -147,7 +150,8 @@ def _mirrored(
     reader: Reader, step: Step, frame: Frame, dims: tuple[str, str, str], program: PolyProgram
 ) -> Reader | str:
     """The reader of a stage that is made in three dimensions, with what it reads mirrored; `dims`:
-    along which planes, rows and columns lie."""
+    along which planes, rows and columns lie. A loop may not run beyond a stage whose edge it reads:
+    there the tile holds nothing of it."""
     places = [
         [tap.row for tap in reader.taps],
         [tap.beside for tap in reader.taps],
@@ -155,7 +159,10 @@ def _mirrored(
     ]
     first = last = 0
     for found, dim in zip(places, dims, strict=True):
-        if frame.mode(dim) in MIRRORED:
+        if frame.mode(dim) not in MIRRORED:
+            if why := _why_beyond(step, frame, (dim,), program):
+                return why
+        else:
             edge = beyond(step, frame, dim, program)
             if isinstance(edge, str):
                 return edge
@@ -170,6 +177,21 @@ def _mirrored(
         left=-min(columns), right=max(columns),
     )  # fmt: skip
     return Reader(reader.number, reader.taps, reader.reach, whole, first, last)
+
+
+def _why_beyond(
+    step: Step, frame: Frame, dims: Sequence[str], program: PolyProgram
+) -> str:
+    """Why the step may not read the stage at its edges along dimensions where nothing of it is held
+    but what stands at the step's own place: its loop runs beyond the stage; "" where it may."""
+    for dim in dims:
+        edge = beyond(step, frame, dim, program)
+        if isinstance(edge, str):
+            return edge
+        if edge.mode and (edge.first > 0 or edge.last > 0):
+            name, label = whole_name(frame.array), step.placed.unit.label
+            return f"`{name}` is read with `.{edge.mode}` by {label}, which runs beyond it"
+    return ""
 
 
 def _reach(taps: Sequence[Tap]) -> Reach:

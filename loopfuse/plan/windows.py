@@ -200,9 +200,11 @@ def _passed_on(pipeline: Pipeline) -> frozenset[str]:
 
 def come_late(pipeline: Pipeline, planes: int) -> Pipeline | None:
     """A pipeline of planes, with those that it loads coming by themselves, by way of shared memory,
-    asked for that many steps before they are needed; None where their elements cannot."""
+    asked for that many steps before they are needed; None where there are none, or their elements cannot."""
     loaded = [stage for stage in pipeline.stages if stage.step is None]
-    if any(pipeline.program.arrays[s.array].dtype.bytes not in LATE_BYTES for s in loaded):
+    if not loaded or any(
+        pipeline.program.arrays[s.array].dtype.bytes not in LATE_BYTES for s in loaded
+    ):
         return None
     found = _with_stages(pipeline, 0)
     if isinstance(found, str):

@@ -71,9 +71,12 @@ def find_preconditions(program: PolyProgram) -> tuple[tuple[Precondition, ...], 
                 good = context.subtract(violation.params).coalesce()
                 if good.is_equal(context):
                     continue
-                text = isl.params_text(good.gist(context).coalesce())
+                holds = good.gist(context).coalesce()
+                text = isl.params_text(holds)
                 context = good
-                found.append(Precondition(text, _message(program, violation), _span(violation)))
+                found.append(
+                    Precondition(text, _message(program, violation), _span(violation), holds)
+                )
     if errors:
         raise UserError(*errors)
     return tuple(found), context
@@ -89,9 +92,10 @@ def _assumptions(program: PolyProgram) -> list[Precondition]:
             continue
         holds = reader.condition(stmt.condition)
         if holds is not None:
-            text = isl.params_text(holds.params().coalesce())
+            params = holds.params().coalesce()
+            text = isl.params_text(params)
             message = f"`{program.kernel.name}` assumes `{text}`"
-            found.append(Precondition(text, message, stmt.span))
+            found.append(Precondition(text, message, stmt.span, params))
     return found
 
 

@@ -41,7 +41,7 @@ from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import children, iterators, loads, walk_stmts, with_children
 from loopfuse.poly import isl
 from loopfuse.poly.edges import lower_load
-from loopfuse.poly.model import Access, Array, IslMap, IslSet, Loop, PolyProgram, Statement
+from loopfuse.poly.model import KEPT, Access, Array, IslMap, IslSet, Loop, PolyProgram, Statement
 
 _BOOL_REDUCTIONS = {"any": "or", "all": "and"}
 
@@ -81,7 +81,7 @@ class _Builder:
             param.name: Array(param.name, param.dtype, param.mode, param.extents)
             for param in kernel.arrays
         }
-        self.boxes: dict[str, IslSet] = {}
+        self.boxes: dict[tuple[str, tuple[int, ...]], IslSet] = {}
         self.statements: list[Statement] = []
         self.names: set[str] = set()
         self.counts: dict[str, int] = {}
@@ -330,7 +330,7 @@ class _Builder:
             return
         whole = stmt.condition
         if self._is_overwritten(stmt):
-            name = f"condition.{self._number('condition')}"
+            name = f"{KEPT}{self._number('if')}"
             first = next(
                 (s for s in walk_stmts((*stmt.then, *stmt.otherwise)) if isinstance(s, Store)),
                 None,
@@ -342,13 +342,16 @@ class _Builder:
             asked = _under(scope.predicate, whole) if _asks(whole) else whole
             self._add("define", label, target, asked, outer, stmt)
             whole, rest = target, target
-        inside = scope.domain if exact is None else scope.domain.intersect(exact)
+        possible = self._bound(stmt.condition, scope, scope.domain, surely=False)
+        possible = exact if possible is None else possible
+        inside = scope.domain if possible is None else scope.domain.intersect(possible)
         then = replace(scope, domain=inside, predicate=_under(scope.predicate, rest))
         self._body(stmt.then, then)
         negated = Unary("not", whole, DType.BOOL, span=whole.span)
-        self._body(
-            stmt.otherwise, replace(scope, predicate=_under(scope.predicate, negated))
-        )
+        surely = self._bound(stmt.condition, scope, scope.domain, surely=True)
+        outside = scope.domain if surely is None else scope.domain.subtract(surely)
+        predicate = _under(scope.predicate, negated)
+        self._body(stmt.otherwise, replace(scope, domain=outside, predicate=predicate))
 
     def _is_overwritten(self, stmt: If) -> bool:
         """A statement inside writes what the condition reads, so the condition must be kept.
@@ -389,6 +392,40 @@ class _Builder:
                 return both, more
             case _:
                 return None, condition
+
+    def _bound(
+        self, condition: Expr, scope: _Scope, where: IslSet, *, surely: bool
+    ) -> IslSet | None:
+        """Iterations in which a condition on iterators and data holds `surely`, else those in which
+        it can hold; None where that says nothing.
+
+        before: i == n-1 or x[i+1] < 0
+        after:  surely in {i = n-1}; possible in every iteration
+        """
+        exact = scope.reader.condition(condition, where.intersect_params(self.known))
+        if exact is not None:
+            return exact
+        match condition:
+            case Unary(op="not", operand=operand):
+                inner = self._bound(operand, scope, where, surely=not surely)
+                return None if inner is None else scope.domain.subtract(inner)
+            case (
+                Binary(op="and", left=left, right=right)
+                | Select(condition=left, then=right, otherwise=Const(value=False))
+            ):
+                one_is_enough = not surely
+            case (
+                Binary(op="or", left=left, right=right)
+                | Select(condition=left, then=Const(value=True), otherwise=right)
+            ):
+                one_is_enough = surely
+            case _:
+                return None
+        first = self._bound(left, scope, where, surely=surely)
+        second = self._bound(right, scope, where, surely=surely)
+        if first is None or second is None:
+            return (second if first is None else first) if one_is_enough else None
+        return first.union(second) if one_is_enough == surely else first.intersect(second)
 
     # ----------------------------------------------------------------- one statement
 
@@ -484,8 +521,11 @@ class _Builder:
                 test = self._lower(condition, where, scope, name, reads)
                 holds = scope.reader.condition(condition, where.intersect_params(self.known))
                 first, second = where, where
-                if holds is not None and (_has_load(then) or _has_load(otherwise)):
-                    first, second = where.intersect(holds), where.subtract(holds)
+                if _has_load(then) or _has_load(otherwise):
+                    possible = self._bound(condition, scope, where, surely=False)
+                    surely = self._bound(condition, scope, where, surely=True)
+                    first = where if possible is None else where.intersect(possible)
+                    second = where if surely is None else where.subtract(surely)
                 before = len(reads)
                 new = (
                     test,
@@ -562,20 +602,16 @@ class _Builder:
             if unknown:
                 # Bounded there by the array; elsewhere it stays what the subscript says.
                 relation = relation.set_tuple_name(isl.OUT, target)
-                box = self._box(target)
-                for position in range(len(values)):
-                    if position not in unknown:
-                        box = isl.forget(box, position)
-                relation = relation.intersect_range(box)
+                relation = relation.intersect_range(self._box(target, tuple(unknown)))
             parts.append((target, relation.set_tuple_name(isl.IN, name)))
         return Access(load, tuple(parts), exact)
 
-    def _box(self, name: str) -> IslSet:
-        """The elements of an array: { A[private..., subscripts...] }."""
-        found = self.boxes.get(name)
+    def _box(self, name: str, along: tuple[int, ...]) -> IslSet:
+        """{ A[private..., subscripts...] }, inside the array along those dimensions."""
+        found = self.boxes.get((name, along))
         if found is None:
-            found = array_box(self.context, self.symbols, self.arrays[name])
-            self.boxes[name] = found
+            found = array_box(self.context, self.symbols, self.arrays[name], along)
+            self.boxes[name, along] = found
         return found
 
 
@@ -631,8 +667,14 @@ def obviously_inside(subscript: Expr, extent: Expr, loops: tuple[Loop, ...]) -> 
     return False
 
 
-def array_box(context: isl.Context, symbols: tuple[str, ...], array: Array) -> IslSet:
-    """The elements that `array` has; leading private dimensions are not bounded."""
+def array_box(
+    context: isl.Context,
+    symbols: tuple[str, ...],
+    array: Array,
+    along: tuple[int, ...] | None = None,
+) -> IslSet:
+    """The elements that `array` has; leading private dimensions are not bounded. `along`: bounded
+    along those dimensions (of all) alone, whether or not it is empty along others."""
     lead = len(array.private_to)
     dims = [f"p{k}" for k in range(lead)] + [f"d{k}" for k in range(len(array.extents))]
     space = isl.set_space(context, symbols, dims, array.name)
@@ -640,6 +682,8 @@ def array_box(context: isl.Context, symbols: tuple[str, ...], array: Array) -> I
     box = isl.universe(space)
     zero = reader.constant(0)
     for position, extent in enumerate(array.extents):
+        if along is not None and lead + position not in along:
+            continue
         here = reader.affine({dims[lead + position]: 1})
         box = box.intersect(here.ge_set(zero))
         end = reader.piecewise(extent)

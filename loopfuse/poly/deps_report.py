@@ -14,6 +14,7 @@ from loopfuse.base.diagnostics import Diagnostic, LimitError, UserError
 from loopfuse.poly import isl
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import (
+    KEPT,
     Dependence,
     Dependences,
     IslMap,
@@ -109,7 +110,7 @@ def _need_all(program: PolyProgram, given: Mapping[str, int]) -> None:
 def _is_hidden(program: PolyProgram, dependence: Dependence) -> bool:
     ends = (program.statement(dependence.source), program.statement(dependence.sink))
     hidden = any(end.kind == "init" or end.is_hidden for end in ends)
-    own = dependence.array in program.unknown or dependence.array.startswith("condition.")
+    own = dependence.array in program.unknown or dependence.array.startswith(KEPT)
     return hidden or own
 
 

@@ -555,14 +555,38 @@ def constant_of(value: Any) -> int | None:
     return result
 
 
+ENDS = 100_000
+"""isl operations that `ends_of` may take: with several `%` in one subscript, millions would not do."""
+
+
 def ends_of(points: Any, dim: int) -> tuple[Any, Any]:
     """The least and the greatest value of a dimension, as pw_affs in the parameters; Unknown if
-    it is not bounded."""
+    it is not bounded, or isl finds none within `ENDS` operations."""
+    raw, budget = points.get_ctx(), current_budget()
+    question = hash(points), dim
+    if budget is not None and question in budget.unanswered:
+        raise Unknown("the ends of this dimension (operation limit)")
+    raw.reset_operations()
+    limit = ENDS if budget is None else min(ENDS, budget.question)
+    raw.set_max_operations(limit)
     try:
         ends = points.dim_min(dim), points.dim_max(dim)
+        return ends[0].coalesce(), ends[1].coalesce()
     except islpy.Error as error:
+        if budget is not None:
+            budget.left -= limit
+            budget.unanswered.add(question)
         raise Unknown(str(error)) from error
-    return ends[0].coalesce(), ends[1].coalesce()
+    finally:
+        raw.reset_operations()
+        raw.set_max_operations(max(1, budget.left) if budget is not None else 0)
+
+
+def quotients_of(relation: Any) -> int:
+    """How many quotients by constants hold the points of a map together, at most in one piece."""
+    found = [0]
+    relation.foreach_basic_map(lambda piece: found.append(piece.dim(islpy.dim_type.div)))
+    return max(found)
 
 
 def integer_of(number: Any) -> int | None:

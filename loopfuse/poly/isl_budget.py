@@ -23,6 +23,12 @@ SHALLOW = 12
 """Loops in one nest up to which an operation costs about the same. In a deeper nest it costs more
 time and memory in proportion, and a question may take fewer."""
 
+FEW = 2
+"""Quotients and remainders in the subscripts of one access up to which an operation costs about the
+same: isl holds each as a dimension more, twice where two accesses are compared. With every other
+one a question may take a third, but `LEAST` in any case."""
+LEAST = 5_000
+
 QUESTIONS = 7
 """How many such questions a whole compile may take together."""
 
@@ -64,9 +70,17 @@ class Budget:
     seconds: float = SHALLOW_SECONDS
     start: float = field(default_factory=time.thread_time)
     probes: dict[int, Any] = field(default_factory=dict[int, Any])
+    unanswered: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """Questions of `isl.ends_of` that took too long: they are not asked again."""
 
-    def weigh(self, depth: int) -> None:
-        """From now on ask about nests of `depth` loops."""
+    def weigh(self, depth: int, quotients: int = 0) -> None:
+        """From now on ask about nests of `depth` loops, and accesses with so many quotients and
+        remainders."""
+        if quotients > FEW:
+            share = 3 ** (quotients - FEW)
+            self.seconds = min(self.seconds, SECONDS)
+            self.question = min(self.question, max(LEAST, self.question // share))
+            self.left = min(self.left, self.question * QUESTIONS)
         if depth > SHALLOW:
             self.seconds = min(self.seconds, SECONDS)
             self.question = max(1, self.question * SHALLOW // depth)
@@ -125,11 +139,12 @@ def check_time() -> None:
         budget.check_time()
 
 
-def weigh(depth: int) -> None:
-    """Tell the budget of the compile that runs how deep its loops are nested."""
+def weigh(depth: int, quotients: int = 0) -> None:
+    """Tell the budget of the compile that runs how deep its loops are nested, and how many quotients
+    and remainders the subscripts of an access hold."""
     budget = _current.get()
     if budget is not None:
-        budget.weigh(depth)
+        budget.weigh(depth, quotients)
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)

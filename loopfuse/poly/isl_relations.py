@@ -6,7 +6,7 @@ and gives isl objects, so that the planner never touches islpy itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +66,45 @@ def find_equalities(relation: Any) -> tuple[Equality, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
+def solve_dimensions(domain: Any, known: Collection[str]) -> dict[str, dict[str, int]]:
+    """The dimensions of a set, by name, that the others determine: coefficients of `known` ones, of
+    those found before, of parameters and "" (the constant), in an order in which they can be computed.
+
+    before:  { S[i, j, t] : i <= j <= i and t = 1 }, known j
+    after:   {"i": {"j": 1}, "t": {"": 1}}
+    """
+    hull = domain.affine_hull()
+    names = [hull.get_dim_name(SET, k) for k in range(hull.dim(SET))]
+    parameters = [hull.get_dim_name(PARAM, k) for k in range(hull.dim(PARAM))]
+    rows: list[dict[str, int]] = []
+    for constraint in hull.get_constraints():
+        if not constraint.is_equality():
+            continue
+        if any(_coefficients(constraint, islpy.dim_type.div, hull.dim(islpy.dim_type.div))):
+            continue
+        row = dict(zip(names, _coefficients(constraint, SET, len(names)), strict=True))
+        row |= zip(parameters, _coefficients(constraint, PARAM, len(parameters)), strict=True)
+        row[""] = int(constraint.get_constant_val().to_python())
+        rows.append({name: factor for name, factor in row.items() if factor})
+    found: dict[str, dict[str, int]] = {}
+    more = True
+    while more:
+        more = False
+        for row in rows:
+            open_ = [n for n in names if n in row and n not in known and n not in found]
+            if len(open_) == 1 and abs(row[open_[0]]) == 1:
+                sign = -row[open_[0]]
+                found[open_[0]] = {n: sign * c for n, c in row.items() if n != open_[0]}
+                more = True
+    return found
+
+
 def _hull_equalities(
     relation: Any, sources: Sequence[int], sinks: Sequence[int]
 ) -> list[Equality]:
     hull = relation.affine_hull()
     out: list[Equality] = []
+    fixed: tuple[_Fixed, _Fixed] = {}, {}
     for constraint in hull.get_constraints():
         if not constraint.is_equality():
             continue
@@ -80,6 +114,8 @@ def _hull_equalities(
             continue
         used_in = [k for k, c in enumerate(ins) if c]
         used_out = [k for k, c in enumerate(outs) if c]
+        if len(used_in) + len(used_out) == 1:
+            _note_fixed(constraint, hull, ins if used_in else outs, fixed[not used_in])
         if len(used_in) != 1 or len(used_out) != 1:
             continue
         p, q = used_in[0], used_out[0]
@@ -94,7 +130,31 @@ def _hull_equalities(
         )
         constant = -a * int(constraint.get_constant_val().to_python())
         out.append(Equality(sources[p], sinks[q], -a * b, parameters, constant))
+    taken = {e.source for e in out}, {e.sink for e in out}
+    ins, outs = ([k for k in ends if k not in used] for ends, used in zip(fixed, taken, strict=True))
+    alike = [k for k in ins if k in outs]  # both have one value only: they differ by a constant too
+    rest = [k for k in ins if k not in alike], [k for k in outs if k not in alike]
+    for p, q in (*((k, k) for k in alike), *zip(*rest)):
+        (here, at), (there, to) = fixed[0][p], fixed[1][q]
+        by = {name: here.get(name, 0) - there.get(name, 0) for name in here | there}
+        parameters = tuple((name, c) for name, c in by.items() if c)
+        out.append(Equality(sources[p], sinks[q], 1, parameters, at - to))
     return out
+
+
+_Fixed = dict[int, tuple[dict[str, int], int]]
+"""By dimension: the one value that it has, as coefficients of parameters and a constant."""
+
+
+def _note_fixed(constraint: Any, hull: Any, factors: Sequence[int], fixed: _Fixed) -> None:
+    """Notes which value the constraint gives the one dimension that it speaks of."""
+    (k,) = (k for k, c in enumerate(factors) if c)
+    if abs(factors[k]) == 1:
+        coefficients = _coefficients(constraint, PARAM, hull.dim(PARAM))
+        names = (hull.get_dim_name(PARAM, n) for n in range(len(coefficients)))
+        constant = -factors[k] * int(constraint.get_constant_val().to_python())
+        value = {name: -factors[k] * c for name, c in zip(names, coefficients, strict=True) if c}
+        fixed[k] = value, constant
 
 
 def _coefficients(constraint: Any, kind: Any, count: int) -> list[int]:

@@ -33,6 +33,9 @@ from loopfuse.lang.nodes import Expr, Kernel, Load
 IslSet = Any  # islpy.Set; the class itself is known only to poly.isl
 IslMap = Any  # islpy.Map
 
+KEPT = "if."
+"""What the names of kept conditions begin with; no name of a program does: `if` is a keyword."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -148,12 +151,15 @@ class Precondition:
     """Something every call must satisfy, checked before anything runs.
 
     `text` is a Python expression in the sizes and integer parameters that is true when the call
-    is fine; `message` and `span` say what is wrong where when it is not.
+    is fine; `message` and `span` say what is wrong where when it is not. What a report prints of
+    them is `poly.needs`.
     """
 
     text: str
     message: str
     span: Span
+    holds: IslSet = field(default=None, compare=False, repr=False)
+    """The same as a set of parameters, where the analysis has one."""
 
 
 @dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import keyword
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ import numpy as np
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.runtime.overlap import overlaps_itself
+from loopfuse.runtime.packing import can_pack
 from loopfuse.runtime.views import ArrayView, numpy_dtype, problem_of, view
 
 Value = bool | int | float
@@ -40,11 +43,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a call must look like: kernel name, parameters in order, sizes."""
+    """What a call must look like: kernel name, parameters in order, sizes. `door` is the language in
+    which the caller declares them: `lf`, `mlir` or `python`."""
 
     kernel: str
     parameters: tuple[Parameter, ...]
     sizes: tuple[str, ...]
+    door: str = "lf"
 
 
 def read_signature(manifest: Mapping[str, Any]) -> Signature:
@@ -61,12 +66,40 @@ def read_signature(manifest: Mapping[str, Any]) -> Signature:
     return Signature(manifest["kernel"], parameters, tuple(manifest["sizes"]))
 
 
+def python_signature(signature: Signature) -> inspect.Signature:
+    """A kernel's signature as Python has them: what must be given in order, then what may be left
+    out. Annotations are texts."""
+    given: list[inspect.Parameter] = []
+    made: list[inspect.Parameter] = []
+    for p in signature.parameters:
+        name = f"{p.name}_" if keyword.iskeyword(p.name) else p.name
+        says = str(p) if p.mode == "in" else f"{p.mode} {p}"
+        if p.mode == "out":
+            kind, default = inspect.Parameter.KEYWORD_ONLY, None
+            made.append(inspect.Parameter(name, kind, annotation=says, default=default))
+        else:
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            given.append(inspect.Parameter(name, kind, annotation=says))
+    return inspect.Signature([*given, *made])
+
+
 # ------------------------------------------------------------------------------------- errors
+
+
+_FIXES = {
+    "bad-value": "give a number, a file or one of the words that `--help` lists",
+    "cannot-read": "name a file that is there, can be read, and is what its name says",
+    "cannot-write": "name a directory that is there and can be written, with room",
+    "doubled-argument": "give it once",
+    "out-of-memory": "use smaller arrays, or free memory",
+    "size-mismatch": "pass sizes of 0 or more that fit together",
+}
+"""What to do where a message has nothing better to say."""
 
 
 def refuse(code: str, message: str, fix: str = "", notes: Sequence[str] = ()) -> UserError:
     """A UserError with no place in a program."""
-    return UserError(Diagnostic(code, message, notes=tuple(notes), fix=fix))
+    return UserError(Diagnostic(code, message, notes=tuple(notes), fix=fix or _FIXES.get(code, "")))
 
 
 def named(kernel: str, parameter: Parameter) -> str:
@@ -86,7 +119,11 @@ def _looks_right(parameter: Parameter, value: Any) -> bool:
     """The value is of the parameter's sort: an array for an array, no array for a scalar."""
     if value is None:
         return parameter.mode == "out"
-    is_scalar = isinstance(value, (numbers.Number, np.generic)) or getattr(value, "shape", 0) == ()
+    try:
+        shape = getattr(value, "shape", 0)
+    except Exception:  # a nested tensor has none, and says so as an error of its own
+        shape = 0
+    is_scalar = isinstance(value, (numbers.Number, np.generic)) or shape == ()
     return not is_scalar if parameter.is_array and parameter.extents else is_scalar
 
 
@@ -155,18 +192,28 @@ def spread(
     return given, sizes
 
 
-def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
-    """`value` as the array that `parameter` asks for, all checks but the extents made."""
+def read_array(kernel: str, parameter: Parameter, value: Any, packs: bool = False) -> ArrayView:
+    """`value` as the array that `parameter` asks for, all checks but the extents made. `packs`: the
+    caller copies an array whose elements do not lie at multiples of their size, where it can."""
     expects = named(kernel, parameter)
     found = view(value)
     if found is None:
+        problem, fix = problem_of(value)
+        if parameter.mode in ("out", "inout") and "resolve_" in fix:  # which gives a copy
+            fix = "copy it in and out: `t = " + fix.split("`")[1] + "`, pass `t`, then `{}.copy_(t)`"
         raise refuse(
             "not-an-array",
             f"{expects}, but got {_kind_of(value)}",
-            "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)",
-            [problem] if (problem := problem_of(value)) else (),
+            fix.replace("{}", parameter.name) or _array_hint(parameter, value),
+            [problem] if problem else (),
         )
     assert parameter.extents is not None
+    if not found.pointer and not found.is_empty:
+        raise refuse(
+            "not-an-array",
+            f"{expects}, but got {_kind_of(value)} of shape {shape_text(found.shape)} without memory",
+            "pass an array that holds its elements",
+        )
     if found.dtype is not parameter.dtype:
         raise refuse(
             "wrong-dtype",
@@ -179,8 +226,11 @@ def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
             "wrong-rank",
             f"{expects}, of rank {len(parameter.extents)}, but got rank {len(found.shape)}: "
             f"shape {shape_text(found.shape)}",
+            f"pass an array of {len(parameter.extents)} dimension{'s' * (len(parameter.extents) != 1)}"
+            + (f", such as `{parameter.name}.ravel()`" if len(parameter.extents) == 1 else ""),
         )
-    _check_places(expects, parameter, found)
+    if not (packs and can_pack(found)):
+        _check_places(expects, parameter, found)
     if parameter.mode == "in":
         return found
     if found.library == "jax":
@@ -205,6 +255,17 @@ def read_array(kernel: str, parameter: Parameter, value: Any) -> ArrayView:
             f"pass an array with memory for each element, such as {_copy_of(parameter, found)}",
         )
     return found
+
+
+def _array_hint(parameter: Parameter, value: Any) -> str:
+    """How to make an array of the value. Dask's and xarray's may lie on a disk, or in parts."""
+    match type(value).__module__.partition(".")[0]:
+        case "dask":
+            return f"load all of it: `{parameter.name}.compute()`"
+        case "xarray":
+            return f"load all of it: `{parameter.name}.to_numpy()`"
+        case _:
+            return "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)"
 
 
 def _copy_of(parameter: Parameter, found: ArrayView) -> str:
@@ -295,18 +356,24 @@ def check_scalar(kernel: str, name: str, dtype: DType, value: Any) -> Value:
     else:
         good = isinstance(plain, int) and not isinstance(plain, bool)
     if not good:
-        hint = ""
+        hint = "pass a number" if dtype is not DType.BOOL else f"pass `bool({name})`"
         if hasattr(value, "item") and getattr(value, "shape", None) == ():
             hint = f"pass `{name}.item()`"
         elif dtype.is_integer and isinstance(plain, float):
             hint = f"pass `int({name})`"
+        elif dtype is not DType.BOOL and isinstance(plain, bool):
+            hint = f"pass `{'int' if dtype.is_integer else 'float'}({name})`"
+        elif isinstance(plain, complex):
+            hint = f"pass `{name}.real`"
         raise refuse("scalar-type", f"{expects}, but got {_kind_of(value)}", hint)
     if dtype.is_integer:
         low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
         high = (1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)) - 1
         if not low <= plain <= high:
             raise refuse(
-                "scalar-range", f"{expects}, from {low} to {high}, but got {_shown_integer(plain)}"
+                "scalar-range",
+                f"{expects}, from {low} to {high}, but got {_shown_integer(plain)}",
+                "pass a number of that range, or declare a wider type",
             )
         return plain
     if dtype is DType.BOOL:
@@ -319,7 +386,11 @@ def _round_to(dtype: DType, value: int | float, expects: str) -> float:
     try:
         exact = float(value)
     except OverflowError:
-        raise refuse("scalar-range", f"{expects}, but got an integer past its range") from None
+        raise refuse(
+            "scalar-range",
+            f"{expects}, but got an integer past its range",
+            "pass a number of its range, or an infinity",
+        ) from None
     if dtype is DType.F64:
         return exact
     if dtype is DType.F32:

@@ -27,7 +27,12 @@ from loopfuse.runtime.arguments import (
 )
 from loopfuse.runtime.formulas import evaluate, names_in
 from loopfuse.runtime.overlap import share_memory
+from loopfuse.runtime.packing import Packed, is_misplaced, pack
+from loopfuse.runtime.unwritten import boxes_at, descriptions
 from loopfuse.runtime.views import CPU_DEVICE, ArrayView, Device, allocate, view
+
+# Dimensions without gaps that code makes use of: further strides would be products of sizes.
+MOST_ROWS = 2
 
 # What 64-bit index arithmetic assumes of every size (codegen/mlir_emit.py).
 SIZE_LIMIT = 1 << 48
@@ -44,6 +49,8 @@ class Match:
     omitted: tuple[Parameter, ...]
     device: Device
     library: str
+    packed: tuple[Packed, ...] = ()
+    """Arrays that the views are copies of; `packing.write_back` ends the call."""
 
     @property
     def strided(self) -> tuple[str, ...]:
@@ -54,6 +61,15 @@ class Match:
             for one in self.signature.parameters
             if one.name in self.views and not self.views[one.name].contiguous
         )
+
+    @property
+    def rows(self) -> tuple[tuple[str, int], ...]:
+        """Of those arrays, on the CPU, the ones whose last dimension (or last two) lie without gaps, and
+        how many: code for them is as fast as for arrays without any (`base.options.Options.rows`)."""
+        if self.device != CPU_DEVICE:
+            return ()
+        counted = ((name, self.views[name].packed_dimensions) for name in self.strided)
+        return tuple((name, min(count, MOST_ROWS)) for name, count in counted if count)
 
     @property
     def strides(self) -> dict[str, int]:
@@ -106,10 +122,10 @@ def _find_sizes(
     for parameter in signature.parameters:
         if parameter.name not in views or parameter.extents is None:
             continue
-        for extent, actual in zip(parameter.extents, views[parameter.name].shape):
+        for axis, (extent, actual) in enumerate(zip(parameter.extents, views[parameter.name].shape)):
             if extent in signature.sizes and extent not in values:
                 values[extent] = actual
-                origin[extent] = f"{extent} is {actual} by `{parameter.name}`"
+                origin[extent] = f"{extent} is {actual} by extent {axis} of `{parameter.name}`"
     for name in signature.sizes:
         if name not in values:
             raise refuse(
@@ -131,9 +147,41 @@ def _find_sizes(
                     f"{named(signature.kernel, parameter)}, so extent {axis} must be "
                     f"{extent if is_plain else f'{extent} = {wanted}'}, but it is {actual} in "
                     f"shape {shape_text(shape)}",
+                    _apart(signature, parameter, axis)
+                    or _of_shape([evaluate(each, values) for each in parameter.extents]),
                     notes=why,
                 )
     return values
+
+
+def _of_shape(wanted: Sequence[Value]) -> str:
+    return f"pass an array of shape `({', '.join(map(str, wanted))}{',' * (len(wanted) == 1)})`"
+
+
+def _apart(signature: Signature, parameter: Parameter, axis: int) -> str:
+    """How to declare an array that need not be square; empty where `axis` has a size that the array
+    itself does not give."""
+    extents = list(parameter.extents or ())
+    if extents[axis] not in extents[:axis]:
+        return ""
+    if signature.door == "python" and extents[axis].startswith(f"{parameter.name}_"):
+        # Named by us: no annotation names it, an assertion makes it one with another.
+        return f"pass a square array, or remove the `assert` that makes extents of `{parameter.name}` equal"
+    taken = {*signature.sizes, *(one.name for one in signature.parameters)}
+    letters = (name for name in ("M", "K", "L", "P", "Q", "R") if name not in taken)
+    extents[axis] = next(letters, f"{extents[axis]}{axis}")
+    quoted = ", ".join(f'"{extent}"' for extent in extents)
+    match signature.door:
+        case "python":
+            numbers = ", ".join(e if e.isdecimal() else f'"{e}"' for e in extents)
+            declared = f"loopfuse.{parameter.dtype.value}[{numbers}]"
+            declared = f"loopfuse.Out[{declared}]" if parameter.mode == "out" else declared
+            declared = f"{parameter.name}: {declared}"
+        case "mlir":
+            declared = f"loopfuse.extents = [{quoted}]"
+        case _:
+            declared = f"{parameter.name}: {parameter.dtype.value}[{', '.join(extents)}]"
+    return f"pass a square array, or declare the extents apart: `{declared}`"
 
 
 # ------------------------------------------------------------------------------------- checks
@@ -171,8 +219,11 @@ def _check_overlaps(signature: Signature, views: Mapping[str, ArrayView]) -> Non
                 )
 
 
-def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Match:
-    """Match arguments to parameters, find the sizes and make every check that needs no compile."""
+def match(
+    signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any], packs: bool = True
+) -> Match:
+    """Match arguments to parameters, find the sizes and make every check that needs no compile.
+    `packs`: arrays whose elements do not lie at multiples of their size are copied, not refused."""
     given, sizes = spread(signature, args, kwargs)
     kernel = signature.kernel
     views: dict[str, ArrayView] = {}
@@ -185,7 +236,7 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         elif value is None and parameter.mode == "out":
             omitted.append(parameter)
         else:
-            views[parameter.name] = read_array(kernel, parameter, value)
+            views[parameter.name] = read_array(kernel, parameter, value, packs)
     numbers_given: dict[str, int] = {}
     for name, value in sizes.items():
         number = check_scalar(kernel, name, DType.I64, value)
@@ -203,6 +254,7 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
                     "size-too-large",
                     f"the size `{name}` of `{kernel}` is {values[name]}, and index arithmetic "
                     "goes to 2**48 - 1",
+                    fix="pass arrays whose sizes are the ones meant",
                 )
             )
     # Who allocates, and whose stream it is: the first library that we can ask.
@@ -216,7 +268,27 @@ def match(signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) 
                 "size-mismatch",
                 f"{named(kernel, parameter)}, which would have shape {shape_text(shape)}",
             )
-    return Match(signature, views, values, tuple(omitted), device, library)
+    packed = _pack(signature, views) if packs else ()
+    return Match(signature, views, values, tuple(omitted), device, library, packed)
+
+
+def _pack(signature: Signature, views: dict[str, ArrayView]) -> tuple[Packed, ...]:
+    """Copies for the arrays that code cannot take as they lie, in place of their views."""
+    found: list[Packed] = []
+    for parameter in signature.parameters:
+        given = views.get(parameter.name)
+        if given is None or not is_misplaced(given):
+            continue
+        try:
+            one, views[parameter.name] = pack(parameter.name, given, parameter.mode != "in")
+        except MemoryError:
+            raise refuse(
+                "out-of-memory",
+                f"a copy of `{parameter.name}` of `{signature.kernel}`, whose elements do not lie at "
+                "multiples of their size, does not fit in memory",
+            ) from None
+        found.append(one)
+    return tuple(found)
 
 
 def check_preconditions(
@@ -246,8 +318,10 @@ def check_preconditions(
         )
 
 
-def allocate_outputs(matched: Match) -> Binding:
-    """Allocate the omitted `out` arrays (zeros, in the library and on the device of the others)."""
+def allocate_outputs(matched: Match, manifest: Mapping[str, Any] | None = None) -> Binding:
+    """Allocate the omitted `out` arrays, in the library and on the device of the others. Zeros stand
+    in what the kernel of this `manifest` does not surely write; without one, everywhere."""
+    unwritten = descriptions(manifest)
     views = dict(matched.views)
     outputs: list[Any] = []
     for parameter in matched.omitted:
@@ -255,7 +329,8 @@ def allocate_outputs(matched: Match) -> Binding:
             int(evaluate(extent, matched.values)) for extent in parameter.extents or ()
         )
         try:
-            made = allocate(matched.library, matched.device, shape, parameter.dtype)
+            boxes = boxes_at(unwritten.get(parameter.name), matched.values, shape)
+            made = allocate(matched.library, matched.device, shape, parameter.dtype, boxes)
         except (MemoryError, ValueError) as error:
             raise refuse(
                 "out-of-memory",
@@ -290,7 +365,7 @@ def bind(
 ) -> Binding:
     """Everything a call of code that was compiled ahead needs, checked: see the module's
     docstring. Such code takes arrays without gaps."""
-    matched = match(read_signature(manifest), args, kwargs)
+    matched = match(read_signature(manifest), args, kwargs, packs=False)
     for name in matched.strided:
         raise refuse(
             "not-contiguous",
@@ -299,4 +374,4 @@ def bind(
             "pass a packed copy, or call the kernel itself",
         )
     check_preconditions(manifest, matched.values, source)
-    return allocate_outputs(matched)
+    return allocate_outputs(matched, manifest)

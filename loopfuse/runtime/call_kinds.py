@@ -12,6 +12,7 @@ from loopfuse.runtime.arguments import Parameter, Signature, arrange
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.formulas import names_in
 from loopfuse.runtime.readers import Reader, reader_for
+from loopfuse.runtime.unwritten import names_of
 
 _INTEGERS = (int, np.int64, np.int32)
 _SCALARS = (bool, int, float, np.bool_, np.int32, np.int64, np.float32, np.float64)
@@ -32,7 +33,7 @@ class Passed:
 @dataclass(frozen=True, slots=True)
 class CallKind:
     """What a generated function is for. `constants` are the values it is specialised to, `strided`
-    the arrays that are views."""
+    the arrays that are views, `rows` how many of their last dimensions have no gaps."""
 
     passed: tuple[Passed, ...]
     omitted: tuple[Parameter, ...]
@@ -41,6 +42,7 @@ class CallKind:
     constants: tuple[tuple[str, int], ...]
     bits: int
     strided: tuple[str, ...] = ()
+    rows: tuple[tuple[str, int], ...] = ()
 
 
 def describe(
@@ -79,7 +81,7 @@ def describe(
         passed.append(Passed(name, parameter, where, kind, dtype))
     kind_of_call = CallKind(
         tuple(passed), matched.omitted, matched.device, matched.library,
-        tuple(sorted(constants.items())), bits, strided,
+        tuple(sorted(constants.items())), bits, strided, matched.rows,
     )  # fmt: skip
     return kind_of_call, readers
 
@@ -99,4 +101,4 @@ def names_read(manifest: Mapping[str, Any], signature: Signature) -> frozenset[s
                 texts.append(str(step["launch"]["grid"]))
 
     visit(manifest["steps"])
-    return frozenset().union(*(names_in(text) for text in texts))
+    return frozenset().union(names_of(manifest), *(names_in(text) for text in texts))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from loopfuse.base import forks
 from loopfuse.runtime.arguments import Signature
 from loopfuse.runtime.arrays import Binding, Match
 from loopfuse.runtime.call_kinds import describe
@@ -40,7 +40,7 @@ class CallPaths:
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
         self._paths: dict[object, CallPath] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self.calls: tuple[Callable[[Any, Any], Any], ...] = ()
 
     @property

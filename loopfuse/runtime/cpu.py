@@ -1,47 +1,35 @@
 """Running native objects: load with LLVM's JIT linker, launch over threads.
 
 Every entry gets an adapter of one C type (numba's gufunc type) that unpacks an argument block and
-a chunk of iterations, so that any pool can call any entry. The pool is numba's omppool where it
-is there, else a small one of our own. Which thread runs a chunk, and how many there are, never
-changes a result: iterations of a launch are independent.
+a chunk of iterations, so that any pool can call any entry (`threads`). Which thread runs a chunk, and
+how many there are, never changes a result: iterations of a launch are independent.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError, UserError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.options import cpu_from_environment
 from loopfuse.runtime.arrays import Binding
 from loopfuse.runtime.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.native_code import linked
+from loopfuse.runtime.sharing import Share, Work, share_out, work_of
 from loopfuse.runtime.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
-
-# Under these many bytes touched by a call, threads cost more than they give: a region costs
-# 5 us, and the first one imports numba, about 0.4 s.
-SMALL_BYTES = 32 << 10
-SMALL_BYTES_COLD = 256 << 10
-CHUNKS_PER_THREAD = 4
+from loopfuse.runtime.threads import ADAPTER, Launch, pool, thread_count
 
 _LLVM_TYPES = {
     DType.BOOL: "i8", DType.I8: "i8", DType.I16: "i16", DType.I32: "i32", DType.I64: "i64",
     DType.U8: "i8", DType.U16: "i16", DType.U32: "i32", DType.U64: "i64",
     DType.F16: "i16", DType.BF16: "i16", DType.F32: "float", DType.F64: "double",
 }  # fmt: skip
-
-_Adapter = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-)
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
@@ -112,9 +100,14 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     return LoadedObject(manifest, adapters, engine)
 
 
-@lru_cache(maxsize=1)
 def host_cpu() -> str:
-    """The host CPU's name and features as LLVM has them: part of a native object's cache key."""
+    """What CPU code is made for now: the level that `LOOPFUSE_CPU` names, or this machine's name and
+    features as LLVM has them; part of a native object's cache key."""
+    return cpu_from_environment() or _this_cpu()
+
+
+@lru_cache(maxsize=1)
+def _this_cpu() -> str:
     import llvmlite.binding as llvm
 
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
@@ -127,145 +120,21 @@ def llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-# ------------------------------------------------------------------------------------ threads
-
-
-def thread_count() -> int:
-    """Threads a launch may use: `LOOPFUSE_NUM_THREADS`, else the CPUs this process may run on."""
-    text = os.environ.get("LOOPFUSE_NUM_THREADS", "")
-    if not text:
-        return len(os.sched_getaffinity(0))
-    if not text.isdecimal() or int(text) < 1:
-        raise UserError(
-            Diagnostic(
-                "bad-thread-count",
-                f"LOOPFUSE_NUM_THREADS is `{text}`",
-                fix="set it to a whole number of threads, 1 or more",
-            )
-        )
-    return int(text)
-
-
-class _OpenMpPool:
-    """numba's omppool, called through its exported addresses."""
-
-    def __init__(self, threads: int) -> None:
-        # A compiled module without a stub.
-        from numba.np.ufunc import omppool  # pyright: ignore[reportAttributeAccessIssue]
-
-        launch = ctypes.CFUNCTYPE(None, ctypes.c_int)(omppool.launch_threads)
-        launch(threads)
-        self._parallel_for = ctypes.CFUNCTYPE(
-            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
-            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int,
-        )(omppool.parallel_for)  # fmt: skip
-
-    def run(self, adapter: int, chunks: Any, count: int, block: int, threads: int) -> None:
-        """Call the adapter for each of the `count` chunks (16 bytes each)."""
-        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunks))
-        dimensions = (ctypes.c_size_t * 1)(count)
-        steps = (ctypes.c_size_t * 1)(16)
-        self._parallel_for(adapter, arguments, dimensions, steps, block, 0, 1, threads)
-
-
-    def prepare(
-        self, adapter: int, chunks: Any, count: int, block: int, threads: int
-    ) -> Callable[[], None]:
-        """`run` with everything at hand: for launches that come again."""
-        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunks))
-        dimensions = (ctypes.c_size_t * 1)(count)
-        steps = (ctypes.c_size_t * 1)(16)
-        given = (adapter, ctypes.addressof(arguments), ctypes.addressof(dimensions),
-                 ctypes.addressof(steps), block, 0, 1, threads)  # fmt: skip
-        parallel_for, keep = self._parallel_for, (arguments, dimensions, steps, chunks)
-
-        def launch(keep: Any = keep) -> None:
-            parallel_for(*given)
-
-        return launch
-
-
-class _OwnPool:
-    """Python threads around C calls, which release the interpreter lock."""
-
-    def __init__(self, threads: int) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="loopfuse")
-
-    def run(self, adapter: int, chunks: Any, count: int, block: int, threads: int) -> None:
-        """Call the adapter for each of the `count` chunks (16 bytes each)."""
-        call = _Adapter(adapter)
-        base = ctypes.addressof(chunks)
-
-        def one(index: int) -> None:
-            call((ctypes.c_void_p * 1)(base + 16 * index), None, None, block)
-
-        list(self._executor.map(one, range(count)))
-
-    def prepare(
-        self, adapter: int, chunks: Any, count: int, block: int, threads: int
-    ) -> Callable[[], None]:
-        """`run` with everything at hand."""
-        return partial(self.run, adapter, chunks, count, block, threads)
-
-
-_pool: _OpenMpPool | _OwnPool | None = None
-_pool_lock = threading.Lock()
-_forked = False
-
-
-def _mark_forked() -> None:
-    """Threads do not survive a fork, and OpenMP kills a child that asks for them: a child of a
-    process that had started threads runs serially."""
-    global _forked, _pool_lock
-    _forked = _pool is not None
-    _pool_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_mark_forked)
-
-
-def _start_pool(threads: int) -> _OpenMpPool | _OwnPool:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            try:
-                _pool = _OpenMpPool(max(threads, len(os.sched_getaffinity(0))))
-            except (ImportError, AttributeError, OSError):
-                _pool = _OwnPool(threads)
-        return _pool
-
-
-def pool_name() -> str:
-    """Which pool a launch would use, for `doctor`: `omppool` or `own`."""
-    return "omppool" if isinstance(_start_pool(thread_count()), _OpenMpPool) else "own"
-
-
 # ------------------------------------------------------------------------------------ running
 
 
-def _cut(count: int, parts: int) -> Any:
-    """`parts` pairs (begin, end) that cover 0..count evenly, as a C array."""
-    bounds = [count * k // parts for k in range(parts + 1)]
-    pairs = [bound for k in range(parts) for bound in (bounds[k], bounds[k + 1])]
-    return (ctypes.c_int64 * len(pairs))(*pairs)
-
-
-@lru_cache(maxsize=256)
-def _serial_chunk(count: int) -> Any:
-    return (ctypes.c_int64 * 2)(0, count)
-
-
-def launcher(adapter: int, block: int, touched: int) -> Callable[[int], None]:
+def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     """A function that runs an entry over a grid, for one thread at a time to call: `block` is the
-    address of its argument block, `touched` the bytes that the whole call touches.
+    address of its argument block.
 
     Decides about threads as `run` does; the thread count is the one of now.
     """
     chunk = (ctypes.c_int64 * 2)(0, 0)
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunk))
-    call, where = _Adapter(adapter), ctypes.addressof(arguments)
+    call, where = ADAPTER(adapter), ctypes.addressof(arguments)
     threads = thread_count()
-    prepared: dict[int, Callable[[], None]] = {}
+    shares: dict[int, Share] = {}
+    launch: Launch | None = None
 
     def serial(grid: int, keep: Any = arguments) -> None:
         if grid > 0:
@@ -273,19 +142,20 @@ def launcher(adapter: int, block: int, touched: int) -> Callable[[int], None]:
             call(where, None, None, block)
 
     def parallel(grid: int) -> None:
-        if grid <= 1 or _forked or (_pool is None and touched < SMALL_BYTES_COLD):
+        nonlocal launch
+        share = shares.get(grid)
+        if share is None:
+            if len(shares) >= 64:  # a grid that follows a host loop may have any number of sizes
+                shares.clear()
+            share = shares[grid] = share_out(grid, work, threads)
+        if share.threads <= 1:
             serial(grid)
             return
-        launch = prepared.get(grid)
         if launch is None:
-            parts = min(grid, threads * CHUNKS_PER_THREAD)
-            launch = _start_pool(threads).prepare(adapter, _cut(grid, parts), parts, block, threads)
-            if len(prepared) >= 64:  # a grid that follows a host loop may have any number of sizes
-                prepared.clear()
-            prepared[grid] = launch
-        launch()
+            launch = pool(threads).launcher(adapter, block)
+        launch(grid, share.step, share.chunks, share.threads)
 
-    return serial if threads == 1 or touched < SMALL_BYTES else parallel
+    return serial if threads == 1 else parallel
 
 
 def run(loaded: LoadedObject, binding: Binding) -> None:
@@ -310,19 +180,17 @@ def run(loaded: LoadedObject, binding: Binding) -> None:
         keep.append(storage)
         pointers[buffer["name"]] = (storage.ctypes.data + 63) & ~63
         touched += size
-    threads = 1 if _forked else thread_count()
-    if touched < (SMALL_BYTES if _pool is not None else SMALL_BYTES_COLD):
-        threads = 1
+
+    launchers: dict[int, Callable[[int], None]] = {}
 
     def launch(one: Mapping[str, Any], grid: int, block: ArgumentBlock) -> None:
-        adapter = loaded.adapters[one["name"]]
-        if threads == 1 or grid == 1:
-            arguments = (ctypes.c_void_p * 1)(ctypes.addressof(_serial_chunk(grid)))
-            _Adapter(adapter)(ctypes.addressof(arguments), None, None, block.address)
-            return
-        parts = min(grid, threads * CHUNKS_PER_THREAD)
-        chunks = _cut(grid, parts)
-        _start_pool(threads).run(adapter, chunks, parts, block.address, threads)
+        launch = launchers.get(block.address)
+        if launch is None:
+            launch = launcher(
+                loaded.adapters[one["name"]], block.address, work_of(one, touched, binding.values)
+            )
+            launchers[block.address] = launch
+        launch(grid)
 
     word = ctypes.c_int64(0)
     pointers[ERROR_WORD] = ctypes.addressof(word)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, UserError
 from loopfuse.runtime.arrays import Binding
 from loopfuse.runtime.checks import ERROR_WORD, raise_offender
@@ -244,7 +244,7 @@ class LoadedModule:
     word: ErrorWord | None = None  # where its checks note the first offender, if it has any
 
 
-_load_lock = threading.Lock()
+_load_lock = forks.Lock()
 
 
 def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedModule:

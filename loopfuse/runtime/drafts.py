@@ -13,19 +13,31 @@ from types import CodeType
 from typing import Any
 
 from loopfuse.runtime.formulas import evaluate
+from loopfuse.runtime.gpu_clearing import Clearing
 from loopfuse.runtime.steps import ArgumentBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Clears:
+    """What is to be cleared of the outputs that a call makes. `parts`, by name: what the machine's
+    `clear` is given before the launches (nothing: there is nothing to clear; None: the whole array);
+    `clearing`: the launch that clears the rest itself."""
+
+    parts: Mapping[str, Any]
+    clearing: Clearing | None = None
 
 
 @dataclass(slots=True)
 class Making:
     """What the fields of a state are made from: sizes, integers and strides by name, bytes that
     each array spans, shapes of the outputs to allocate, how many bytes of a view lie before its
-    first element; and what was made already, by key."""
+    first element, what is to be cleared of the outputs and how; and what was made already, by key."""
 
     values: Mapping[str, Any]
     bytes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     before: Mapping[str, int]
+    clears: Clears = field(default_factory=lambda: Clears({}))
     made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -53,9 +65,11 @@ class Making:
 
 
 class Draft:
-    """A function `call(args, kwargs)` being written."""
+    """A function `call(args, kwargs)` being written. `weaves`: launches may be replaced
+    (`Clears.clearing`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, weaves: bool = False) -> None:
+        self.weaves = weaves
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.fields: list[Callable[[Making], Any]] = []

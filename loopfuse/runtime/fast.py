@@ -21,6 +21,7 @@ calls take from a list and put back, so that any number of threads may call at o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,20 @@ from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arguments import Signature
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_kinds import CallKind, Passed, names_read
-from loopfuse.runtime.drafts import Draft, Making, local_variable
+from loopfuse.runtime.drafts import Clears, Draft, Making, local_variable
 from loopfuse.runtime.fast_native import ASK_ADDRESSES, Native, native_for
 from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.gpu_clearing import MOST_ARRAYS
 from loopfuse.runtime.native_reader import Where
 from loopfuse.runtime.readers import Reader, maker_for, strides_of
 from loopfuse.runtime.steps import launches_of
+from loopfuse.runtime.unwritten import (
+    Boxes,
+    are_untouched,
+    boxes_at,
+    clear_boxes,
+    descriptions,
+)
 from loopfuse.runtime.views import numpy_dtype
 
 MISS: Any = type("Miss", (), {"__repr__": lambda _: "MISS"})()
@@ -50,6 +59,18 @@ class Machine:
 
     where: Where | None = None
     """The GPU that it launches on."""
+
+    clear: Callable[[Any, Any, int], None] = staticmethod(clear_boxes)
+    """Zeros in parts of a new array: `unwritten.clear_boxes` of the array itself and subscripts, or a
+    function of its address and pieces of memory (packed); and the stream."""
+
+    def can_weave(self) -> bool:
+        """Whether a launch may clear parts of new arrays itself."""
+        return False
+
+    def plan_clears(self, making: Making, outputs: Mapping[str, Output]) -> Clears:
+        """How the outputs of calls with these sizes are cleared."""
+        return Clears({name: one.boxes for name, one in outputs.items()})
 
     def prepare(
         self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
@@ -73,6 +94,18 @@ class Machine:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An array that a call makes: which of those, its shape and the bytes of an element; what is to be
+    cleared of it (None: all), and whether no launch touches that."""
+
+    number: int
+    shape: tuple[int, ...]
+    item: int
+    boxes: Boxes | None
+    untouched: bool
+
+
 # ------------------------------------------------------------------------------------ the path
 
 
@@ -90,6 +123,10 @@ class CallPath:
         self._kind, self._readers = kind, readers
         self._signature, self._manifest, self._machine = signature, manifest, machine
         self._read = names_read(manifest, signature)
+        self._unwritten = descriptions(manifest)
+        self._weaves = machine.can_weave() and any(
+            box.get("untouched") for one in kind.omitted for box in self._unwritten.get(one.name) or ()
+        )
         self._table: dict[Any, tuple[list[list[Any]], Callable[[], list[Any] | None]]] = {}
         self._local = {one.name: f"a{k}" for k, one in enumerate(kind.passed)}
         constants = dict(kind.constants)
@@ -101,7 +138,7 @@ class CallPath:
             and one.name not in constants
             and (one.dtype is not None or one.parameter is None or one.name in self._read)
         )
-        self._draft = Draft()
+        self._draft = Draft(self._weaves)
         self._stream = "0"
         self._native = native_for(kind, machine.where)
         self.call: Callable[[Any, Any], Any] = self._write()
@@ -150,8 +187,30 @@ class CallPath:
             sizes[parameter.name] = parameter.dtype.bytes * int(np.prod(shapes[parameter.name], dtype=object))
         if len(self._table) >= TABLE_LIMIT:
             self._table.clear()
-        make = self._draft.maker(lambda: Making(values, sizes, shapes, before))
-        self._table[parts[0] if len(parts) == 1 else tuple(parts)] = ([], make)
+        make = self._draft.maker(lambda: self._making(values, sizes, shapes, before))
+        free: list[list[Any]] = []
+        if self._weaves and (state := make()) is not None:
+            free.append(state)  # now: the next call may be captured, where no code can be loaded
+        self._table[parts[0] if len(parts) == 1 else tuple(parts)] = (free, make)
+
+    def _making(
+        self,
+        values: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        shapes: Mapping[str, tuple[int, ...]],
+        before: Mapping[str, int],
+    ) -> Making:
+        """What a state for these sizes is made from."""
+        making = Making(values, sizes, shapes, before)
+        outputs: dict[str, Output] = {}
+        for number, one in enumerate(self._kind.omitted):
+            described = self._unwritten.get(one.name)
+            if described:
+                boxes = boxes_at(described, values, shapes[one.name])
+                untouched = are_untouched(described, values)
+                outputs[one.name] = Output(number, shapes[one.name], one.dtype.bytes, boxes, untouched)
+        making.clears = self._machine.plan_clears(making, outputs)
+        return making
 
     # ---- writing
 
@@ -295,12 +354,22 @@ class CallPath:
             draft.names |= reader.names
             name = parameter.name
             shape = draft.field(("shape", name), lambda m, name=name: m.shapes[name])
-            made = reader.zeros.format(shape=shape, d=draft.mention("D", dtype))
+            words = {"shape": shape, "d": draft.mention("D", dtype)}
+            boxes = self._unwritten.get(name)
+            # Subscripts, or pieces of memory on a GPU; None for all of it.
+            parts = self._draft.field(("unwritten", name), lambda m, n=name: m.clears.parts[n]) if boxes else None
+            made = (reader.zeros if boxes is None else reader.empty).format(**words)
+            if parts:  # whether anything is kept depends on the sizes
+                made = f"{made} if {parts} is not None else {reader.zeros.format(**words)}"
             draft.add(
                 "try:", f"    o{number} = {made}",
                 "except (MemoryError, ValueError):", "    return MISS",
                 f"p_o{number} = {reader.pointer.format(a=f'o{number}')}",
             )  # fmt: skip
+            if parts:
+                draft.names["CLEAR_PARTS"] = self._machine.clear
+                where = f"o{number}" if self._machine.clear is clear_boxes else f"p_o{number}"
+                draft.add(f"if {parts}:", f"    CLEAR_PARTS({where}, {parts}, {self._stream})")
 
     def _pointer_locals(self) -> dict[str, str]:
         found = {one.name: f"p_{self._local[one.name]}" for one in self._arrays()}
@@ -354,6 +423,7 @@ class CallPath:
             draft.add(f"at = {every}")
         draft.add(f"if {last} != at:")
         draft.depth += 1
+        draft.add("if 0 in at:", "    return MISS")  # no elements, or no memory
         overlaps = self._overlaps()
         if overlaps:
             for one in self._arrays():
@@ -373,6 +443,10 @@ class CallPath:
                     draft.add(f"{words_of(draft, site, one)}[{slot}] = {where[argument['name']]}")
                 elif argument["kind"] == "aligned":
                     draft.add(f"{words_of(draft, site, one)}[{slot}] = {aligned}")
+        if self._weaves:
+            addresses = draft.field("addresses", lambda m: m.clears.clearing and m.clears.clearing.addresses)
+            draft.add(f"if {addresses} is not None:")
+            draft.add(*(f"    {addresses}[{k}] = p_o{k}" for k in range(min(MOST_ARRAYS, len(self._kind.omitted)))))
         draft.add(f"{last} = at")
         draft.depth -= 1
         if self._native:

@@ -13,6 +13,7 @@ from loopfuse.runtime.drafts import Draft, Making
 from loopfuse.runtime.fast import Machine, words_of
 from loopfuse.runtime.fast_native import Native
 from loopfuse.runtime.formulas import names_in
+from loopfuse.runtime.sharing import work_of
 from loopfuse.runtime.steps import buffer_bytes, launches_of
 
 # A state keeps its workspaces up to this size; calls that need more take the checked path, which
@@ -98,7 +99,8 @@ class Cpu(Machine):
 
         def make(m: Making) -> Callable[[int], None]:
             touched = sum(m.bytes.values()) + sum(buffer_bytes(b, m.values) for b in buffers)
-            return cpu.launcher(adapter, m.block(site, one["arguments"]).address, touched)
+            block = m.block(site, one["arguments"])
+            return cpu.launcher(adapter, block.address, work_of(one, touched, m.values))
 
         draft.add(f"{draft.field(('launcher', site), make)}({grid})")
 

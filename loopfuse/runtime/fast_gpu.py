@@ -9,21 +9,25 @@ graph capture.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.runtime import cuda
-from loopfuse.runtime.drafts import Draft, Making
-from loopfuse.runtime.fast import Machine, words_of
+from loopfuse.runtime.drafts import Clears, Draft, Making
+from loopfuse.runtime.fast import Machine, Output, words_of
 from loopfuse.runtime.fast_native import ASK_STREAM, NEVER, Native
 from loopfuse.runtime.formulas import names_in
+from loopfuse.runtime.gpu_clear import clear_pieces, entries, pack
+from loopfuse.runtime.gpu_clearing import Clearing, Made, choose, fill_table
 from loopfuse.runtime.native_code import ELSEWHERE, launcher
 from loopfuse.runtime.native_reader import Where
 from loopfuse.runtime.steps import buffer_bytes, launches_of
+from loopfuse.runtime.unwritten import descriptions, pieces_at
 
 GRID_LIMIT = (1 << 31) - 1
 _CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
@@ -108,6 +112,22 @@ def _fail_clear(status: int, name: str) -> None:
     cuda.check_call((cuda.driver_api().CUresult(status),), f"clearing `{name}`")
 
 
+def _at_site(
+    draft: Draft,
+    key: str,
+    site: int,
+    own: Callable[[Making], int],
+    clearing: Callable[[Clearing], int],
+) -> str:
+    """A field of launch number `site`: its own, or that of the launch that clears in its place."""
+
+    def value(making: Making) -> int:
+        found = making.clears.clearing
+        return own(making) if found is None or found.site != site else clearing(found)
+
+    return draft.field((key, site), value)
+
+
 def _check_grid(name: str, grid: int, cluster: int) -> None:
     if grid * max(1, cluster) > GRID_LIMIT:
         raise LimitError(
@@ -138,24 +158,68 @@ def _stream_reader(library: str, index: int) -> tuple[Callable[..., Any], str]:
     return (lambda: cuda.current_stream(library, index)), "STREAM()"
 
 
-def machine(module: cuda.LoadedModule, index: int, library: str) -> Machine | None:
+Variants = Callable[[Mapping[str, Any]], int]
+"""The function of a launch's variant that clears as well (`gpu_clearing`); 0: there is none."""
+
+
+def machine(
+    module: cuda.LoadedModule, index: int, library: str, variants: Variants | None = None
+) -> Machine | None:
     """The device's part of call paths to `module`, for arrays of PyTorch or CuPy; None for
     others, and where the driver lacks a function."""
-    return Gpu(module, index, library) if library in ("torch", "cupy") and driver() else None
+    if library not in ("torch", "cupy") or not driver():
+        return None
+    return Gpu(module, index, library, variants)
 
 
 class Gpu(Machine):
     """Launches of a loaded module; see `cuda.run`, which does the same from scratch."""
 
-    def __init__(self, module: cuda.LoadedModule, index: int, library: str) -> None:
+    def __init__(
+        self, module: cuda.LoadedModule, index: int, library: str, variants: Variants | None = None
+    ) -> None:
         self._module, self._index, self._library = module, index, library
+        self._variants = variants
         self._sites = launches_of(module.manifest["steps"])
         calls = driver()
         assert calls is not None  # see `machine`
         self._calls = calls
         self._context = int(cuda.primary_context(index))
         self._launch: Callable[..., int] | None = None
+        self.clear = partial(clear_pieces, index=index)
+        if any(descriptions(module.manifest).values()):
+            entries(index)  # now: a call may be captured into a graph, where nothing can be loaded
         self.where = Where(index, self._context, calls.current_address)
+
+    def can_weave(self) -> bool:
+        """Where there are no host loops, each turn of which would clear again."""
+        return self._variants is not None and all("launch" in step for step in self._module.manifest["steps"])
+
+    def plan_clears(self, making: Making, outputs: Mapping[str, Output]) -> Clears:
+        """By the launch with the most threads, or else by one launch for several pieces."""
+        pieces = {name: pieces_at(one.boxes, one.shape, one.item) for name, one in outputs.items()}
+        parts: dict[str, Any] = {name: pack(each) for name, each in pieces.items()}
+        made = {
+            name: Made(one.number, one.item * math.prod(one.shape), pieces[name] or ())
+            for name, one in outputs.items()
+            if one.untouched
+        }
+        if not self.can_weave() or not any(one.pieces for one in made.values()):
+            return Clears(parts)
+        grids = [making.formula(str(one["grid"]), ())() for one in self._sites]
+        sizes = [grid * one["threads"] for grid, one in zip(grids, self._sites, strict=True)]
+        site = max(range(len(sizes)), key=sizes.__getitem__)
+        chosen = choose(made, sizes[site])
+        if sizes[site] <= 0 or not chosen:
+            return Clears(parts)
+        launch = self._sites[site]
+        assert self._variants is not None  # `can_weave`
+        function = self._variants(launch)
+        if not function:
+            return Clears(parts)
+        table = fill_table([made[name] for name in chosen], grids[site], launch["threads"])
+        arguments = making.block(site, launch["arguments"]).places
+        return Clears(parts | dict.fromkeys(chosen, ()), Clearing(site, function, table, arguments))
 
     def guard(self, draft: Draft) -> str:
         """Nothing."""
@@ -280,13 +344,16 @@ class Gpu(Machine):
     ) -> None:
         """One call of cuLaunchKernelEx where the grid is not empty."""
         text, name, threads = str(one["grid"]), one["name"], one["threads"]
-        function = int(self._module.functions[name])
+        plain = int(self._module.functions[name])
+        function: int | str = plain
+        if draft.weaves:
+            function = _at_site(draft, "function", site, lambda m: plain, lambda c: c.function)
         config = self._config(draft, site)
         where = draft.field(
             ("config address", site), lambda m: ctypes.addressof(self._make_config(m, site))
         )
         arguments = one["arguments"]
-        slots = draft.field(("slots", site), lambda m: m.block(site, arguments).slots)
+        slots = _at_site(draft, "slots", site, lambda m: m.block(site, arguments).slots, lambda c: c.slots)
         if names_in(text) & set(variables):
             draft.add(f"grid = {draft.over(text, variables)}", "if grid > 0:")
             draft.add(f"    CHECK_GRID({name!r}, grid, {one['cluster']})", f"    {config}.grid_x = grid")

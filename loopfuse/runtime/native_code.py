@@ -4,12 +4,13 @@ functions of call paths, which are kept for good."""
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-_lock = threading.Lock()
+from loopfuse.base import forks
+
+_lock = forks.Lock()
 _kept: list[Any] = []
 
 
@@ -38,6 +39,43 @@ def function_at(name: str, text: str) -> int:
         return 0
     _kept.append(engine)
     return int(engine.get_function_address(name))
+
+
+def addresses_for_good(names: tuple[str, ...], text: str) -> tuple[int, ...] | None:
+    """The addresses of functions of LLVM IR without addresses in it, compiled by the first process that
+    asks and cached, in memory that is not given back even when the interpreter ends: threads of the
+    system may be running them. None where LLVM does not load."""
+    try:
+        engine = linked("", _object_of(text))
+    except (ImportError, OSError, RuntimeError):
+        return None
+    found = tuple(int(engine.get_function_address(name)) for name in names)
+    engine.detach()
+    return found
+
+
+def _object_of(text: str) -> bytes:
+    """The object file of LLVM IR, from the disk cache where it is there (40 ms otherwise)."""
+    import llvmlite.binding as llvm
+
+    from loopfuse.runtime import cache
+
+    triple = llvm.get_default_triple()
+    key = cache.key_of("native code", text, triple, llvm.llvm_version_info)
+    entry = cache.get(key)
+    if entry is not None and "object" in entry[1]:
+        return entry[1]["object"]
+    with _lock:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        module = llvm.parse_assembly(text)
+        module.triple = triple
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            opt=1, reloc="pic", jit=True
+        )
+        data = bytes(machine.emit_object(module))
+    cache.put(key, {}, {"object": data})
+    return data
 
 
 ELSEWHERE = -1

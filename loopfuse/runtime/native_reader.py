@@ -16,10 +16,12 @@ It only ever says that a call is like another, which was checked in full.
 from __future__ import annotations
 
 import ctypes
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import GetSetDescriptorType, MethodDescriptorType
 from typing import Any
 
 from loopfuse.runtime.dlpack import DLTensor, capsule_pointer
@@ -31,8 +33,12 @@ SAME, MOVED, STREAM, OTHER = 0, 1, 2, -1
 # The words of a plan: how many arrays (0: nothing is known), whether the addresses are those that
 # were written into the launch, the library's function; on a GPU its context and the function that
 # gets the current one, the library's function for its current stream, the GPU's number, and the
-# stream that was written into the launch (functions of 0: not asked); then the addresses.
-COUNT, VALID, FUNCTION, CONTEXT, CURRENT, STREAM_OF, GPU, LAUNCHED_ON, ADDRESSES = range(9)
+# stream that was written into the launch; the C functions of the attributes that no DLTensor tells
+# (functions of 0: not asked); then the addresses.
+(
+    COUNT, VALID, FUNCTION, CONTEXT, CURRENT, STREAM_OF, GPU, LAUNCHED_ON,
+    DERIVED, CLOSURE, NEGATED, ADDRESSES,
+) = range(12)  # fmt: skip
 # Then for each array: its position, its type, the words of a DLTensor that hold the device, and rank
 # with dtype, and where in the plan its extents and strides begin.
 _FIELDS = 5
@@ -56,11 +62,15 @@ class _Table(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Addresses of a library's functions: one fills a DLTensor from an object, the other gives the
-    current stream (0: there is none)."""
+    """Addresses of a library's functions: one fills a DLTensor from an object, the next gives the
+    current stream; `derived` (with its closure) is the getter of `requires_grad`, `negated` the
+    method `is_neg` (0: there is none)."""
 
     describe: int
     stream: int
+    derived: int = 0
+    closure: int = 0
+    negated: int = 0
 
 
 def exchange_of(kind: type) -> Exchange | None:
@@ -71,9 +81,39 @@ def exchange_of(kind: type) -> Exchange | None:
         table = _Table.from_address(address)
         if table.major == 1:
             describe = int(table.tensor_from_object or 0)
-            return Exchange(describe, int(table.current_stream or 0)) if describe else None
+            asked = _attributes(kind)
+            if not describe or asked is None:
+                return None
+            return Exchange(describe, int(table.current_stream or 0), *asked)
         address = int(table.previous or 0)
     return None
+
+
+# CPython's PyDescrObject (header, type, name, qualified name) is followed by the PyGetSetDef (name,
+# get, set, documentation, closure) or PyMethodDef (name, function, flags, documentation).
+_DEFINITION = object.__basicsize__ // 8 + 3
+_METH_NOARGS = 4
+
+
+def _attributes(kind: type) -> tuple[int, int, int] | None:
+    """The C functions (getter of `requires_grad`, its closure, `is_neg`) of a type; 0 for those that
+    it does not have; None where it has them in another form."""
+    derived = closure = negated = 0
+    getter = inspect.getattr_static(kind, "requires_grad", None)
+    if getter is not None:
+        if type(getter) is not GetSetDescriptorType:
+            return None
+        definition = MEMORY[(id(getter) >> 3) + _DEFINITION] >> 3
+        derived, closure = MEMORY[definition + 1], MEMORY[definition + 4]
+    method = inspect.getattr_static(kind, "is_neg", None)
+    if method is not None:
+        if type(method) is not MethodDescriptorType:
+            return None
+        definition = MEMORY[(id(method) >> 3) + _DEFINITION] >> 3
+        if MEMORY[definition + 2] & 0xFFFFFFFF != _METH_NOARGS:
+            return None
+        negated = MEMORY[definition + 1]
+    return derived, closure, negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +159,8 @@ def make_plan(
         heads += [position, id(type(one)), words[1], words[2], start + len(extents)]
         extents += [each & (1 << 64) - 1 for each in (*shape, *strides)]
     device = [0] * 5 if where is None else [where.context, where.current, exchange.stream, where.gpu, 0]
-    words = [len(positions), 0, exchange.describe, *device, *addresses, *heads, *extents]
+    asked = [exchange.derived, exchange.closure, exchange.negated]
+    words = [len(positions), 0, exchange.describe, *device, *asked, *addresses, *heads, *extents]
     return (ctypes.c_uint64 * len(words))(*words)
 
 
@@ -145,8 +186,10 @@ def reader() -> Callable[[Any, int], int] | None:
 def _text(item: int) -> str:
     """The function as LLVM IR; `item` is the address of PyTuple_GetItem.
 
-    for k in 0..count: describe(arguments[position], tensor), unless its type is another; compare
-    device, rank and dtype, extents and strides; note its address
+    for k in 0..count: describe(arguments[position], tensor), unless its type is another, it requires
+    grad or is to be negated; compare device, rank and dtype, extents and strides; note its address
+
+    What the getters answer is `False`, whose count of references may grow for ever.
     """
     return f"""
 define i64 @word(ptr %plan, i64 %k) alwaysinline {{
@@ -214,7 +257,29 @@ typed:
   %head.type = add i64 %head, {_TYPE}
   %type.wanted = call i64 @word(ptr %plan, i64 %head.type)
   %type.same = icmp eq i64 %type, %type.wanted
-  br i1 %type.same, label %described, label %other
+  br i1 %type.same, label %derived, label %other
+derived:
+  %derived.word = call i64 @word(ptr %plan, i64 {DERIVED})
+  %derived.asked = icmp ne i64 %derived.word, 0
+  br i1 %derived.asked, label %derived.ask, label %negated
+derived.ask:
+  %derived.function = inttoptr i64 %derived.word to ptr
+  %closure.word = call i64 @word(ptr %plan, i64 {CLOSURE})
+  %closure = inttoptr i64 %closure.word to ptr
+  %derived.answer = call ptr %derived.function(ptr %object, ptr %closure)
+  %derived.number = ptrtoint ptr %derived.answer to i64
+  %derived.no = icmp eq i64 %derived.number, {id(False)}
+  br i1 %derived.no, label %negated, label %other
+negated:
+  %negated.word = call i64 @word(ptr %plan, i64 {NEGATED})
+  %negated.asked = icmp ne i64 %negated.word, 0
+  br i1 %negated.asked, label %negated.ask, label %described
+negated.ask:
+  %negated.function = inttoptr i64 %negated.word to ptr
+  %negated.answer = call ptr %negated.function(ptr %object, ptr null)
+  %negated.number = ptrtoint ptr %negated.answer to i64
+  %negated.no = icmp eq i64 %negated.number, {id(False)}
+  br i1 %negated.no, label %described, label %other
 described:
   %failed = call i32 %describe(ptr %object, ptr %tensor)
   %fine = icmp eq i32 %failed, 0

@@ -26,12 +26,13 @@ C_CONTIGUOUS, WRITEABLE = 0x1, 0x400
 class Reader:
     """Source that tests an array and reads its address and its strides (as the library counts
     them), with `{a}` for the variable. `names` are the objects it mentions; `zeros` makes an array
-    of zeros of shape `{shape}`."""
+    of zeros of shape `{shape}`, `empty` one of whatever memory holds."""
 
     test: str
     pointer: str
     strides: str
     zeros: str
+    empty: str
     names: dict[str, Any]
 
 
@@ -70,7 +71,8 @@ def _numpy_reader(written: bool, packed: bool = True) -> Reader:
         pointer=pointer,
         strides="{a}.strides",
         zeros="NUMPY_ZEROS({shape}, {d})",
-        names={"NUMPY_ARRAY": np.ndarray, "NUMPY_ZEROS": np.zeros, "MEMORY": MEMORY},
+        empty="NUMPY_EMPTY({shape}, {d})",
+        names={"NUMPY_ARRAY": np.ndarray, "NUMPY_ZEROS": np.zeros, "NUMPY_EMPTY": np.empty, "MEMORY": MEMORY},
     )
 
 
@@ -87,11 +89,15 @@ def _torch_reader(device: Device, alone: bool, packed: bool = True) -> Reader:
     return Reader(
         test=f"type({{a}}) is {{t}} and {{a}}.dtype is {{d}} and {where} and "
         + ("{a}.is_contiguous() and " if packed else "")
-        + "not {a}.is_neg()",
+        + "not {a}.is_neg() and not ({a}.requires_grad and TORCH_GRAD())",
         pointer="{a}.data_ptr()",
         strides="{a}.stride()",
         zeros="TORCH_ZEROS({shape}, dtype={d}, device=TORCH_DEVICE)",
-        names={"TORCH_ZEROS": torch.zeros, "TORCH_DEVICE": torch.device(str(device))},
+        empty="TORCH_EMPTY({shape}, dtype={d}, device=TORCH_DEVICE)",
+        names={
+            "TORCH_ZEROS": torch.zeros, "TORCH_EMPTY": torch.empty,
+            "TORCH_DEVICE": torch.device(str(device)), "TORCH_GRAD": torch.is_grad_enabled,
+        },
     )
 
 
@@ -106,7 +112,8 @@ def _cupy_reader(array: Any, device: Device, alone: bool, packed: bool = True) -
         pointer="{a}.data.ptr",
         strides="{a}.strides",
         zeros="CUPY_ZEROS({shape}, {d})",
-        names={"CUPY_ZEROS": cupy.zeros},
+        empty="CUPY_EMPTY({shape}, {d})",
+        names={"CUPY_ZEROS": cupy.zeros, "CUPY_EMPTY": cupy.empty},
     )
 
 
@@ -134,7 +141,7 @@ def reader_for(
 
 
 def maker_for(library: str, device: Device, dtype: DType) -> tuple[Reader, Any] | None:
-    """How `views.allocate` makes an array of zeros of `library` on `device`: a reader for it,
+    """How `views.allocate` makes an array of `library` on `device`: a reader for it,
     and the library's dtype; None where it cannot."""
     if library == "torch":
         made = getattr(sys.modules["torch"], dtype.numpy_name)

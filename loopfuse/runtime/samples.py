@@ -19,6 +19,7 @@ import numpy as np
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.examples import find_example
 from loopfuse.base.files import write_together
 from loopfuse.runtime.arguments import Parameter, refuse
 from loopfuse.runtime.views import numpy_dtype
@@ -34,7 +35,7 @@ _WORDS = {"true": True, "false": False, "True": True, "False": False}
 def read_value(text: str, parameter: Parameter, seed: int = 0) -> Any:
     """What `NAME=text` means for `parameter`: a NumPy array, or a Python number for a scalar.
 
-    UserError[bad-value], [cannot-read], [missing-package] or [unknown-sample].
+    UserError[bad-value], [cannot-read], [missing-package], [unknown-example] or [unknown-sample].
     """
     if not parameter.is_array:
         return read_number(text, parameter.name)
@@ -46,6 +47,8 @@ def read_value(text: str, parameter: Parameter, seed: int = 0) -> Any:
         return random_array(shape, parameter.dtype, parameter.name, seed)
     if colon and head == "sample":
         return _from_image(_sample(rest), parameter)
+    if (example := find_example(text, programs=False)) is not None:
+        text = str(example)
     path, _, key = text.partition(".npz:")
     if key:
         return _read_npz(path + ".npz", key)
@@ -62,7 +65,8 @@ def read_value(text: str, parameter: Parameter, seed: int = 0) -> Any:
     raise refuse(
         "bad-value",
         f"`{parameter.name}={text}` is no value for {parameter}",
-        "give a .npy, a .npz:KEY, an image, sample:camera, random:SHAPE or zeros:SHAPE",
+        "give a .npy, a .npz:KEY, an image, sample:camera, example:chart, random:SHAPE or "
+        "zeros:SHAPE",
     )
 
 

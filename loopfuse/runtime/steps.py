@@ -89,6 +89,11 @@ class ArgumentBlock:
             # Values of f16 and f32 are rounded already, so that struct finds none too large.
             _PACKERS[dtype].pack_into(self.words, 8 * slot, value)
 
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The addresses of the arguments, in order."""
+        return tuple(self.address + 8 * k for k in range(len(self._arguments)))
+
     def update(self, name: str, value: int) -> None:
         """Write the new value of loop variable `name` where it is an argument."""
         for slot, argument in enumerate(self._arguments):

@@ -17,6 +17,7 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.runtime import dlpack
+from loopfuse.runtime.unwritten import Boxes, clear_boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,16 @@ class ArrayView:
     def size_bytes(self) -> int:
         """Bytes of all elements, as if none shared memory."""
         return math.prod(self.shape) * self.item
+
+    @property
+    def packed_dimensions(self) -> int:
+        """How many of the last dimensions have their elements one after the other."""
+        count, expected = 0, self.item
+        for extent, step in zip(reversed(self.shape), reversed(self.byte_strides)):
+            if extent != 1 and step != expected:
+                break
+            count, expected = count + 1, expected * extent
+        return count
 
     @property
     def byte_strides(self) -> tuple[int, ...]:
@@ -148,20 +159,54 @@ def _view_numpy(array: Any) -> ArrayView | None:
     )
 
 
-def _torch_problem(tensor: Any) -> str:
-    """Why the memory of a tensor is not its elements; empty where it is."""
+def _torch_problem(tensor: Any) -> tuple[str, str]:
+    """Why the memory of a tensor is not its elements, or not all that counts, and what to pass
+    instead (`{}` is the tensor); empty where it is."""
+    try:
+        return _torch_fault(tensor)
+    except (RuntimeError, NotImplementedError, AttributeError) as error:
+        # Nested, fake and functional tensors, and those that torch.func transforms, answer little.
+        lines = str(error).strip().splitlines()
+        reason = lines[0][:120] if lines else type(error).__name__
+        return f"the tensor has no memory of its own ({reason})", _PLAIN_TENSOR
+
+
+_PLAIN_TENSOR = "call it with plain tensors, outside what transforms or traces the call"
+
+
+def _torch_fault(tensor: Any) -> tuple[str, str]:
+    torch = sys.modules["torch"]
+    if tensor.is_nested:
+        problem = "a nested tensor does not lie in memory element by element"
+        return problem, "pass `{}.to_padded_tensor(0.0)`"
     if str(tensor.layout) != "torch.strided":
-        return f"a tensor of layout {tensor.layout} does not lie in memory element by element"
+        problem = f"a tensor of layout {tensor.layout} does not lie in memory element by element"
+        return problem, "pass `{}.to_dense()`"
     if tensor.device.type not in ("cpu", "cuda"):
-        return f"the tensor is on the device `{tensor.device.type}`"
+        fix = _PLAIN_TENSOR if tensor.device.type == "meta" else "pass `{}.cpu()`"
+        return f"the tensor is on the device `{tensor.device.type}`", fix
     if tensor.is_neg():
         # `.conj().imag` is a view whose numbers are still to be negated.
-        return "the tensor's numbers are still to be negated (pass `.resolve_neg()`)"
-    return ""
+        return "the tensor's numbers are still to be negated", "pass `{}.resolve_neg()`"
+    if tensor.is_conj():
+        return "the tensor's numbers are still to be conjugated", "pass `{}.resolve_conj()`"
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return (
+            "the tensor requires grad, and autograd would not see this call",
+            "pass `{}.detach()`, call under `torch.no_grad()`, or make an operator with a derivative: "
+            "`kernel.as_torch_op`",
+        )
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    if fake is not None and isinstance(tensor, fake.FakeTensor):
+        return "a fake tensor has no memory", _PLAIN_TENSOR
+    if not tensor.data_ptr() and tensor.numel():
+        problem = "the tensor has no memory (its storage was given up, or it only stands for zeros)"
+        return problem, "pass a tensor that holds its elements"
+    return "", ""
 
 
 def _view_torch(tensor: Any) -> ArrayView | None:
-    if _torch_problem(tensor):
+    if _torch_problem(tensor)[0]:
         return None
     dtype, name = _torch_dtype(tensor.dtype)
     where = tensor.device
@@ -271,40 +316,57 @@ def view(value: Any) -> ArrayView | None:
     if home in ("jax", "jaxlib") and hasattr(value, "block_until_ready"):
         return _view_jax(value)
     interface = getattr(value, "__cuda_array_interface__", None)
-    if isinstance(interface, dict):
-        return _view_cuda_interface(value, interface)
-    if hasattr(value, "__array_interface__"):
-        return _view_numpy(np.asarray(value))
+    try:
+        if isinstance(interface, dict):
+            return _view_cuda_interface(value, interface)
+        if hasattr(value, "__array_interface__"):
+            return _view_numpy(np.asarray(value))
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):  # `problem_of` says so
+        return None
     if hasattr(value, "__dlpack__"):
         return _view_dlpack(value)
     return None
 
 
-def problem_of(value: Any) -> str:
-    """Why `view` gave None for something that looks like an array; empty where it does not."""
+def problem_of(value: Any) -> tuple[str, str]:
+    """Why `view` gave None for something that looks like an array, and what to pass instead (`{}`
+    is the value); empty where there is nothing to say."""
     if isinstance(value, np.ma.MaskedArray):
-        return "the mask of a masked array would be lost (pass `.filled(...)`)"
+        return "the mask of a masked array would be lost", "pass `{}.filled(0)`, or another value"
     if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
         return _torch_problem(value)
+    for protocol in ("__cuda_array_interface__", "__array_interface__"):
+        if hasattr(value, protocol):
+            return f"its `{protocol}` describes no array", ""
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         answer = dlpack.read(value)
-        return answer if isinstance(answer, str) else ""
-    return ""
+        return answer if isinstance(answer, str) else "", ""
+    return "", ""
 
 
-def allocate(library: str, device: Device, shape: tuple[int, ...], dtype: DType) -> Any:
-    """A new array of zeros of `library` on `device`; None where we cannot make one."""
+def allocate(
+    library: str, device: Device, shape: tuple[int, ...], dtype: DType, boxes: Boxes | None = None
+) -> Any:
+    """A new array of `library` on `device`, of zeros, or with zeros in `boxes` alone; None where
+    we cannot make one."""
     if library == "torch":
         torch = sys.modules["torch"]
         kind = getattr(torch, dtype.numpy_name)
-        return torch.zeros(shape, dtype=kind, device=str(device))
+        make = torch.zeros if boxes is None else torch.empty
+        return _cleared(make(shape, dtype=kind, device=str(device)), boxes)
     if device.kind == "cpu":
-        return np.zeros(shape, numpy_dtype(dtype))
+        return _cleared((np.zeros if boxes is None else np.empty)(shape, numpy_dtype(dtype)), boxes)
     if library == "cupy":
         cupy = sys.modules["cupy"]
         with cupy.cuda.Device(device.index):
-            return cupy.zeros(shape, numpy_dtype(dtype))
+            make = cupy.zeros if boxes is None else cupy.empty
+            return _cleared(make(shape, numpy_dtype(dtype)), boxes)
     return None
+
+
+def _cleared(array: Any, boxes: Boxes | None) -> Any:
+    clear_boxes(array, boxes or ())
+    return array
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,13 +98,13 @@ class Bench:
         run(self.copies.binding)
 
     def duel(self, one: Tuning, other: Tuning) -> tuple[float, float]:
-        """The shortest of `ROUNDS` runs or more of each of two measured choices, in turns: what
-        slows the device down slows both."""
+        """The medians of `ROUNDS` runs or more of each of two measured choices, in turns (what slows
+        the device down slows both) and as a user has them who calls again and again."""
         times: tuple[list[float], list[float]] = ([], [])
         while len(times[0]) < ROUNDS[0] or (sum(times[0]) < PART and len(times[0]) < ROUNDS[1]):
             for tuning, into in zip((one, other), times):
-                into.append(self.timer.time_once(self._runs[tuning]))
-        return min(times[0]), min(times[1])
+                into.append(self.timer.time_again(self._runs[tuning]))
+        return statistics.median(times[0]), statistics.median(times[1])
 
 
 def _useless(tuning: Tuning, told: Told) -> Trial:

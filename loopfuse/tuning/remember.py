@@ -13,7 +13,7 @@ from loopfuse.tuning.search import Trial
 from loopfuse.tuning.space import FROM_ZERO, describe
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuned:
     """The outcome of a search. `seconds` and `default_seconds` are those of one run (None: there
     was nothing to choose, and nothing was run); `tried` counts choices, and `trials` lists them where the search was made now; `wrong` says what computed
@@ -37,10 +37,32 @@ class Tuned:
             return 1.0
         return self.default_seconds / self.seconds
 
+    def __repr__(self) -> str:
+        return str(self)  # what an interactive session shows
+
+    def _repr_html_(self) -> str:
+        from loopfuse.base.html import Column, fragment, table, text
+
+        rows = [
+            [
+                text(describe(one.tuning)),
+                "" if one.seconds is None else f"{one.seconds * 1e6:.1f}",
+                f'<span class="bad">{text(one.problem)}</span>' if one.wrong else text(one.problem),
+            ]
+            for one in sorted(self.trials, key=lambda one: one.seconds or float("inf"))
+        ]
+        columns = [Column("choice"), Column("µs", True), Column("")]
+        wrong = "".join(f'<p class="bad">{text(one)}</p>' for one in self.wrong)
+        return fragment(f"<p>{text(self)}</p>{wrong}{table('Choices tried', columns, rows)}")
+
     def __str__(self) -> str:
+        return self.describe(self.gain)
+
+    def describe(self, gain: float) -> str:
+        """In words; `gain`: how many times faster it was when last measured."""
         if self.seconds is None:
             return "nothing to choose: the plan has no windows and no time steps to block"
-        text = f"{describe(self.tuning)}: {self.gain:.2f} times as fast as the default"
+        text = f"{describe(self.tuning)}: {gain:.2f} times as fast as the default"
         known = "remembered" if self.remembered else f"{self.tried} choices tried"
         return f"{text} ({known}{'' if self.complete else ', the budget was spent'})"
 
@@ -71,9 +93,9 @@ def _power(value: int) -> int:
 def device_name(index: int | None) -> str:
     """GPU number `index`, or the CPU (None), as far as speed depends on it."""
     if index is None:
-        from loopfuse.runtime import cpu
+        from loopfuse.runtime import cpu, threads
 
-        return f"cpu {cpu.host_cpu()} {cpu.thread_count()} threads"
+        return f"cpu {cpu.host_cpu()} {threads.thread_count()} threads"
     from loopfuse.runtime import cuda
 
     info = cuda.need_gpu(index)
@@ -83,9 +105,9 @@ def device_name(index: int | None) -> str:
 def device_words(index: int | None) -> str:
     """GPU number `index`, or the CPU (None), for people."""
     if index is None:
-        from loopfuse.runtime import cpu
+        from loopfuse.runtime import cpu, threads
 
-        return f"{cpu.host_cpu().partition(' ')[0]}, {cpu.thread_count()} threads"
+        return f"{cpu.host_cpu().partition(' ')[0]}, {threads.thread_count()} threads"
     from loopfuse.runtime import cuda
 
     return cuda.need_gpu(index).name

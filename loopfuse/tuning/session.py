@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 
+from loopfuse.base import forks
 from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, UserError
 from loopfuse.base.options import Options, Tuning
+from loopfuse.base.warn import warn
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_paths import Loaded
@@ -103,7 +103,7 @@ def check_tune(tune: bool) -> bool:
 
 
 # One search at a time: two would measure each other.
-_lock = threading.Lock()
+_lock = forks.Lock()
 
 
 def tune(job: Job, budget: float, progress: Progress | None = None) -> Tuned:
@@ -118,7 +118,7 @@ def tune(job: Job, budget: float, progress: Progress | None = None) -> Tuned:
             found = _search(job, budget, progress)
             note(key, found)
     for text in found.wrong:
-        warnings.warn(_complaint(job.kernel, text), stacklevel=3)
+        warn(_complaint(job.kernel, text))
     return found
 
 

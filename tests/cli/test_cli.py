@@ -376,4 +376,7 @@ def test_a_full_disk_is_a_clear_error() -> None:
 def test_messages_in_a_pipe_have_no_colours() -> None:
     done = shell("loopfuse check none.lf")
     assert done.returncode == 1
-    assert done.stderr == "error[cannot-read]: cannot read `none.lf`: No such file or directory\n"
+    assert done.stderr == (
+        "error[cannot-read]: cannot read `none.lf`: No such file or directory\n"
+        "  = fix: name a file that is there and can be read\n"
+    )

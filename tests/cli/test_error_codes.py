@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PLACES = ("runtime", "tuning", "commands", "kernels.py", "sources.py", "watch.py", "cli.py", "base")
+PLACES = (
+    "runtime", "tuning", "commands", "kernels.py", "pykernel_sent.py", "pykernel_results.py", "sources.py",
+    "watch.py", "cli.py", "base",
+)  # fmt: skip
 MAKERS = ("Diagnostic", "_refuse", "refuse")
 
 

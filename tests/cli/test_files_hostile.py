@@ -23,6 +23,9 @@ from loopfuse import sources
 from loopfuse.base import files
 from loopfuse.cli import _run
 
+# What Pillow says of damaged files.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT = Path(__file__).with_name("file_audit.py")
 EXAMPLES = sorted((ROOT / "examples").glob("*.lf"))

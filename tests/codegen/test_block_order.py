@@ -7,13 +7,11 @@ from math import prod
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, SSAValue
 
 from loopfuse.codegen.block_order import ends_first, in_order
-from loopfuse.codegen.mlir_build import INTEGER_PREDICATES, Builder
+from loopfuse.codegen.ir import I32, Block, Value
+from loopfuse.codegen.mlir_build import Builder
 
-I32 = IntegerType(32)
 BITS = (1 << 32) - 1
 
 OPERATIONS: dict[str, Any] = {
@@ -30,21 +28,20 @@ COMPARISONS: dict[str, Any] = {"eq": lambda a, b: a == b, "ult": lambda a, b: a 
 
 def places(extents: tuple[int, ...], ends: int) -> list[tuple[int, ...]]:
     """Which iteration each block runs, by its number."""
-    block = Block(arg_types=[I32] * (1 + len(extents)))
+    block = Block([I32] * (1 + len(extents)))
     builder = Builder(block)
     number, *sizes = block.args
     found = ends_first(builder, number, sizes) if ends else in_order(builder, number, sizes[1:])
     builder.close()
 
     def run(n: int) -> tuple[int, ...]:
-        values: dict[SSAValue, int] = dict(zip(block.args, (n, *extents), strict=True))
+        values: dict[Value, int] = dict(zip(block.args, (n, *extents), strict=True))
         for operation in block.ops:
             given = [values[each] for each in operation.operands]
             if operation.name == "arith.constant":
-                result = operation.properties["value"].value.data  # type: ignore[attr-defined]
+                result = operation.properties["value"]
             elif operation.name == "arith.cmpi":
-                which = operation.properties["predicate"].value.data  # type: ignore[attr-defined]
-                result = COMPARISONS[INTEGER_PREDICATES[which]](*given)
+                result = COMPARISONS[operation.properties["predicate"]](*given)
             else:
                 result = OPERATIONS[operation.name](*given)
             values[operation.results[0]] = result

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from loopfuse.base.diagnostics import Source
-from loopfuse.base.options import CPU, Options
+import pytest
+
+from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.base.options import CPU, Options, Target
+from loopfuse.codegen import native
 from loopfuse.pipeline import compile_kernel, read_program
+from loopfuse.runtime import cpu
 
 BACKWARDS = """
 kernel k(inout b: i32[M, N], inout d: i32[M, N]):
@@ -22,3 +26,23 @@ def test_llvm_schedules_what_it_vectorises() -> None:
     program = read_program(Source("k.lf", BACKWARDS))
     compiled = compile_kernel(program, "k", Options(target=CPU, index_bits=32))
     assert compiled.object
+
+
+def test_code_is_made_for_the_level_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`LOOPFUSE_CPU` decides what LLVM makes code for, and is part of the cache's key."""
+    plain = native.host_cpu(CPU), cpu.host_cpu()
+    monkeypatch.setenv("LOOPFUSE_CPU", "native")
+    assert (native.host_cpu(CPU), cpu.host_cpu()) == plain
+    monkeypatch.setenv("LOOPFUSE_CPU", "skylake")
+    with pytest.raises(UserError) as caught:
+        native.host_cpu(CPU)
+    assert caught.value.diagnostics[0].code == "unknown-cpu"
+    assert "x86-64-v3" in caught.value.diagnostics[0].fix
+    monkeypatch.setenv("LOOPFUSE_CPU", "x86-64-v2")
+    monkeypatch.setattr(native.binding, "get_host_cpu_features", lambda: dict[str, bool]())
+    with pytest.raises(UserError, match="has no sse4"):
+        native.host_cpu(CPU)
+    has = dict.fromkeys(native._NEEDED["x86-64-v2"], True)
+    monkeypatch.setattr(native.binding, "get_host_cpu_features", lambda: has)
+    assert native.host_cpu(CPU) == ("x86-64-v2", "") and cpu.host_cpu() == "x86-64-v2"
+    assert native.host_cpu(Target("cpu", "x86-64-v3")) == ("x86-64-v3", "")

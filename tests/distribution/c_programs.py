@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.distribution.c_names import c_function
+
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-pedantic")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 READ = """\
@@ -61,7 +63,7 @@ def main_for(
         else:
             passed.append(float(value).hex() if one["dtype"][0] == "f" else str(int(value)))
     passed += [str(sizes[name]) for name in manifest["sizes"]]
-    name = manifest["kernel"]
+    name = c_function(manifest["kernel"])
     return "\n".join(
         [
             READ,

@@ -17,11 +17,11 @@ from case_files import CASES, Case, assert_same, make_arguments, read_case, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopfuse.base.diagnostics import InternalError
+from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.cli import _run
 from loopfuse.distribution.c_expressions import HELPERS, to_c
 from loopfuse.distribution.c_launcher import c_files
-from loopfuse.distribution.c_names import c_names, c_string
+from loopfuse.distribution.c_names import c_function, c_names, c_string
 from loopfuse.kernels import load_all
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.runtime.steps import ArgumentBlock, run_steps
@@ -487,3 +487,43 @@ def test_keywords_as_names(tmp_path: Path) -> None:
             (tmp_path / name).write_text(made)
         (tmp_path / "cuda.h").write_text((HERE / "cuda_stub.h").read_text())
         compile_c(tmp_path, *STRICT, "-I.", "-c", "k.c")
+
+
+# ------------------------------------------------------------------------------------ names
+
+LIBRARY = ("memcpy", "exp", "index", "write", "sinf", "pthread_create", "cuInit", "int64_t", "errno", "isnan")
+OFTEN = "".join(
+    f"#include <{name}.h>\n"
+    for name in ("assert", "complex", "errno", "math", "signal", "stdio", "stdlib", "string",
+                 "strings", "time", "unistd", "pthread")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
+def test_names_of_the_library_are_nobodys(target: str, tmp_path: Path) -> None:
+    """Kernels, parameters and sizes may be called what C calls something else, whatever headers a
+    program reads before."""
+    for name in LIBRARY:
+        size = "I" if name != "exp" else "SIZE_MAX"
+        text = f"kernel {name}(size_t: f32[{size}], out INT8_MAX: f32[{size}], stdin: f32):\n"
+        text += f"    for i in 0..{size}:\n        INT8_MAX[i] = size_t[i] * stdin\n"
+        (kernel,) = load_all(Source("names.lf", text)).values()
+        artifact = kernel.compile(target, emit=("object",) if target == "cpu" else ("ptx",))
+        for file, content in c_files(artifact.manifest, "k").items():
+            (tmp_path / file).write_text(content, "ascii")
+        function = c_function(name)
+        assert function != name and f"{function}_error" in (tmp_path / "k.h").read_text()
+        if target == "cpu":
+            (tmp_path / "main.c").write_text(
+                f"#define _GNU_SOURCE\n{OFTEN}#include \"k.h\"\n"
+                f"int main(void) {{ float a[2] = {{1, 2}}, b[2]; return {function}(a, b, 2.0f, 2) || b[1] != 4.0f; }}\n"
+            )
+            (tmp_path / "k.o").write_bytes(artifact.object)
+            compile_c(tmp_path, *STRICT, "main.c", "k.c", "k.o", "-lm", "-o", "main")
+            run_c(tmp_path)
+
+
+def test_other_names_are_kept() -> None:
+    """What C has no use for stays as it is, however much it looks like something of C's."""
+    for name in ("unsharp", "blur", "softmax", "jacobi", "EDGE", "x_t", "cumsum", "curl", "N", "half"):
+        assert c_function(name) == name

@@ -125,3 +125,28 @@ def test_the_schema() -> None:
         "(Tensor x, Tensor(a1!) total, SymInt n) -> ()",
         "(Tensor x, SymInt M) -> (Tensor, Tensor, Tensor)",
     ]
+
+
+@loopfuse.kernel
+def halves(x, y, k: int):
+    low = np.empty_like(x)
+    high = np.empty_like(x)
+    for i in range(len(x)):
+        low[i] = 0.5 * x[i]
+        high[i] = k * x[i]
+        y[i] += x[i]
+    return high, low
+
+
+def test_python_kernels_return_in_their_own_order() -> None:
+    name = f"loopfuse_tests::k{next(NUMBERS)}"
+    with pytest.raises(UserError) as caught:
+        halves.as_torch_op(name)
+    assert caught.value.diagnostics[0].code == "python-types-unknown"
+    x, y = torch.arange(5.0), torch.ones(5)
+    operator = halves.as_torch_op(name, x, y, 3)
+    for call in (operator, torch.compile(lambda *a: operator(*a), backend="eager", fullgraph=True)):
+        y = torch.ones(5)
+        high, low = call(x, y, 3)
+        assert torch.equal(high, 3 * x) and torch.equal(low, 0.5 * x) and torch.equal(y, 1 + x)
+    torch.library.opcheck(operator, (x, y, 3))

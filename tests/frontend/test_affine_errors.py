@@ -41,8 +41,8 @@ CASES = [
         "loopfuse does not read the operation `foo.bar`", "it reads func, affine, memref",
     ),
     (
-        "mlir-operation", HEAD + LOOP + "%w = math.sin %v : f32" + END + TAIL, UserError, 4, 5,
-        "loopfuse does not read the operation `math.sin`", "it reads func, affine, memref",
+        "mlir-operation", HEAD + "%k = arith.constant 3 : i32\n" + LOOP + "%w = math.fpowi %v, %k : f32, i32" + END + TAIL,
+        UserError, 5, 5, "loopfuse does not read the operation `math.fpowi`", "it reads func, affine, memref",
     ),
     (
         "mlir-operation", "%c = arith.constant 1 : index", UserError, 1, 1,
@@ -102,6 +102,16 @@ CASES = [
         '  %r = affine.parallel (%i) = (0) to (4) reduce ("minnumf") -> (f32) {\n'
         "    affine.yield %c : f32\n  }\n  affine.store %r, %x[0] : memref<4xf32>\n  return\n}",
         LimitError, 3, 3, "the reduction `minnumf` of `affine.parallel` is not read", "",
+    ),
+    (
+        "mlir-limit", "func.func @f(%x: memref<4xf32>) {\n"
+        "  %r = affine.for %i = 0 to 4 iter_args(%m = %x) -> (memref<4xf32>) {\n"
+        "    affine.yield %m : memref<4xf32>\n  }\n  return\n}",
+        LimitError, 2, 3, "a loop that carries a memref is not read", "use the memref itself",
+    ),
+    (
+        "rank-too-large", f"func.func @f(%x: memref<{'1x' * 800}f32>) {{\n  return\n}}",
+        LimitError, 1, 1, "`x` has 800 dimensions, and an array has at most 64", "leave out",
     ),
     (
         "nesting-too-deep", "module {" * 10_000 + "}" * 10_000, LimitError, 1, 1601,

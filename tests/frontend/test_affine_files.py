@@ -130,6 +130,11 @@ PLANS: dict[str, Plan] = {
     "predicates.integers": Plan(adjust=wide_bytes, extents={"o_1": lambda n, m: n}),
     "predicates.floats": Plan(adjust=some_equal, extents={"o_1": lambda n, m: n}),
     "mathematics.exponential": Plan(close=64.0),
+    "mathematics.circle": Plan(extents={"o_1": lambda n, m: n, "z_0": lambda n, m: n}, close=64.0),
+    "mathematics.hyperbolic": Plan(extents={"o_1": lambda n, m: n}, close=64.0),
+    "mathematics.tests": Plan(
+        extents={"o_1": lambda n, m: n, "z_0": lambda n, m: n}
+    ),
     "mathematics.exact": Plan(extents={"o_1": lambda n, m: n}),
     "narrow.half": Plan(),
     # The CPU's own conversion to bf16, which LLVM takes, makes subnormal numbers 0.
@@ -145,6 +150,9 @@ PLANS: dict[str, Plan] = {
     "copies.before": Plan(FROM_ONE),
     "generic.scale": Plan(),
     "backwards.suffix": Plan(),
+    "flattened.flattened": Plan(extents={"y_0": lambda n, m: 16 * n}),
+    "flattened.apart": Plan(((0, 0, 0, 0),)),
+    "flattened.beneath": Plan(((0, 0, 0, 0),)),
     "recurrence.diffuse": Plan(scalars={"steps": lambda n: n % 4}),
     "recurrence.prefix": Plan(),
     "select.choose": Plan(scalars={"k": lambda n: np.int32(n // 2)}),

@@ -24,7 +24,7 @@ MAKERS = ("refuse", "Diagnostic")
 # Codes that no program of the page can provoke: what remains when all else was told apart.
 REST = {"unknown-statement", "unknown-expression"}
 # Codes explained on other pages, which the Python door also says.
-SHARED = {"too-many-arguments", "doubled-argument"}
+SHARED = {"too-many-arguments", "doubled-argument", "other-python", "torch-op-result"}
 
 
 def programs() -> dict[str, str]:

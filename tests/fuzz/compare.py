@@ -292,7 +292,7 @@ def _check_alarms(it: Session, expected: Ran) -> Failure | None:
         )
         difference = wrong_somewhere(it, expected, verdict)
         if not difference and all(
-            "too complex" in f or "isl gave up" in f for f in verdict.findings
+            "too complex" in f or "operation limit" in f for f in verdict.findings
         ):
             continue  # an honest "unknown", which the counts show
         kind = "planned wrongly, noticed" if difference else f"false alarm ({verdict.answer})"

@@ -152,7 +152,27 @@ def condition(b: Builder, depth: int = 1) -> str:
         if form == 7:
             return f"{it.name} == 0 or {it.name} == {it.size} - 1"
         return f"{it.name} {['<', '>=', '==', '!=', '<=', '<', '>', '>'][form]} {bound}"
+    if b.maybe("mixed_conditions", 2):
+        found = mixed(b)
+        if found:
+            return found
     return comparison(b, depth) if depth > 0 else leaf(b, "bool")
+
+
+def mixed(b: Builder) -> str:
+    """A condition that holds for some elements and not for their neighbours; '' where nothing is at
+    hand to read."""
+    options = [array for array in b.loadable() if array.dtype != "bool"]
+    if not options:
+        return ""
+    array = b.pick(options)
+    dtype = array.dtype
+    if dtype in FLOATS:
+        return f"{load(b, array)} {b.pick('<>')} {dtype}(0)"
+    if b.chance(3):
+        return f"u8({load(b, array)}) {b.pick(['!=', '=='])} u8({b.integer(0, 3)})"
+    masked = f"({load(b, array)} & {dtype}({b.pick([1, 3])}))"
+    return f"{masked} {b.pick(['!=', '=='])} {dtype}({b.integer(0, 1)})"
 
 
 # ----------------------------------------------------------------------------------- reductions

@@ -21,7 +21,8 @@ FEATURES = (
     "divisions", "bit_operations", "math", "min_max", "chains",
     "special_data", "wide_data", "small_data", "views", "shared_inputs", "strict",
     "empty_sizes", "tile_edges", "usual_machine", "small_machine",
-    "const_parameters", "several_kernels", "aliasing",
+    "const_parameters", "several_kernels", "aliasing", "volumes", "single_edges", "mixed_conditions", "branches",
+    "overwritten_vars", "single_ranges", "halves_of_rows", "no_loads", "size_products",
 )  # fmt: skip
 """Every feature, by what the generator asks for."""
 
@@ -31,7 +32,8 @@ ALWAYS = ("offsets", "narrow_ranges", "reductions", "lets", "edges", "conditiona
 NEEDS = {
     "nested_reductions": "reductions", "arg_reductions": "reductions", "parity": "time",
     "swaps": "time", "gathers_of_computed": "gathers", "faults": "gathers", "elif": "data_guards",
-    "unrolled_offsets": "tables",
+    "unrolled_offsets": "tables", "single_edges": "edges", "volumes": "third_size",
+    "mixed_conditions": "data_guards", "branches": "single_edges",
 }  # fmt: skip
 
 

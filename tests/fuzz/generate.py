@@ -9,7 +9,9 @@ from fuzz.expressions import expression, literal
 from fuzz.features import draw_features
 from fuzz.program import Program
 from fuzz.statements import (
+    branched,
     fill,
+    halves,
     independent,
     plain_nest,
     recurrence,
@@ -74,6 +76,8 @@ def _palette(b: Builder) -> None:
     if b.has("four_dimensions"):
         shapes += [plain("N", "M", "N", "M")] * 3
     b.shapes = [b.pick(shapes[:4])] * 4 + [b.pick(shapes)] * 2
+    if b.has("volumes"):
+        b.shapes[:5] = [plain("N", "M", "K")] * 5
     b.dtypes = [b.pick(["f32", "f64", "i32", "i64"])] * 3
     for feature, dtypes in (
         ("narrow_integers", ("i8", "i16", "u8", "u16")), ("unsigned", ("u32", "u64", "u8")),
@@ -182,6 +186,8 @@ def _definitions(b: Builder) -> None:
 
 def _step(b: Builder) -> None:
     """One part of the program's body."""
+    if b.maybe("branches", 2):
+        return branched(b)
     if b.maybe("recurrences", 3):
         return recurrence(b)
     if b.maybe("time", 3):
@@ -194,6 +200,8 @@ def _step(b: Builder) -> None:
         return wished_block(b, "fuse")
     if b.maybe("nofuse_blocks", 3):
         return wished_block(b, "nofuse")
+    if b.maybe("halves_of_rows", 3):
+        return halves(b)
     form = b.integer(0, 6) + 2 * b.has("many_temps")
     if form >= 3 and form != 6:
         return temporary(b)

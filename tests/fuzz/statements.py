@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 from fuzz.builder import NAMES, TIME, Array, Builder, Extent, Iterator, is_integer
 from fuzz.expressions import (
+    comparison,
     condition,
     expression,
     leaf,
     literal,
+    mixed,
     ragged_range,
     ragged_value,
     reduction,
     typed,
 )
 from fuzz.ranges import size_range
-from fuzz.subscripts import load, subscript, target
+from fuzz.subscripts import load, single_edge, subscript, target
 
 
 def nest(
@@ -86,6 +88,10 @@ def statements(b: Builder, budget: int) -> None:
             b.line(f"let {name}: {dtype} = {expression(b, dtype)}")
             b.scalars[name] = dtype
             store(b)
+        elif b.scope and b.maybe("overwritten_vars", 2):
+            overwritten(b)
+        elif b.depth < 2 and b.maybe("size_products", 3):
+            product_loop(b)
         elif b.maybe("iterator_guards", 4) or b.maybe("data_guards", 4):
             guarded(b)
         elif b.depth < 3 and b.scope and b.maybe("imperfect_nests", 4):
@@ -120,6 +126,59 @@ def block(b: Builder) -> None:
     filled(b, lambda: statements(b, 1))
     b.indent -= 1
     b.scalars = before
+
+
+def overwritten(b: Builder) -> None:
+    """A `var` that is assigned anew where conditions on iterators hold, then stored."""
+    dtype = b.pick(b.dtypes)
+    name = b.fresh("u")
+    b.line(f"var {name}: {dtype} = {expression(b, dtype)}")
+    b.scalars[name] = dtype
+
+    def assign() -> None:
+        b.indent += 1
+        b.line(f"{name} = {expression(b, dtype)}")
+        if b.chance(4):
+            b.line(f"if {place(b)}:")
+            assign()
+        b.indent -= 1
+
+    for _ in range(b.integer(1, 2)):
+        b.line(f"if {place(b)}:")
+        assign()
+        if b.chance(3):
+            b.line(f"elif {place(b)}:")
+            assign()
+        if b.chance(3):
+            b.line("else:")
+            assign()
+    store(b)
+
+
+def place(b: Builder) -> str:
+    """A condition on the iterators here alone."""
+    it = b.pick(b.scope[::-1])
+    return b.pick(
+        [
+            f"{it.name} < {b.integer(1, 3)}",
+            f"2 * {it.name} < {it.size}",
+            f"{it.name} == {b.integer(0, 3)}",
+            f"{it.name} > {it.size} // 2",
+            f"{it.name} % 2 == {b.integer(0, 1)}",
+            f"{it.name} >= {it.size} - {b.integer(1, 3)}",
+        ]
+    )
+
+
+def product_loop(b: Builder) -> None:
+    """A loop as long as two sizes are together, around a temporary of its own."""
+    b.line(f"for {b.fresh('p')} in 0..{b.pick(b.sizes)} * {b.pick(b.sizes)}:")
+    b.indent += 1
+    before, features = dict(b.scalars), b.features
+    b.features = features - {"gathers"}  # of the temporary: not proved, as it is cleared each time
+    (accumulate if b.chance(3) else local_temp)(b)
+    b.scalars, b.features = before, features
+    b.indent -= 1
 
 
 def accumulate(b: Builder) -> None:
@@ -190,11 +249,49 @@ def fill(b: Builder, array: Array, parallel: bool = False) -> None:
     def body() -> None:
         names = dict(zip(order, (it.name for it in b.scope[len(b.scope) - len(axes) :])))
         index = [names[axis] for axis in axes]
+        axis = b.integer(0, len(axes) - 1) if b.maybe("single_ranges", 3) else -1
+        if axis >= 0:
+            inner = b.fresh("r")
+            b.line(f"for {inner} in {index[axis]}..{index[axis]} + 1:")
+            b.indent += 1
+            index[axis] = inner
         if b.maybe("flips", 4):
             index[0] = f"{array.extents[0]} - 1 - {index[0]}"
-        b.line(f"{array.name}[{', '.join(index)}] = {expression(b, array.dtype)}")
+        quiet = b.maybe("no_loads", 2)
+        value = literal(b, array.dtype) if quiet else expression(b, array.dtype)
+        b.line(f"{array.name}[{', '.join(index)}] = {value}")
+        b.indent -= axis >= 0
 
+    once = not parallel and b.maybe("single_ranges", 3)
+    if once:
+        b.line(f"for {b.fresh('q')} in {b.pick(['1..2', '0..1', '3..2 step -1'])}:")
+        b.indent += 1
     nest(b, tuple(array.extents[axis].size for axis in order), True, body, parallel)
+    b.indent -= once
+    b.readable.add(array.name)
+
+
+def halves(b: Builder) -> None:
+    """A nest of which each iteration writes two elements of a new array, half of it apart."""
+    shapes = [s for s in b.shapes if all(e.size and e.scale == 1 and not e.extra for e in s)]
+    shape = list(b.pick(shapes))
+    axis = len(shape) - 1 - b.integer(0, len(shape) - 1)
+    size = shape[axis].size
+    shape[axis] = Extent(size, 2)
+    array = Array(b.fresh("t"), b.pick(b.dtypes), tuple(shape), "temp")
+
+    def body() -> None:
+        names = [it.name for it in b.scope[len(b.scope) - len(shape) :]]
+        there = [*names[:axis], f"{names[axis]} + {size}", *names[axis + 1 :]]
+        b.line(f"let {(first := b.fresh('h'))}: {array.dtype} = {expression(b, array.dtype)}")
+        b.line(f"let {(second := b.fresh('h'))}: {array.dtype} = {expression(b, array.dtype)}")
+        both = [(names, first), (there, second)]
+        for index, value in both if b.chance(2) else both[::-1]:
+            b.line(f"{array.name}[{', '.join(index)}] = {value}")
+
+    b.line(f"temp {array.declared}")
+    b.arrays[array.name] = array
+    nest(b, tuple(extent.size for extent in shape), True, body)
     b.readable.add(array.name)
 
 
@@ -219,6 +316,39 @@ def plain_nest(b: Builder) -> None:
     ):
         sizes += (b.pick(b.sizes),)
     nest(b, sizes, False, lambda: statements(b, 2 if len(sizes) < 3 else 1))
+
+
+def branched(b: Builder) -> None:
+    """A nest over an array, each element of which takes one of two ways: by data, by iterators, or by
+    both; what stands on either reads beyond some array along one dimension."""
+    options = [
+        a for a in first_written(b)
+        if len(a.extents) > 1 and all(e.size and e.scale == 1 and not e.extra for e in a.extents)
+    ]  # fmt: skip
+    if not options:
+        return plain_nest(b)
+    array = b.pick(options)
+
+    def way() -> None:
+        """A store, of what lies beyond an edge where something can be read."""
+        place = f"{array.name}[{', '.join(it.name for it in b.scope[-len(array.extents):])}]"
+        fit = [a for a in b.loadable() if all(e.size for e in a.extents)]
+        value = f"{array.dtype}({single_edge(b, b.pick(fit))})" if fit else leaf(b, array.dtype)
+        if b.chance(3):
+            value = f"({value} {'|' if array.dtype == 'bool' else '+'} {leaf(b, array.dtype)})"
+        b.line(f"{place} = {typed(array.dtype, value)}")
+
+    def body() -> None:
+        by_data = mixed(b) or comparison(b)
+        by_place = f"{b.scope[-2].name} >= 1 and {b.scope[-2].name} < {b.scope[-2].size} - 1"
+        tests = [by_data, by_data, by_place, f"{by_place} and {by_data}"]
+        for word in (f"if {b.pick(tests)}:", "else:"):
+            b.line(word)
+            b.indent += 1
+            way()
+            b.indent -= 1
+
+    nest(b, array.sizes, not b.chance(3), body)
 
 
 def first_written(b: Builder) -> list[Array]:

@@ -74,6 +74,8 @@ def gathered(b: Builder, extent: Extent) -> str:
 def load(b: Builder, array: Array) -> str:
     """A read of `array`: at any element in bounds, with an edge mode, or where data says."""
     has_constant = any(not extent.size for extent in array.extents)
+    if b.maybe("single_edges", 3) and not has_constant:
+        return single_edge(b, array)
     if b.maybe("edges", 5) and not has_constant:
         index = [subscript(b, extent, wild=True) for extent in array.extents]
         return f"{array.name}.{b.pick(EDGES)}[{', '.join(index)}]"
@@ -86,6 +88,16 @@ def load(b: Builder, array: Array) -> str:
             if b.maybe("edges", 4) and not has_constant:
                 return f"{array.name}.{b.pick(EDGES)}[{', '.join(index)}]"
     return f"{array.name}[{', '.join(index)}]"
+
+
+def single_edge(b: Builder, array: Array) -> str:
+    """A read beyond the array along one dimension; along the others neighbours stay neighbours."""
+    axis = b.integer(0, len(array.extents) - 1)
+    index = [
+        subscript(b, extent, wild=k == axis, plain=k != axis)
+        for k, extent in enumerate(array.extents)
+    ]
+    return f"{array.name}.{b.pick(EDGES)}[{', '.join(index)}]"
 
 
 def target(b: Builder, array: Array) -> str:

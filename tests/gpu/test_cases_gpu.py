@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import engines
 import references
 from case_files import Case, assert_same, make_arguments, read_cases, read_examples
-from gpu_libraries import LIBRARIES, Library
+from gpu_libraries import Library, with_each
 
 import loopfuse
 from loopfuse.base.options import parse_target
@@ -28,12 +28,6 @@ from loopfuse.runtime import cuda
 pytestmark = pytest.mark.gpu
 
 PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
-
-
-@pytest.fixture(scope="module", params=["torch", "cupy"])
-def library(request: pytest.FixtureRequest) -> Library:
-    """How to move an array to the GPU, and back."""
-    return LIBRARIES[request.param]()
 
 
 def poisoned(kernel: nodes.Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -60,13 +54,25 @@ def run(
     return {k: download(v) for k, v in held.items() if isinstance(arguments[k], np.ndarray)}
 
 
+def assert_with_each(
+    kernel: nodes.Kernel, compiled: Any, arguments: dict[str, Any], sizes: dict[str, int],
+    expected: dict[str, np.ndarray], words: str,
+) -> None:  # fmt: skip
+    """The call has the expected bits on arrays of every library."""
+    with_each(
+        lambda name, library: assert_same(
+            kernel, expected, run(compiled, arguments, sizes, library), f"{words}, {name}"
+        )
+    )
+
+
 def named(case: Case) -> str:
     """How pytest shows a case."""
     return ("examples/" if case.is_example else "") + case.name
 
 
 @pytest.mark.parametrize("case", PROGRAMS, ids=named)
-def test_gpu_has_the_bits(case: Case, library: Library) -> None:
+def test_gpu_has_the_bits(case: Case) -> None:
     """Fused and unfused in program order against the interpreter; and with reductions free to
     change order against the LoopTree interpreter, which runs the very same tree."""
     info = cuda.gpu()
@@ -80,13 +86,13 @@ def test_gpu_has_the_bits(case: Case, library: Library) -> None:
             expected = engines.interpret(kernel, arguments, sizes)
             for fuel in (0, None):
                 compiled = engines.loaded(case.source, kernel.name, fuel, False)
-                got = run(compiled, arguments, named_sizes, library)
-                assert_same(kernel, expected, got, f"{kernel.name} {sizes}: GPU, fuel={fuel}")
+                words = f"{kernel.name} {sizes}: GPU, fuel={fuel}"
+                assert_with_each(kernel, compiled, arguments, named_sizes, expected, words)
             if not engines.has_reductions(case.source, kernel.name):
                 continue  # no order to change, and the tree of a block of planes takes minutes
             tree = engines.run_plan(
                 case.source, kernel, arguments, sizes, target=target, reassociate=True, as_compiled=True
             )
             compiled = engines.loaded(case.source, kernel.name, None, True)
-            got = run(compiled, arguments, named_sizes, library)
-            assert_same(kernel, tree, got, f"{kernel.name} {sizes}: GPU, reordered")
+            words = f"{kernel.name} {sizes}: GPU, reordered"
+            assert_with_each(kernel, compiled, arguments, named_sizes, tree, words)

@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import types_programs
-from gpu_libraries import LIBRARIES
+from gpu_libraries import Library, with_each
 from types_programs import Check
 
 import loopfuse
@@ -27,14 +27,17 @@ CHECKS = (
     *types_programs.promotion_checks(),
     *types_programs.reduction_checks(),
 )
-@pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_gpu(check: Check, name: str) -> None:
+def test_gpu(check: Check) -> None:
     """Fused and unfused."""
-    upload, download = LIBRARIES[name]()
     for fuel in (None, 0):
         kernel = kernels.load_all(check.source, fuel=fuel, reassociate=False)[check.name]
-        held = {key: upload(value) for key, value in check.arguments().items()}
-        kernel(**held)
-        loopfuse.synchronize()
-        check.compare({key: download(value) for key, value in held.items()}, f"{name}, {fuel}")
+
+        def run(name: str, library: Library, fuel: int | None = fuel, kernel: kernels.Kernel = kernel) -> None:
+            upload, download = library
+            held = {key: upload(value) for key, value in check.arguments().items()}
+            kernel(**held)
+            loopfuse.synchronize()
+            check.compare({key: download(value) for key, value in held.items()}, f"{name}, {fuel}")
+
+        with_each(run)

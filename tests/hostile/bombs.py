@@ -193,6 +193,20 @@ def _indents(depth: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _remainders(operator: str, count: int) -> str:
+    """A subscript with many remainders or quotients: each is a dimension more to isl."""
+    places = " + ".join(f"i {operator} {k + 3}" for k in range(count))
+    return f"kernel k(a: f32[64*N + 1024], out b: f32[N]):\n    for i in 0..N:\n        b[i] = a[{places}]\n"
+
+
+def _remainders_in_place() -> str:
+    places = " + ".join(f"i % {k + 3}" for k in range(6))
+    return (
+        f"kernel k(a: f32[N], inout b: f32[N + 100]):\n    for i in 0..N:\n        b[{places}] = a[i]\n"
+        f"    for i in 0..N:\n        b[i + 1] = b[{places}]\n"
+    )
+
+
 def _mods(count: int) -> str:
     lines = ["kernel k(a: f32[N], out b: f32[N], n: i64, m: i64):", "    temp t: f32[N]"]
     lines += ["    for i in 0..N:", "        t[i] = a[(i * 7 + 3) % N]"]
@@ -321,5 +335,9 @@ SLOW: dict[str, Callable[[], str]] = {
     "deep loops": lambda: _deep_loops(100),
     "30 deep loops": lambda: _deep_loops(30),
     "mods": lambda: _mods(12),
+    "remainders": lambda: _remainders("%", 12),
+    "quotients": lambda: _remainders("//", 24),
+    "remainders in place": _remainders_in_place,
+    "rank 800": lambda: _dimensions(800),
     "triangles": lambda: _triangles(6),
 }

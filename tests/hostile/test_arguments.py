@@ -16,6 +16,8 @@ import loopfuse
 from loopfuse.base.diagnostics import InternalError, LoopfuseError
 from tests.machine import is_within
 
+pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+
 TEXT = """
 kernel k(a: f32[N], inout b: f32[N], s: f32, n: i64):
     for i in 0..N:
@@ -112,6 +114,7 @@ def kernel() -> Any:
     return loopfuse.loads(TEXT)
 
 
+@pytest.mark.filterwarnings("ignore:.*unaligned-copy")
 def test_every_object_in_every_place(kernel: Any) -> None:
     for place, make in itertools.product(range(4), range(len(weird()))):
         arguments: list[Any] = [np.ones(4, np.float32), np.ones(4, np.float32), 2.0, 3]
@@ -121,6 +124,7 @@ def test_every_object_in_every_place(kernel: Any) -> None:
         refused_or_done(lambda arguments=arguments: kernel(*arguments))
 
 
+@pytest.mark.filterwarnings("ignore:.*unaligned-copy")
 def test_two_odd_objects_at_once(kernel: Any) -> None:
     generator = random.Random(5)
     for _ in range(600):

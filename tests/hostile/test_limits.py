@@ -16,12 +16,12 @@ REFUSED = {
     "unrolled": "kernel-too-large", "unrolled range": "unroll-too-large",
     "many parameters": "kernel-too-large", "huge step": "index-too-large",
     "huge offset": "index-too-large", "huge extent": "index-too-large",
-    "power tower": "integer-power", "constant squares": "literal-range",
+    "rank 800": "rank-too-large", "power tower": "integer-power", "constant squares": "literal-range",
 }  # fmt: skip
 """The code of the diagnostic, where it is worth pinning."""
 
 FEW = ("comparisons", "unrolled", "many parameters", "functions", "huge step", "huge offset",
-       "long sum", "long integer", "12 dimensions", "500 arrays", "lets doubling")  # fmt: skip
+       "long sum", "long integer", "12 dimensions", "500 arrays", "lets doubling", "remainders", "remainders in place", "rank 800")  # fmt: skip
 """Tried in every run: what once failed, and what is most likely to."""
 
 

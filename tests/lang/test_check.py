@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import loopfuse
 from loopfuse.base.diagnostics import LimitError, Source
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.lf import parse
@@ -550,3 +551,13 @@ kernel test(x: f32[N], out y: f32[N], S: const i64):
     with pytest.raises(LimitError) as caught:
         core(text)
     assert [d.code for d in caught.value.diagnostics] == ["const-needs-value"]
+
+
+def test_a_step_that_each_call_gives() -> None:
+    """A kernel whose step is a `const` parameter loads without a value, and compiles for each."""
+    text = "kernel k(x: f32[N], inout y: f32[N], s: const i64):\n    for i in 0..N step s:\n        y[i] = x[i]\n"
+    kernel = loopfuse.loads(text)
+    for step in (2, 3):
+        y = np.zeros(7, np.float32)
+        kernel(np.ones(7, np.float32), y, step)
+        assert list(np.flatnonzero(y)) == list(range(0, 7, step))

@@ -243,7 +243,7 @@ error[assign-to-iterator]: `i` is an iterator, which cannot be assigned
   |         --------- declared here
 3 |         i = i + 1
   |         ^
-  = fix: use a variable of another name, such as `i2`
+  = fix: declare another and use that: `let i2 = ...`
 """,
     "assign-to-size": """
 error[assign-to-size]: `N` is a size, which cannot be assigned
@@ -253,7 +253,7 @@ error[assign-to-size]: `N` is a size, which cannot be assigned
   |          ------------- declared here
 2 |     N = 3
   |     ^
-  = fix: use a variable of another name, such as `N2`
+  = fix: declare another and use that: `let N2 = ...`
 """,
     "assign-to-parameter": """
 error[assign-to-parameter]: `s` is a parameter, which cannot be assigned
@@ -263,7 +263,7 @@ error[assign-to-parameter]: `s` is a parameter, which cannot be assigned
   |          ------ declared here
 2 |     s = 2.0 * s
   |     ^
-  = fix: use a variable of another name, such as `s2`
+  = fix: declare another and use that: `let s2 = ...`
 """,
     "assign-to-constant": """
 error[assign-to-constant]: `K` is a constant, which cannot be assigned
@@ -274,7 +274,7 @@ error[assign-to-constant]: `K` is a constant, which cannot be assigned
   ...
 3 |     K = 4
   |     ^
-  = fix: use a variable of another name, such as `K2`
+  = fix: declare another and use that: `let K2 = ...`
 """,
     "mode-on-target": """
 error[mode-on-target]: an edge mode is for reading; `y.clamp[...]` is written
@@ -306,7 +306,7 @@ error[step-not-constant]: the step `s` is not a constant
   |
 2 |     for i in 0..N step s:
   |                        ^
-  = fix: loop over the count, and multiply: `for k in 0..n: ... a + k*s`
+  = fix: make it a constant that each call gives: `s: const i64`
 """,
     "extent-iterator": """
 error[extent-iterator]: the extent of an array cannot depend on the iterator `i`
@@ -439,7 +439,7 @@ error[table-subscript]: `s` is not constant, and `w` is a table
 3 |     y[0] = w[s]
   |              ^
   = note: a loop of constant bounds whose iterator subscripts a table is unrolled
-  = fix: loop over constants, or pass the table as an array
+  = fix: write `w[s % 3]`, which stays inside, or pass the table as an array
 """,
     "unroll-bounds": """
 error[unroll-bounds]: `k` subscripts a constant table, but its bounds are not constant
@@ -456,6 +456,14 @@ error[unroll-too-large]: unrolling this loop gives more than 1024 copies
 3 |     for k in 0..100000:
   |         ^^^^^^^^^^^^^^
   = fix: pass the table as an array
+""",
+    "rank-too-large": """
+error[rank-too-large]: `y` has 65 dimensions, and an array has at most 64
+ --> k.lf:7:9
+  |
+7 |         N
+  |         ^
+  = fix: leave out dimensions of 1, or make one dimension of several
 """,
     "kernel-too-large": """
 error[kernel-too-large]: this kernel has more than 5000 statements after unrolling
@@ -503,7 +511,7 @@ error[const-needs-value]: `k` can be compiled only for a given `S`
   |
 1 | kernel k(x: f32[N], out y: f32[N], S: const i64):
   |                                    ^^^^^^^^^^^^
-  = fix: give it a value: `--size S=1`
+  = fix: give it a value: `S=1`, on the command line `--size S=1`
 """,
     "func-array-parameter": """
 error[func-array-parameter]: the parameter `x` of a `func` cannot be an array yet

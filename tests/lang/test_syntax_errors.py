@@ -767,6 +767,7 @@ error[missing-expression]: an expression is missing after `+`
   |
 2 |     a = b +
   |            ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -780,6 +781,7 @@ error[missing-expression]: an expression is missing after `=`
   |
 2 |     a =
   |        ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -793,6 +795,7 @@ error[missing-expression]: an expression is missing after `step`
   |
 2 |     for i in 0..N step: a = 1
   |                       ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -806,6 +809,7 @@ error[missing-expression]: an expression is missing after `[`
   |
 2 |     a[] = 3
   |       ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -820,6 +824,7 @@ error[missing-expression]: an expression is missing after `=`
   |
 2 |     a =
   |        ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -833,6 +838,7 @@ error[missing-expression]: an expression is missing after `,`
   |
 2 |     a = max(b,, c)
   |               ^
+  = fix: write a value here, such as `1`
 """,
     ),
     (
@@ -918,7 +924,7 @@ error[missing-return]: this `func` ends without a `return`
   |
 2 |     let b = 1
   |              ^
-  = fix: end it in `return x`
+  = fix: end it in `return b`
 """,
     ),
     (
@@ -1331,6 +1337,7 @@ error[unexpected-end]: the line ends where `[`, `=` or `.` should come
   |
 2 |     a
   |      ^
+  = fix: complete the statement, or remove the line
 """,
     ),
     (
@@ -1344,6 +1351,7 @@ error[unexpected-end]: the line ends where `:` or `=` should come
   |
 2 |     let x
   |          ^
+  = fix: complete the statement, or remove the line
 """,
     ),
     (
@@ -1356,6 +1364,7 @@ error[unexpected-end]: the line ends where `:` or `=` should come
   |
 1 | const K
   |        ^
+  = fix: complete the statement, or remove the line
 """,
     ),
     (
@@ -1369,6 +1378,7 @@ error[unexpected-end]: the line ends where `=` should come
   |
 2 |     let a: f32
   |               ^
+  = fix: complete the statement, or remove the line
 """,
     ),
     (
@@ -1382,6 +1392,7 @@ error[unexpected-end]: the line ends where `,` should come
   |
 2 |     fuse: swap a
   |                 ^
+  = fix: complete the statement, or remove the line
 """,
     ),
     (
@@ -1423,6 +1434,7 @@ error[unexpected-token]: `2` does not fit here
   |
 2 |     a = f(1 2)
   |             ^ expected an operator, `,` or `)`
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (
@@ -1436,6 +1448,7 @@ error[unexpected-token]: `b` does not fit here
   |
 2 |     swap a b
   |            ^ expected `,`
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (
@@ -1449,6 +1462,7 @@ error[unexpected-token]: `(` does not fit here
   |
 1 | kernel (a: f32):
   |        ^ expected a name
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (
@@ -1462,6 +1476,7 @@ error[unexpected-token]: `not` does not fit here
   |
 2 |     a = b not c
   |           ^^^ expected an operator, the end of the line or `(`
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (
@@ -1475,6 +1490,7 @@ error[unexpected-token]: `if` does not fit here
   |
 2 |     a = if b: 3
   |         ^^ expected an expression
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (
@@ -1488,6 +1504,7 @@ error[unexpected-token]: `2.0` does not fit here
   |
 2 |     var x = 1.0 2.0
   |                 ^^^ expected an operator or the end of the line
+  = fix: remove it, or complete what stands before it
 """,
     ),
     (

@@ -397,3 +397,84 @@ def test_parts_of_a_distributed_loop_share_no_iteration(target: Target) -> None:
                     y[j] += line[W-1-j]
     """, target)
     assert planned.verdict.answer == "proved"
+
+
+@pytest.mark.parametrize("target", [GPU, CPU])
+def test_loops_of_one_iteration_are_paired(target: Target) -> None:
+    """Both ends of a dependence have one iteration only: the same, or so far apart."""
+    planned = plan(
+        """
+        kernel f(inout a: f64[4, N], inout b: f64[4, N], out y: f64[4, N]):
+            for t in 1..2, i in 0..N:
+                b[t, i] = 2.0 * a[t, i]
+            for i in 0..N, t in 1..2:
+                y[t, i] = b[t, i] + 1.0
+            for t in 2..3, i in 0..N:
+                a[t, i] = b[t - 1, i] + y[t - 1, i]
+        """,
+        target,
+    )
+    assert planned.verdict.answer == "proved"
+    assert len(planned.tree.launches) == 1
+
+
+def test_a_part_that_is_overwritten_at_one_place_is_no_reason() -> None:
+    planned = plan(
+        """
+        kernel f(a: f64[N], out b: f64[N], out y: f64[N]):
+            for i in 0..N:
+                b[i] = 2.0 * a[i]
+            for i in 0..N:
+                if i < 1:
+                    b[i] = 1.0
+            for i in 0..N:
+                y[i] = b[i]
+        """
+    )
+    assert len(planned.tree.launches) == 1
+
+
+def test_a_reason_in_one_iteration_does_not_speak_of_another() -> None:
+    """What keeps these apart is `b`, read in reverse; the witness that is shown is of `c`."""
+    planned = plan(
+        """
+        kernel f(inout a: f64[N], out b: f64[N], out c: f64[N]):
+            for i in 0..N-1:
+                b[i] = 2.0*a[i]
+                c[i] = 3.0*a[i]
+            for i in 0..N-1:
+                a[i] = c[i] + b[N - 1 - i]
+        """,
+        CPU,
+    )
+    apart = next(d for d in planned.plan.decisions if not d.fused)
+    assert apart.witness is not None
+    assert apart.witness.source.iteration == apart.witness.sink.iteration
+    assert "another iteration" not in apart.reason
+    assert apart.reason.startswith("L2 reads `c[0]` in the iteration in which L1 writes it")
+
+
+def test_no_remedy_that_the_next_iteration_would_undo() -> None:
+    """Each step reads what the last one wrote: written elsewhere, it would not find it."""
+    planned = plan(
+        """
+        kernel f(inout a: f64[N], out b: f64[N], steps: i64):
+            for t in 0..steps:
+                for i in 1..N-1:
+                    b[i] = a[i-1] + a[i+1]
+                for i in 1..N-1:
+                    a[i] = b[N-1-i] + b[i]
+        """,
+        CPU,
+    )
+    assert [d.remedy for d in planned.plan.decisions if d.between == ("L1.1", "L1.2")] == [None]
+
+
+def test_a_plan_is_dumped_in_short_lines() -> None:
+    lines: list[str] = []
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(CHAIN)))
+    run = pipeline.Run(dump=("fuse",), write=lines.append)
+    pipeline.plan_kernel(program, "f", Options(target=CPU), run)
+    assert lines[0].splitlines()[:2] == ["== fuse", "map g0: L1 L2"]
+    assert lines[0].splitlines()[2].startswith("L1 + L2 fused: no shift")
+    assert max(len(line) for line in lines[0].splitlines()) < 300

@@ -17,6 +17,7 @@ from loopfuse.lang.interp import interpret
 from loopfuse.plan.looptree import HostLoop, Launch, LineBuffer
 from loopfuse.plan.tree_interp import run_tree
 from loopfuse.runtime import cpu
+from loopfuse.runtime.sharing import Share, Work
 from tests.plan.test_sliding import CHAINS, TIMES
 
 MORE = {
@@ -162,6 +163,11 @@ def made(found: pipeline.Planned, values: dict[str, int]) -> dict[str, np.ndarra
     return out
 
 
+def one_each(grid: int, work: Work, threads: int) -> Share:
+    """A chunk for each iteration."""
+    return Share(1, grid, min(grid, threads))
+
+
 def check(name: str, text: str, sizes: dict[str, int], scalars: dict[str, int]) -> None:
     """Interpreter, LoopTree interpreter and compiled code on random data: equal to the bit."""
     found, kernel = planned(text), loopfuse.loads(textwrap.dedent(text)).with_options(tuning=SMALL)
@@ -175,8 +181,7 @@ def check(name: str, text: str, sizes: dict[str, int], scalars: dict[str, int]) 
         run = {**{k: v.copy() for k, v in given.items()}, **scalars}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LOOPFUSE_NUM_THREADS", threads)
-            patch.setattr(cpu, "SMALL_BYTES", 0)  # threads also for the least of calls
-            patch.setattr(cpu, "SMALL_BYTES_COLD", 0)
+            patch.setattr(cpu, "share_out", one_each)  # threads also for the least of calls
             kernel(*run.values())
         for array in found.kernel.arrays:
             expected = written.get(array.name, given[array.name])

@@ -107,24 +107,13 @@ def test_formulas_of_blocks_are_right_for_every_number_of_steps() -> None:
         assert eval(text, {"n": n}) == 2 * blocks + 2 * (rest // 4) + rest % 4
 
 
-def test_left_over_iterations_say_so_and_have_a_remedy() -> None:
+def test_left_over_iterations_say_so() -> None:
     found = report(example("jacobi"), Tuning(steps=3))
     apart, fused = found.decisions
     assert not apart.fused and apart.reason.startswith("in iterations left over from blocks: L1.2")
-    assert apart.remedy == "let L1.2 write a new array instead of `a`"
+    assert apart.remedy is None  # the next iteration reads what L1.2 writes
     assert fused.fused and "3 iterations of `t` run in one pass" in fused.reason
     assert fused.shift == (1, 0)
-
-
-def test_the_remedy_for_jacobi_works() -> None:
-    text = example("jacobi").replace("inout b:", "out c: f64[N, N], inout b:")
-    lines = [
-        line.replace("a[i, j] =", "c[i, j] =") if "a[i, j] =" in line else line
-        for line in text.split("\n")
-    ]
-    assert "\n".join(lines) != text
-    found = report("\n".join(lines))
-    assert any(one.fused and "behind" in one.reason for one in found.decisions)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def under_limits(
         answers.append(verdict.answer)
         assert verdict.answer in ("proved", "unknown"), verdict
         if verdict.answer == "unknown":
-            assert verdict.findings and "isl gave up" in verdict.findings[-1], verdict
+            assert verdict.findings and "operation limit" in verdict.findings[-1], verdict
     assert verify(program, deps, tree).answer == "proved"
     return answers
 

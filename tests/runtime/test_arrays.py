@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from manifests import array, manifest, scalar
 
+import loopfuse
 from loopfuse.base.diagnostics import LimitError, Source, UserError
 from loopfuse.runtime.arrays import bind
 from loopfuse.runtime.views import view
@@ -239,3 +241,22 @@ def test_a_size_that_no_memory_holds() -> None:
     with pytest.raises(LimitError, match="the size `M` of `wide` is 281474976710656") as caught:
         bind(wide, (np.zeros((0, 1 << 48), np.int8),), {})
     assert caught.value.diagnostics[0].code == "size-too-large"
+
+
+def test_a_rectangle_for_a_square_says_how_to_declare_it() -> None:
+    text = "kernel k(a: f64[N, N], out b: f64[N, N]):\n    for i in 0..N, j in 0..N:\n        b[i, j] = a[i, j]\n"
+    x = np.ones((3, 4))
+    with pytest.raises(UserError) as caught:
+        loopfuse.loads(text)(x)
+    (said,) = caught.value.diagnostics
+    assert "extent 1 must be N = 3, but it is 4 in shape [3, 4]" in said.message
+    declared = re.findall(r"`(a: f64\[N, M\])`", said.fix)
+    assert declared == ["a: f64[N, M]"]
+    # What it says works.
+    kernel = loopfuse.loads(text.replace("a: f64[N, N]", declared[0]))
+    np.testing.assert_array_equal(kernel(x), x[:, :3])
+    # An extent that another array gives has another.
+    other = loopfuse.loads(text.replace("a: f64[N, N]", "a: f64[N]").replace("a[i, j]", "a[i]"))
+    with pytest.raises(UserError) as caught:
+        other(np.ones(3), np.ones((4, 3)))
+    assert caught.value.diagnostics[0].fix == "pass an array of shape `(3, 3)`"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any
 
@@ -48,24 +47,6 @@ def test_threads_share_the_work(
     np.testing.assert_array_equal(call(scale, code, x, 1.5), x * np.float32(1.5))
 
 
-def test_the_own_pool_does_the_same(
-    scale: Any, code: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cpu, "_pool", cpu._OwnPool(3))
-    monkeypatch.setenv("LOOPFUSE_NUM_THREADS", "3")
-    x = np.random.default_rng(1).random(400_003, np.float32)
-    np.testing.assert_array_equal(call(scale, code, x, 1.5), x * np.float32(1.5))
-
-
-def test_a_missing_omppool_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_threads: int) -> None:
-        raise ImportError
-
-    monkeypatch.setattr(cpu, "_pool", None)
-    monkeypatch.setattr(cpu, "_OpenMpPool", missing)
-    assert isinstance(cpu._start_pool(2), cpu._OwnPool)
-
-
 def test_host_loops_and_workspaces(stepper: Any, code: bytes) -> None:
     y = np.zeros(300_000, np.int64)
     call(stepper, code, y, 5)
@@ -97,19 +78,6 @@ def test_two_threads_may_call_one_kernel(scale: Any, code: bytes) -> None:
     for worker in workers:
         worker.join()
     assert not wrong
-
-
-def test_a_forked_child_runs_serially(scale: Any, code: bytes) -> None:
-    x = np.ones(400_000, np.float32)
-    loaded = cpu.load(scale, code)
-    cpu.run(loaded, arrays.bind(scale, (x, 2.0), {}))  # threads have started
-    child = os.fork()
-    if child == 0:
-        binding = arrays.bind(scale, (x, 3.0), {})
-        cpu.run(loaded, binding)
-        os._exit(0 if (binding.result == 3).all() else 1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_an_object_without_its_entry_is_a_bug(stepper: Any, code: bytes) -> None:

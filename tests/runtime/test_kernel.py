@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse import pipeline
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import Options
@@ -32,6 +33,7 @@ class Compiler(ModuleType):
 
     def __init__(self, manifest: Any, code: bytes) -> None:
         super().__init__("loopfuse.pipeline")
+        self.Run, self.Stopped = pipeline.Run, pipeline.Stopped
         self.manifest, self.code = manifest, code
         self.reads = 0
         self.compiled: list[Options] = []

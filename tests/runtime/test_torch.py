@@ -40,7 +40,7 @@ def test_views_of_tensors() -> None:
             y = torch.zeros(x.shape[1], 2 * x.shape[0])[:, ::2].T
             kernel(x, y)
             assert torch.equal(y, x)
-    assert len(kernel.call_paths.paths) == 4
+    assert len(kernel.call_paths.paths) == 6  # rows without gaps have code of their own
 
 
 def test_a_repeated_output_tensor() -> None:
@@ -57,7 +57,7 @@ def test_numbers_still_to_be_negated_are_refused() -> None:
         assert torch.equal(kernel(x.imag), x.imag)
     negated = x.conj().imag
     assert negated.is_neg() and negated.stride() == x.imag.stride()
-    with pytest.raises(UserError, match=r"pass `\.resolve_neg\(\)`"):
+    with pytest.raises(UserError, match=r"pass `x\.resolve_neg\(\)`"):
         kernel(negated)
     assert torch.equal(kernel(negated.resolve_neg()), -x.imag)
 

@@ -306,7 +306,15 @@ def test_outputs_whose_elements_share_memory() -> None:
 
 
 def test_elements_that_are_not_at_multiples_of_their_size() -> None:
+    """By code that was compiled ahead, which makes no copies; `test_packing` has the others."""
     kernel = loopfuse.loads(COPY.format("f32"))
+    manifest = kernel.compile("cpu").manifest
+
+    def refuse(kernel: Any, array: Any) -> str:
+        with pytest.raises(UserError) as told:
+            arrays.bind(manifest, (array,), {})
+        return str(told.value)
+
     records = np.zeros(6, [("tag", "u1"), ("x", "<f4")])
     assert refuse(kernel, records["x"]) == (
         "error[uneven-strides]: `copy` expects `x` as f32[N], but neighbours along axis 0 of the "

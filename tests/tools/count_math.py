@@ -1,4 +1,4 @@
-"""Counts the instructions of each of our math functions on a GPU: PTX, and SASS where ptxas is.
+"""Counts the instructions of each of our math functions: PTX, SASS where ptxas is, and x86-64-v3.
 
 A kernel loads four elements, calls the function on each and stores them; the same kernel without
 the function is subtracted, and the rest divided by four. SASS is counted up to the kernel's EXIT:
@@ -19,14 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
 
-from xdsl.dialects.builtin import ModuleOp  # noqa: E402
-
 from loopfuse.base.dtypes import DType  # noqa: E402
 from loopfuse.base.options import Target  # noqa: E402
+from loopfuse.codegen import native  # noqa: E402
+from loopfuse.codegen.ir import module_of  # noqa: E402
 from loopfuse.codegen.llvm_walk import emit_llvm  # noqa: E402
 from loopfuse.codegen.mathfns import FUNCTIONS, make_math_function, math_function_name  # noqa: E402
+from loopfuse.codegen.mathfns_host import TWO_ARGUMENTS, host_math_module  # noqa: E402
+from loopfuse.codegen.mathfns_ops import Ops  # noqa: E402
 from loopfuse.codegen.ptx import LAYOUT, TRIPLE, emit_ptx  # noqa: E402
 
+V3 = Target("cpu", "x86-64-v3")
+SLOW = {"vdivp": 8, "vsqrtp": 8, "vdivs": 4, "vsqrts": 4}
+"""Instructions that keep the divider busy for as long as several others take (of 256 bits, and of
+one element)."""
 ELEMENTS = 4
 EXIT, NOP = 0x94D, 0x918
 """The low twelve bits of two SASS opcodes, the same from sm_70 on."""
@@ -36,8 +42,8 @@ def kernel_llvm(name: str | None, dtype: DType) -> str:
     """LLVM IR of the kernel; without a name, of a copy."""
     kind = "float" if dtype is DType.F32 else "double"
     functions = [make_math_function(name, dtype)] if name else []
-    arguments = 2 if name == "pow" else 1
-    lines = [emit_llvm(ModuleOp(functions), TRIPLE, LAYOUT)]
+    arguments = 2 if name in TWO_ARGUMENTS else 1
+    lines = [emit_llvm(module_of(functions), TRIPLE, LAYOUT)]
     lines.append("define ptx_kernel void @k(ptr addrspace(1) noalias %x, ptr addrspace(1) noalias %y) {")
     for i in range(ELEMENTS * arguments):
         lines.append(f"  %p{i} = getelementptr {kind}, ptr addrspace(1) %x, i64 {i}")
@@ -77,6 +83,19 @@ def count_sass(text: str, arch: str) -> int | None:
     return sum(word & 0xFFF != NOP for word in words[: end + 1])
 
 
+def count_cpu(name: str, dtype: DType, lanes: int) -> int:
+    """Instructions of the loop over a function on x86-64-v3 (AVX2, FMA), divisions and square
+    roots counted by what they keep others waiting. Rare paths are counted too."""
+    text = emit_llvm(host_math_module(name, dtype, lanes), *native.host_triple(V3))
+    listing = native.host_machine(V3).emit_assembly(native.optimize_llvm(text, V3))
+    total = 0
+    for line in listing.splitlines():
+        word = line.strip().split("\t")[0].split(" ")[0]
+        if line.startswith("\t") and not word.startswith("."):
+            total += next((cost for slow, cost in SLOW.items() if word.startswith(slow)), 1)
+    return total
+
+
 def _section(data: bytes, name: str) -> bytes:
     """A section of a 64-bit little-endian ELF file, by name."""
 
@@ -100,7 +119,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(FUNCTIONS))
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32")
     parser.add_argument("--arch", default="sm_90")
+    parser.add_argument("--all", action="store_true", help="count rare paths too")
     arguments = parser.parse_args()
+    if not arguments.all:
+        Ops.rare = lambda _ops, _condition, _unusual, usual: usual
     dtype, target = DType(arguments.dtype), Target(arguments.arch)
 
     def counts(name: str | None) -> tuple[int, int | None]:
@@ -108,11 +130,13 @@ def main() -> None:
         return count_ptx(text), count_sass(text, arguments.arch)
 
     ptx_base, sass_base = counts(None)
-    print(f"{dtype.value:10}    PTX   SASS   an element, {arguments.arch}")
+    lanes = 8 if dtype is DType.F32 else 4
+    print(f"{dtype.value:10}    PTX   SASS  scalar vector   {arguments.arch}, an element; x86-64-v3, a call")
     for name in arguments.names:
         ptx, sass = counts(name)
         shown = "-" if sass is None or sass_base is None else f"{(sass - sass_base) / ELEMENTS:.1f}"
-        print(f"{name:10} {(ptx - ptx_base) / ELEMENTS:6.1f} {shown:>6}")
+        print(f"{name:10} {(ptx - ptx_base) / ELEMENTS:6.1f} {shown:>6} "
+              f"{count_cpu(name, dtype, 0):7} {count_cpu(name, dtype, lanes):6}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -163,8 +164,11 @@ def test_a_table_with_the_tuning(bench: Any, found: list[float]) -> None:
     assert code == 0 and found == [7.0]
     assert [line.split()[0] for line in lines[2:6]] == ["fused", "tuned", "unfused", "copy"]
     assert lines[1].split() == ["median", "moved", "rate", "of", "copy", "launches"]
-    assert "100%" in lines[5] and "copies of its 12.0 kB" in lines[6]
-    assert lines[7] == "  tuning   columns=512: 2.00 times as fast as the default (2 choices tried)"
+    assert "100%" in lines[5] and any("copies of its 12.0 kB" in line for line in lines[6:])
+    (said,) = [line for line in lines if line.startswith("  tuning")]
+    assert re.fullmatch(
+        r"  tuning   columns=512: \d+\.\d\d times as fast as the default \(2 choices tried\)", said
+    )
 
 
 def test_nothing_to_choose(bench: Any) -> None:
@@ -184,7 +188,9 @@ def test_json(bench: Any, found: list[float]) -> None:
         assert one["bytes_per_second"] == pytest.approx(12000 / one["seconds"])
         assert one["share_of_copy"] == pytest.approx(forms["copy"]["seconds"] / one["seconds"])
     tuning = data["tuning"]
-    assert tuning["found"]["columns"] == 512 and tuning["gain"] == 2.0 and tuning["complete"]
+    assert tuning["found"]["columns"] == 512 and tuning["complete"]
+    # What the search saw is not what is printed: both forms are measured again, in turns.
+    assert tuning["gain"] == pytest.approx(forms["fused"]["seconds"] / forms["tuned"]["seconds"])
     assert [one["problem"] for one in tuning["trials"]] == [None, None, "too much"]
 
 

@@ -265,6 +265,8 @@ def test_runs_are_bounded_by_time_and_number() -> None:
             self.count += 1
             return self.times[min(self.count, len(self.times)) - 1]
 
+        time_again = time_once
+
         def close(self) -> None:
             pass
 

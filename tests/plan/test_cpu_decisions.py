@@ -1,0 +1,112 @@
+"""The CPU's planner declines what loses the form that its loops have apart: vectors, whole lines of memory."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+
+import loopfuse
+
+ROWS_BY_COLUMNS = """
+    kernel k(a: f32[M, N], out t: f32[M, N]):
+        for i in 0..M, j in 0..N:
+            t[i, j] = 2.0 * a[i, j]
+        for i in 1..M - 2:
+            for j in 1..N:
+                t[i, j] = max(a[i-1, j], 1.0) if i <= j else min(t[i+2, j], t[i-1, j])
+    """
+STEPS_OF_TWO_AND_THREE = """
+    kernel k(a: f64[M, N], inout b: f64[M, N], out c: f64[M, N]):
+        for i in 0..M, j in 0..N step 2:
+            c[i, j] = a[i, j] * b[i, j]
+        for i in 0..M, j in 1..N step 3:
+            b[i, j] = 2.0 * a[i, j]
+    """
+ANEW_IN_EACH_ROW = """
+    kernel k(a: f64[M], out c: f64[M, N]):
+        temp t: f64[M]
+        temp u: f64[M]
+        for i in 0..M:
+            t[i] = sqrt(abs(a[i]))
+        for i in 0..M:
+            u[i] = max(p in 2..M: t[p])
+        for i in 0..M, j in 0..N:
+            c[i, j] = t[i] + u[i]
+    """
+WRITTEN_ACROSS = """
+    kernel k(a: u32[N, M], b: u32[N, M, N], g: i64[M], inout c: u32[N, M, N]):
+        temp t: u32[N, M, N]
+        for i in 0..N, j in 0..M:
+            for k in 0..N:
+                t[i, j, k] = a[k, j] * (b[k, j, k] + a[g[j], j])
+        for i in 0..N - 1:
+            for j in 2..M - 2, k in 1..N - 1:
+                c[i, j, k] = t[k+1, j-2, k]
+    """
+A_FEW_OF_MANY = """
+    kernel k(a: f32[N], b: f32[N], inout c: f32[N], m: i32):
+        for i in max(m, 0)..N:
+            c[i] = min(c[i], sqrt(abs(0.25 * a[i])))
+        for i in max(m - 1, 0)..min(m + 3, N):
+            c[i] = max(c[i], b[i])
+    """
+GATHERS = """
+    kernel k(a: bool[N], b: i64[N], at: i32[M], out f: bool[M], out n: i64[M]):
+        for i in 0..M:
+            f[i] = not a[at[i]]
+        for i in 0..M:
+            n[i] = b[at[i]] + 1
+    """
+DECLINED = {
+    "rows by columns": ROWS_BY_COLUMNS, "steps of two and three": STEPS_OF_TWO_AND_THREE,
+    "written across": WRITTEN_ACROSS, "a few of many": A_FEW_OF_MANY,
+    "gathers": GATHERS,
+}  # fmt: skip
+
+POINTS = """
+    kernel k(a: f64[M, N], inout b: f64[M, N], out c: f64[M, N]):
+        for i in 0..M, j in 0..N:
+            c[i, j] = a[i, j] * b[i, j]
+        for i in 0..M, j in 0..N:
+            b[i, j] = 2.0 * a[i, j]
+    """
+ROWS = """
+    kernel k(a: f32[M, N], out s: f32[M], out t: f32[M, N]):
+        for i in 0..M, j in 0..N:
+            t[i, j] = 2.0 * a[i, j]
+        for i in 0..M:
+            s[i] = sum(j in 0..N: t[i, j])
+    """
+COLUMNS = """
+    kernel k(a: f32[M, N], out s: f32[N]):
+        temp t: f32[M, N]
+        for i in 0..M, j in 0..N:
+            t[i, j] = 2.0 * a[i, j]
+        for j in 0..N:
+            s[j] = sum(i in 0..M: t[i, j] * t[i, j])
+    """
+
+
+def report(text: str, target: str = "cpu") -> dict[str, Any]:
+    return loopfuse.loads(textwrap.dedent(text)).explain(target=target).to_dict()
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_what_would_be_slower_is_declined(name: str) -> None:
+    (decision,) = report(DECLINED[name])["decisions"]
+    assert not decision["fused"] and decision["reason"].startswith("it would be slower: about ")
+    assert report(DECLINED[name])["launches"]["after"] == 2
+
+
+def test_what_memory_hides_on_a_gpu_a_cpu_pays_for() -> None:
+    """Roots computed anew for each row, behind a large array that is written."""
+    found = report(ANEW_IN_EACH_ROW)
+    assert any(each["reason"].startswith("it would be slower") for each in found["decisions"])
+    assert not any("S1 again" in str(each) for each in found["decisions"])
+
+
+@pytest.mark.parametrize("text", [POINTS, ROWS, COLUMNS])
+def test_what_saves_a_pass_is_fused(text: str) -> None:
+    assert report(text)["launches"]["after"] == 1

@@ -1,0 +1,185 @@
+"""The interior of a CPU loop has no edge in it, however edges are nested: subscripts are sums there."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import loopfuse
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.dtypes import DType
+from loopfuse.base.options import CPU, Options
+from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import Binary, Compare, Load
+from loopfuse.lang.walk import walk_expr
+from loopfuse.plan.looptree import Compute, Guard, Loop, TreeNode
+
+TWICE = """
+    kernel twice(x: f32[N], out y: f32[N]):
+        temp b: f32[N]
+        for i in 0..N:
+            b[i] = x.{first}[i-1] + x.{first}[i+2]
+        for i in 0..N:
+            y[i] = b.{second}[i-2] - b.{second}[i+1]
+    """
+MODES = ("clamp", "wrap", "reflect", "symmetric")
+
+
+def folds(nodes: tuple[TreeNode, ...]) -> list[int]:
+    """For each innermost loop: how many operations but sums its subscripts have."""
+    found: list[int] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            inside = folds(node.body)
+            found += inside or [sum(map(_folds, node.body))]
+    return found
+
+
+def _folds(node: TreeNode) -> int:
+    assert isinstance(node, Compute)
+    parts = [part for load in walk_expr(node.value) if isinstance(load, Load) for part in load.index]
+    operations = [each for part in parts for each in walk_expr(part) if isinstance(each, Binary)]
+    return sum(each.op not in ("add", "sub") for each in operations)
+
+
+@pytest.mark.parametrize("second", MODES)
+@pytest.mark.parametrize("first", MODES)
+def test_the_interior_is_plain(first: str, second: str) -> None:
+    text = textwrap.dedent(TWICE).format(first=first, second=second)
+    program = pipeline.read_program(Source("k.lf", text))
+    found = pipeline.plan_kernel(program, "twice", Options(target=CPU))
+    assert found.verdict.answer == "proved"
+    (launch,) = found.tree.launches
+    counts = folds(launch.body)
+    assert len(counts) == 3 and counts[1] == 0 < min(counts[0], counts[2])
+
+
+PLACES = """
+    kernel places(x: f32[N], out y: f32[N], out z: f32[N]):
+        temp t: f32[N]
+        for i in 0..N:
+            t[i] = 2.0 * x[i]
+        for i in 0..N:
+            if i == 0 or i == N - 1 or t[i] > 0.5:
+                y[i] = t[i]
+            elif i != 2:
+                y[i] = t[i] - t[i-1] + t[i+1]
+            else:
+                y[i] = 9.0
+            z[i] = t[i] if N - 2 == i else 1.0
+    """
+
+
+def asked_places(nodes: tuple[TreeNode, ...]) -> list[int]:
+    """For each innermost loop: how often it asks where it is."""
+    found: list[int] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            found += asked_places(node.body) or [sum(map(_asked, node.body))]
+    return found
+
+
+def _asked(node: TreeNode) -> int:
+    if isinstance(node, Guard):
+        return 1 + sum(map(_asked, (*node.then, *node.otherwise)))
+    assert isinstance(node, Compute)
+    parts = [node.value, *([] if node.predicate is None else [node.predicate])]
+    compared = [each for part in parts for each in walk_expr(part) if isinstance(each, Compare)]
+    return sum(each.left.dtype is DType.I64 for each in compared)
+
+
+def test_places_that_are_asked_for_are_edges() -> None:
+    text = textwrap.dedent(PLACES)
+    program = pipeline.read_program(Source("k.lf", text))
+    found = pipeline.plan_kernel(program, "places", Options(target=CPU))
+    assert found.verdict.answer == "proved"
+    (launch,) = found.tree.launches
+    counts = asked_places(launch.body)
+    assert len(counts) == 3 and counts[1] == 0 < min(counts[0], counts[2])
+    kernel = loopfuse.loads(text)
+    for count in (1, 2, 3, 4, 5, 9, 600):
+        x = np.random.default_rng(count).random(count, np.float32)
+        given = {"x": x, "y": np.zeros_like(x), "z": np.zeros_like(x)}
+        wanted = interpret(program.kernels[0], given, {"N": count})
+        for got, name in zip(kernel(x), ("y", "z"), strict=True):
+            assert np.array_equal(got, wanted[name]), (count, name)
+
+
+PAIRS = [("reflect", "reflect"), ("symmetric", "reflect"), ("wrap", "symmetric"), ("clamp", "wrap")]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_edges_are_where_they_were(first: str, second: str) -> None:
+    """Extents around the reach of the edges, beside the interpreter."""
+    text = textwrap.dedent(TWICE).format(first=first, second=second)
+    kernel, program = loopfuse.loads(text), pipeline.read_program(Source("k.lf", text))
+    for count in (1, 2, 3, 4, 5, 9, 40, 530):
+        x = np.random.default_rng(count).random(count, np.float32)
+        wanted = interpret(program.kernels[0], {"x": x, "y": np.zeros_like(x)}, {"N": count})["y"]
+        assert np.array_equal(kernel(x), wanted), count
+
+
+INSIDE_A_THREAD = """
+    kernel k(a: f32[M], inout b: f32[N, M]):
+        temp t: f32[N, M]
+        for i in 0..N, j in 0..M:
+            t[i, j] = sqrt(abs(b.symmetric[i, j+4] - a.clamp[j-2]))
+        for i in 2..N - 2:
+            for j in 2..M - 2:
+                b[i, j] = t[i, j]
+    """
+GUARDED_ROWS = """
+    kernel k(a: i64[N, M], b: i64[N], c: i64[N, M], inout d: i64[N, M]):
+        for i in 2..N - 1, j in 0..M:
+            if c[i, j] > 0:
+                d[i, j] = a.wrap[i+3, j]
+        for i in 0..N, j in 0..M:
+            if i >= 1 and i < N - 1:
+                d[i, j] = d[i, j] + b.clamp[i+2]
+            else:
+                d[i, j] = b.zero[i-4]
+    """
+
+
+def planned(text: str) -> pipeline.Planned:
+    program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
+    found = pipeline.plan_kernel(program, "k", Options(target=CPU))
+    assert found.verdict.answer == "proved"
+    return found
+
+
+def test_loops_inside_a_thread_have_interiors() -> None:
+    """Fused along rows, the loop over a row is a thread's own, and was left whole."""
+    (launch,) = planned(INSIDE_A_THREAD).tree.launches
+    (rows,) = launch.body
+    assert isinstance(rows, Loop)
+    counts = folds(rows.body[:3])
+    assert len(rows.body) == 4 and counts[1] == 0 < min(counts[0], counts[2])
+
+
+def test_guards_of_rows_are_asked_once_a_row() -> None:
+    (launch,) = planned(GUARDED_ROWS).tree.launches
+    (rows,) = launch.body
+    assert isinstance(rows, Loop)
+    (asked,) = [node for node in rows.body if isinstance(node, Guard)]
+    (fast,) = asked.then
+    assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
+
+
+@pytest.mark.parametrize("text", [INSIDE_A_THREAD, GUARDED_ROWS])
+@pytest.mark.parametrize("size", [3, 5, 8, 30])
+def test_ways_for_rows_change_no_bit(text: str, size: int) -> None:
+    random = np.random.default_rng(size)
+    program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
+    kernel, sizes = loopfuse.loads(textwrap.dedent(text)), {"N": size, "M": size + 4}
+    given: dict[str, np.ndarray] = {}
+    for parameter in kernel.signature.parameters:
+        shape = tuple(sizes[extent] for extent in parameter.extents or ())
+        given[parameter.name] = (9 * random.standard_normal(shape)).astype(parameter.dtype.numpy_name)
+    fused = {name: array.copy() for name, array in given.items()}
+    kernel(**fused)
+    for array, wanted in interpret(program.kernels[0], given, sizes).items():
+        assert np.array_equal(fused[array], wanted)

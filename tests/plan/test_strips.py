@@ -1,0 +1,193 @@
+"""On the CPU, loops down columns come out of loops over neighbours, a strip of them at a time."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import loopfuse
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Target
+from loopfuse.codegen.native import optimize_llvm
+from loopfuse.lang.interp import interpret
+from loopfuse.lang.walk import iterators, loads
+from loopfuse.pipeline import Planned
+from loopfuse.plan.looptree import Compute, Guard, LineBuffer, Loop, TreeNode
+from loopfuse.plan.strips import STRIP
+from loopfuse.runtime.formulas import evaluate
+
+COLUMN_SUM = """
+    kernel k(x: f32[R, C], out s: f32[C]):
+        for c in 0..C:
+            s[c] = sum(r in 0..R: x[r, c])
+    """
+ROW_SUM = """
+    kernel k(x: f32[R, C], out s: f32[R]):
+        for r in 0..R:
+            s[r] = sum(c in 0..C: x[r, c])
+    """
+PRODUCT = """
+    kernel k(a: f32[M, K], b: f32[K, N], out c: f32[M, N]):
+        for i in 0..M, j in 0..N:
+            c[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+    """
+TAPS = """
+    kernel k(x: f32[N + K], w: f32[K], out y: f32[N]):
+        for i in 0..N:
+            y[i] = sum(k in 0..K: w[k] * x[i + k])
+    """
+TRIANGLE = """
+    kernel k(x: f32[N, N], out s: f32[N]):
+        for c in 0..N:
+            s[c] = sum(r in 0..c: x[r, c])
+    """
+DIAGONAL = """
+    kernel k(a: i64[N, N], inout b: i64[M, N], out s: i64[N]):
+        for i in 0..M, j in 0..N:
+            b[i, j] = a[j, j] + 1
+        for j in 0..N:
+            s[j] = max(i in 0..M: b[i, j])
+    """
+LATER = """
+    kernel k(a: i32[M, N], inout t: i32[M, N], out b: i32[N]):
+        for i in 1..M:
+            for j in 2..N - 1:
+                t[i, j] = max(a[i, j], 0) - 2 * t[i, j]
+        for j in 2..N - 1:
+            b[j] = max(p in 1..M: t[p, j])
+    """
+PRODUCER = """
+    kernel k(a: f32[M, N], out b: f32[N]):
+        temp t: f32[M, N]
+        for i in 0..M, j in 0..N:
+            t[i, j] = 2.0 * a[i, j] + 1.0
+        for j in 0..N:
+            b[j] = sum(p in 0..M: t[p, j] * t[p, j])
+    """
+OVERWRITTEN = """
+    kernel k(a: i32[M, N], out c: i32[M, N], K: i64):
+        for t in 0..K:
+            for i in 0..M, j in 1..N:
+                c[i, j] = a[i, j-1] + (a[i, j] if j == t else 0)
+    """
+FEWER = """
+    kernel k(a: f64[M, N], out s: f64[N], out t: f64[N]):
+        for j in 0..N:
+            t[j] = max(p in 0..M: a[p, j])
+        for j in 2..N - 2:
+            s[j] = sum(p in 1..M: a[p, j])
+    """
+BOTH = """
+    kernel k(a: f32[M, N], out b: f32[N], out c: f32[N]):
+        for j in 0..N:
+            let total = sum(p in 0..M: a[p, j])
+            let high = max(p in 0..M: a[p, j])
+            b[j] = total
+            c[j] = high
+    """
+ALL = {
+    "column sum": COLUMN_SUM, "row sum": ROW_SUM, "product": PRODUCT, "taps": TAPS, "triangle": TRIANGLE,
+    "diagonal": DIAGONAL, "later": LATER, "producer": PRODUCER, "both": BOTH,
+    "overwritten": OVERWRITTEN, "fewer": FEWER,
+}  # fmt: skip
+
+
+def planned(text: str) -> Planned:
+    program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
+    found = pipeline.plan_kernel(program, "k", Options(target=CPU))
+    assert found.verdict.answer == "proved"
+    return found
+
+
+def nests(nodes: tuple[TreeNode, ...], around: tuple[str, ...] = ()) -> Iterator[tuple[Compute, tuple[str, ...]]]:
+    """Each computation with the variables of the loops around it."""
+    for node in nodes:
+        match node:
+            case Loop(var=var, body=body):
+                yield from nests(body, (*around, var))
+            case Guard(then=then, otherwise=otherwise):
+                yield from nests((*then, *otherwise), around)
+            case Compute():
+                yield node, around
+            case _:
+                pass
+
+
+def computes(text: str) -> list[tuple[Compute, tuple[str, ...]]]:
+    return [one for launch in planned(text).tree.launches for one in nests(launch.body)]
+
+
+@pytest.mark.parametrize("text", [COLUMN_SUM, PRODUCT, TAPS, DIAGONAL, LATER, PRODUCER, BOTH, OVERWRITTEN])
+def test_the_innermost_loop_goes_along_rows(text: str) -> None:
+    for node, around in computes(text):
+        if text is OVERWRITTEN:
+            assert any(around[-1] in iterators(part) for part in node.target.index), node
+        for load in (node.target, *loads(node.value)):
+            if around and load.index and load.array != "a":  # a diagonal goes along no rows
+                assert all(around[-1] not in iterators(part) for part in load.index[:-1]), node
+
+
+@pytest.mark.parametrize("text", [ROW_SUM, TRIANGLE])
+def test_what_goes_along_rows_or_follows_the_iteration_stays(text: str) -> None:
+    assert not any(isinstance(buffer.home, LineBuffer) for buffer in planned(text).tree.buffers)
+
+
+def test_a_register_becomes_a_line() -> None:
+    tree = planned(COLUMN_SUM).tree
+    (line,) = [buffer for buffer in tree.buffers if isinstance(buffer.home, LineBuffer)]
+    assert line.array == "s.sum" and not any(buffer.name == "s.sum" for buffer in tree.buffers)
+
+
+def test_loops_over_the_same_columns_are_one() -> None:
+    """What two reductions read comes once."""
+    updates = [around for node, around in computes(BOTH) if loads(node.value)[:1] and len(around) > 2]
+    assert len(updates) == 2 and len(set(updates)) == 1
+
+
+def test_a_strip_runs_where_its_guard_lets_it() -> None:
+    """Edges of a strip, which do nothing, are no loops of their own in each round of the loop outside."""
+    (launch,) = planned(FEWER).tree.launches
+    (strips,) = launch.body
+    assert isinstance(strips, Loop)
+    rounds = [node for node in strips.body if isinstance(node, Loop) and node.var.startswith("p")]
+    inside = [node for each in rounds for node in each.body]
+    assert len(rounds) == len(inside) == 2
+    assert all(isinstance(one, Loop) and isinstance(one.body[0], Compute) for one in inside)
+
+
+def test_a_sum_of_columns_is_a_vector() -> None:
+    """LLVM kept it scalar, down each column: 30 times slower."""
+    wide = Target("cpu", "x86-64-v3")
+    artifact = loopfuse.loads(textwrap.dedent(COLUMN_SUM)).compile("cpu", emit={"llvm"})
+    assert artifact.llvm is not None
+    assert re.search(r"fadd <(8|16) x float>", str(optimize_llvm(artifact.llvm, wide)))
+
+
+@pytest.mark.parametrize("size", [1, 5, STRIP - 1, STRIP + 3, 2 * STRIP])
+@pytest.mark.parametrize("name", ALL)
+def test_strips_change_no_bit(name: str, size: int) -> None:
+    text = textwrap.dedent(ALL[name])
+    program = pipeline.read_program(Source("k.lf", text))
+    kernel, random = loopfuse.loads(text), np.random.default_rng(size)
+    sizes = {one: size if one in ("C", "N") else 4 for one in ("R", "C", "M", "N", "K")}
+    if name == "triangle":
+        sizes["N"] = min(size, 40)
+    given: dict[str, np.ndarray] = {}
+    for parameter in kernel.signature.parameters:
+        if not parameter.is_array:
+            continue
+        shape = tuple(int(evaluate(extent, sizes)) for extent in parameter.extents or ())
+        numbers = 100 * random.standard_normal(shape)
+        given[parameter.name] = numbers.astype(parameter.dtype.numpy_name)
+    scalars = {} if name != "overwritten" else {"K": 3}
+    fused, plain = ({n: a.copy() for n, a in given.items()} for _ in range(2))
+    kernel(**fused, **scalars)
+    kernel.with_options(fuel=0)(**plain, **scalars)
+    for array, wanted in interpret(program.kernels[0], {**given, **scalars}, sizes).items():
+        assert np.array_equal(fused[array], plain[array])
+        assert np.array_equal(fused[array], wanted)

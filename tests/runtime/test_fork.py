@@ -1,0 +1,109 @@
+"""A fork while another thread compiles: the child has none of its threads, and no lock of theirs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import loopfuse
+from loopfuse.base import forks
+
+TEXT = "kernel k(x: f32[N], out y: f32[N]):\n    for i in 0..N:\n        y[i] = x[i] + {number}.0\n"
+
+
+def in_child(work: Callable[[], bool], seconds: float = 20.0) -> str:
+    """`right`, `wrong`, or `hangs` of work done in the child of a fork."""
+    child = os.fork()
+    if not child:
+        try:
+            code = 0 if work() else 1
+        except BaseException:
+            code = 2
+        os._exit(code)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "right" if status == 0 else "wrong"
+        time.sleep(0.01)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return "hangs"
+
+
+def held_elsewhere(lock: forks.Lock) -> threading.Event:
+    """Another thread holds the lock until the event is set."""
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            taken.set()
+            done.wait(60)
+
+    threading.Thread(target=hold, daemon=True).start()
+    taken.wait()
+    return done
+
+
+def test_a_lock_of_a_thread_that_is_no_more_is_free() -> None:
+    lock, own = forks.Lock(), forks.Lock()
+    done = held_elsewhere(lock)
+    try:
+        with own:
+
+            def work() -> bool:
+                with lock, own:
+                    return not _free_for_another_thread(own)
+
+            assert in_child(work) == "right"
+            assert not lock.acquire(blocking=False)  # here it is still held
+    finally:
+        done.set()
+
+
+def _free_for_another_thread(lock: forks.Lock) -> bool:
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(lock.acquire(blocking=False)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_a_kernel_is_called_in_the_child_while_its_parent_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The parent's other thread stands inside LLVM's lock and the kernel's."""
+    import llvmlite.binding as llvm
+
+    kernel = loopfuse.loads(TEXT.format(number=3))
+    other = loopfuse.loads(TEXT.format(number=4))
+    x = np.ones(1000, np.float32)
+    assert other(x)[0] == 5.0  # imports are done
+    inside, go = threading.Event(), threading.Event()
+    parse = llvm.parse_assembly
+
+    def slow(*args: object, **more: object) -> object:
+        if threading.current_thread() is not threading.main_thread():
+            guard = getattr(llvm.ffi.lib, "_lock")  # noqa: B009 (llvmlite's own)
+            with guard:
+                inside.set()
+                go.wait(60)
+        return parse(*args, **more)
+
+    monkeypatch.setattr(llvm, "parse_assembly", slow)
+    monkeypatch.setenv("LOOPFUSE_CACHE", "0")
+    thread = threading.Thread(target=kernel, args=(x,), daemon=True)
+    thread.start()
+    assert inside.wait(60)
+    try:
+        assert in_child(lambda: bool(np.all(kernel(x) == 4.0))) == "right"
+    finally:
+        go.set()
+        thread.join()

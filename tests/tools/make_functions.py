@@ -1,0 +1,107 @@
+"""Writes the lists of functions into docs: between two marks of a page, from `lang.ops`.
+
+    python tests/tools/make_functions.py [--check]
+
+`--check` changes nothing and exits 1 if a page is not current (a test runs it).
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
+
+from loopfuse.lang import ops  # noqa: E402
+
+START = "<!-- functions: tests/tools/make_functions.py -->"
+END = "<!-- end of functions -->"
+ARGUMENTS = {"fma": "a, b, c", "clip": "x, low, high", "copysign": "size, sign", "atan2": "y, x"}
+
+
+def words(found: list[str]) -> str:
+    """Names in a row, as code."""
+    return " ".join(f"`{each}`" for each in found)
+
+
+def paragraph(text: str) -> str:
+    """Lines of the page's width."""
+    return "\n".join(textwrap.wrap(text, 110, break_long_words=False, break_on_hyphens=False))
+
+
+def language() -> str:
+    """What `.lf` calls, by the number of operands."""
+    parts: list[str] = []
+    for arity, title in ((1, "Of one number"), (2, "of two"), (3, "of three")):
+        found = [each for each in ops.OPERATIONS if each.function and each.arity == arity]
+        names = [f"{each.name}({ARGUMENTS[each.name]})" if each.name in ARGUMENTS else each.name for each in found]
+        parts.append(f"{title}: {words(names)}")
+    return paragraph("; ".join(parts) + ".")
+
+
+def python() -> str:
+    """The names of each library, one row each."""
+    rows = {
+        "`np.`, in the type of their operands (tests give a bool)": "numpy",
+        "`math.`, which give a Python float (or a bool)": "math",
+        "`math.`, which give a Python int": "whole",
+        "Python's own": "python",
+        "`loopfuse.`": "own",
+    }
+    lines = ["| | |", "|---|---|"]
+    for title, library in rows.items():
+        found = (
+            ["erf", "rsqrt"]
+            if library == "own"
+            else [name for each in ops.OPERATIONS for name in getattr(each, library)]
+        )
+        lines.append(f"| {title} | {words(found)} |")
+    return "\n".join(lines)
+
+
+def costs() -> str:
+    """Bounds and costs of each function."""
+    lines = [
+        "| function | ulps in f32, f64 | on a GPU | on a CPU | MLIR |",
+        "|---|---|---|---|---|",
+    ]
+    for each in ops.OPERATIONS:
+        if not each.function:
+            continue
+        bound = "exact" if each.ulps is None else "{}, {}".format(*each.ulps)
+        if each.name in ("sqrt", "fma"):
+            bound = "rounded once"
+        lines.append(
+            f"| `{each.name}` | {bound} | {each.gpu.single:g}, {each.gpu.double:g} | "
+            f"{each.cpu.single:g}, {each.cpu.double:g} | "
+            f"{words([f'math.{word}' for word in each.mlir])} |"
+        )
+    return "\n".join(lines)
+
+
+PAGES = {"language.md": language, "python.md": python, "types.md": costs}
+
+
+def make_page(name: str) -> tuple[str, str]:
+    """A page as it is and as it should be."""
+    page = (ROOT / "docs" / name).read_text("utf-8")
+    before, _, rest = page.partition(START)
+    _, mark, after = rest.partition(END)
+    assert mark, f"docs/{name} lacks its marks"
+    return page, f"{before}{START}\n{PAGES[name]()}\n{END}{after}"
+
+
+def main() -> int:
+    """Write the pages, or compare with them."""
+    for name in PAGES:
+        page, wanted = make_page(name)
+        if "--check" in sys.argv and page != wanted:
+            return 1
+        (ROOT / "docs" / name).write_text(wanted, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

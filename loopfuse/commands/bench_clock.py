@@ -3,7 +3,8 @@
 A turn is a few calls of one form in a row, as a user's own loop has them, and the next form's turn
 follows: what slows the machine down for a while slows all of them. The first call of a turn is not
 counted (its data lies where the form before left it). On the CPU a call's time is wall time; on a
-GPU it lies between two events around the call, one call enqueued after the other.
+GPU it lies between two events, one call enqueued after the other. Short calls share two events: what
+the GPU does for an event, a microsecond, is no part of a call.
 """
 
 from __future__ import annotations
@@ -21,33 +22,52 @@ MOST_TURNS = 100
 TURN_SECONDS = 0.02
 """About how long a turn takes, unless one call takes longer."""
 MOST_CALLS = 25
-"""Calls of a turn."""
+"""What is timed in a turn: calls, or batches of short ones."""
+
+
+BATCH_SECONDS = 2e-4
+"""What lies between two events is at least so long: an event costs the GPU about a microsecond."""
+MOST_OF_A_BATCH = 25
+
+
+def batch_of(seconds: float) -> int:
+    """How many calls in a row of about so many seconds are timed together, by events."""
+    return max(1, min(MOST_OF_A_BATCH, math.ceil(BATCH_SECONDS / seconds)))
 
 
 class Clock(Protocol):
     """Times calls."""
 
-    def times(self, call: Call, count: int) -> list[float]:
-        """The seconds of each of `count` calls in a row."""
+    def batch(self, seconds: float) -> int:
+        """How many calls in a row, each of about so many seconds, are to be timed as one."""
+        ...
+
+    def times(self, call: Call, count: int, batch: int = 1) -> list[float]:
+        """The seconds of a call, for each of `count` batches of calls in a row."""
         ...
 
 
 class WallClock:
     """Wall time, for the CPU."""
 
-    def times(self, call: Call, count: int) -> list[float]:
-        """The seconds of each of `count` calls in a row."""
+    def batch(self, seconds: float) -> int:
+        """One: reading this clock takes no time that shows."""
+        return 1
+
+    def times(self, call: Call, count: int, batch: int = 1) -> list[float]:
+        """The seconds of a call, for each of `count` batches of calls in a row."""
         found: list[float] = []
         for _ in range(count):
             start = time.perf_counter()
-            call()
-            found.append(time.perf_counter() - start)
+            for _ in range(batch):
+                call()
+            found.append((time.perf_counter() - start) / batch)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The seconds of every call of a form that was counted."""
+    """The seconds of every call of a form that was counted, or of every batch of short calls, a call."""
 
     seconds: tuple[float, ...]
 
@@ -70,11 +90,12 @@ class Times:
 
 def time_in_turns(calls: Sequence[Call], clock: Clock, seconds: float) -> list[Times]:
     """The times of each of `calls`, measured in turns for about `seconds` together."""
-    counts: list[int] = []
+    counts: list[tuple[int, int]] = []
     for call in calls:  # also what compiles, allocates and warms up
         clock.times(call, 1)
-        once = min(clock.times(call, 2))
-        counts.append(max(2, min(MOST_CALLS, int(TURN_SECONDS / max(once, 1e-9)))))
+        once = max(min(clock.times(call, 2)), 1e-9)
+        batch = clock.batch(once)
+        counts.append((max(2, min(MOST_CALLS, int(TURN_SECONDS / (once * batch)))), batch))
     found: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
     order = list(range(len(calls)))
@@ -82,7 +103,7 @@ def time_in_turns(calls: Sequence[Call], clock: Clock, seconds: float) -> list[T
         if turn >= FEWEST_TURNS and time.perf_counter() > end:
             break
         for number in order if turn % 2 == 0 else reversed(order):
-            found[number] += clock.times(calls[number], counts[number])[1:]
+            found[number] += clock.times(calls[number], *counts[number])[1:]
     return [Times(tuple(one)) for one in found]
 
 

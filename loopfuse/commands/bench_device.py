@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.commands.bench_clock import Call
+from loopfuse.commands.bench_clock import Call, batch_of
 from loopfuse.runtime import cuda
 from loopfuse.runtime.gpu_arrays import DeviceArray, allocate_bytes, fill, free_bytes
 
@@ -61,27 +61,32 @@ class EventClock:
         self._plug = allocate_bytes(PLUG_BYTES, 0) if covers else 0
         self._host = PLUG_SECONDS
 
-    def times(self, call: Call, count: int) -> list[float]:
-        """The device seconds of each of `count` calls in a row."""
+    def batch(self, seconds: float) -> int:
+        """How many calls in a row, each of about so many seconds, are to be timed as one."""
+        return batch_of(seconds)
+
+    def times(self, call: Call, count: int, batch: int = 1) -> list[float]:
+        """The device seconds of a call, for each of `count` batches of calls in a row."""
         driver = cuda.driver_api()
         with cuda.on_gpu(0):
             while len(self._events) <= count:
                 flags = driver.CUevent_flags.CU_EVENT_DEFAULT
                 self._events.append(cuda.check_call(driver.cuEventCreate(flags), "making an event"))
             if self._plug:
-                for _ in range(min(200, 1 + int(1.5 * count * self._host / PLUG_SECONDS))):
+                for _ in range(min(200, 1 + int(1.5 * count * batch * self._host / PLUG_SECONDS))):
                     fill(self._plug, 0, PLUG_BYTES, 0, 0)
             record: Callable[..., Any] = driver.cuEventRecord
             start = time.perf_counter()
             for event in self._events[:count]:
                 record(event, 0)
-                call()
+                for _ in range(batch):
+                    call()
             record(self._events[count], 0)
-            self._host = (time.perf_counter() - start) / count
+            self._host = (time.perf_counter() - start) / (count * batch)
             cuda.check_call(driver.cuEventSynchronize(self._events[count]), "waiting for an event")
             pairs = zip(self._events[:count], self._events[1 : count + 1])
             return [
-                float(cuda.check_call(driver.cuEventElapsedTime(a, b), "reading an event")) / 1e3
+                float(cuda.check_call(driver.cuEventElapsedTime(a, b), "reading an event")) / (1e3 * batch)
                 for a, b in pairs
             ]
 

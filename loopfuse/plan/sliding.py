@@ -48,7 +48,7 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     inside, interior = _interior(tile)
     edge = tile_steps(tile, "edge")
     if tile.outer and not tile.has_views():  # images of a batch are mostly ends
-        edge = (Guard(tile.aligned(), tile_steps(tile, "whole edge"), edge),)
+        edge = (Guard(tile.aligned(ends=True), tile_steps(tile, "whole edge"), edge),)
     ways = Guard(inside, interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
     chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)

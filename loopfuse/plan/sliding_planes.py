@@ -50,7 +50,7 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
 
     ways = choose("inside", "edge")
     if not tile.has_views():
-        ways = Guard(tile.aligned(), (choose("whole", "whole edge"),), (ways,))
+        ways = Guard(tile.aligned(ends=True), (choose("whole", "whole edge"),), (ways,))
     nodes: tuple[TreeNode, ...] = (*tile.kept.copies(), ways)
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()

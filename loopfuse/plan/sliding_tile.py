@@ -234,14 +234,15 @@ class Tile(PipelineTile):
             behind.append(compare("le", end, array.extents[-1]))
         return conjoin(*dict.fromkeys(before)), conjoin(*dict.fromkeys(behind))
 
-    def aligned(self) -> Expr:
-        """Rows start at multiples of 16 bytes."""
+    def aligned(self, ends: bool = False) -> Expr:
+        """Rows start at multiples of 16 bytes. `ends`: and end there too, also an array's only row."""
         conditions: list[Expr] = [ALIGNED]
         arrays = self.site.program.arrays
         lengths = [
             self.program.arrays[s.array].extents[-1]
             for s in (*self.outputs, *self.pipeline.stages)
-            if (s.step is None or s in self.outputs) and len(arrays[whole_name(s.array)].extents) > 1
+            if (s.step is None or s in self.outputs)
+            and (ends or len(arrays[whole_name(s.array)].extents) > 1)
         ]
         for length in dict.fromkeys(lengths):
             rest = combine("mod", length, integer(self.shape.columns))

@@ -13,7 +13,7 @@ import pytest
 
 import loopfuse
 from loopfuse.commands import bench, bench_clock
-from loopfuse.commands.bench_clock import Times, WallClock, find_humps, time_in_turns
+from loopfuse.commands.bench_clock import Times, WallClock, batch_of, find_humps, time_in_turns
 from loopfuse.commands.bench_report import Found, Row
 
 
@@ -66,6 +66,26 @@ def test_forms_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.median == pytest.approx(0.01) and other.median == pytest.approx(0.03)
     assert one.humps is not None and one.humps[1][0] == pytest.approx(0.1)
     assert one.quickest == pytest.approx(0.01)
+
+
+class Costly(WallClock):
+    """A clock of which every reading costs a microsecond, as an event on a GPU does."""
+
+    def batch(self, seconds: float) -> int:
+        return batch_of(seconds)
+
+    def times(self, call: Callable[[], Any], count: int, batch: int = 1) -> list[float]:
+        return [one + 1e-6 / batch for one in super().times(call, count, batch)]
+
+
+@pytest.mark.parametrize("seconds", [1e-7, 4e-6, 4e-5, 3e-4, 0.2])
+def test_short_calls_are_timed_together(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Played(monkeypatch)
+    monkeypatch.setattr(Played, "call", lambda self, name, each: lambda: setattr(self, "now", self.now + each))
+    (one,) = time_in_turns([machine.call("a", seconds)], Costly(), 10.0)
+    assert one.median == pytest.approx(seconds + 1e-6 / batch_of(seconds))
+    if seconds >= 4e-6:  # as long as any launch
+        assert one.median == pytest.approx(seconds, rel=0.011)
 
 
 def test_the_report_says_so() -> None:

@@ -172,17 +172,18 @@ def test_what_is_moved_is_moved_in_time() -> None:
 
 MANY_PIECES = """
 kernel k(a: f32[M], inout b: f32[M], sN: f32[N], m: i32):
-    for i in M - 3..0 step -2:
-        for j in 0..M - 2:
-            b[i] = a[i-1]
-    for i in max(m, 0)..M:
-        b[i] = 0.0 // b[i]
-        b[i] = b[i] * a[i] * (b[i] + a[i])
-    for i in max(m, 0)..M, j in N - 3..1 step -1:
-        var s: f32 = 1.0
-        for k in max(m, 0)..N:
-            s *= -b.clamp[2 * i + 4]
-        b[i] = b[i]
+    fuse:
+        for i in M - 3..0 step -2:
+            for j in 0..M - 2:
+                b[i] = a[i-1]
+        for i in max(m, 0)..M:
+            b[i] = 0.0 // b[i]
+            b[i] = b[i] * a[i] * (b[i] + a[i])
+        for i in max(m, 0)..M, j in N - 3..1 step -1:
+            var s: f32 = 1.0
+            for k in max(m, 0)..N:
+                s *= -b.clamp[2 * i + 4]
+            b[i] = b[i]
 """
 """Bounds by min and max of a parameter, peeled: hundreds of pieces of a few shapes."""
 

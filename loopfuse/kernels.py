@@ -24,15 +24,24 @@ from loopfuse.base.options import (
     Options,
     Target,
     Tuning,
+    bad_option,
     fuel_from_environment,
     operations_from_environment,
     parse_check,
+    parse_flag,
+    parse_fp,
     parse_target,
 )
 from loopfuse.base.printable import printable
 from loopfuse.base.warn import warn
 from loopfuse.runtime import arrays, cache
-from loopfuse.runtime.arguments import Signature, check_scalar, python_signature, read_signature
+from loopfuse.runtime.arguments import (
+    Signature,
+    check_scalar,
+    negative_size,
+    python_signature,
+    read_signature,
+)
 from loopfuse.runtime.arrays import Match
 from loopfuse.runtime.call_paths import CallPaths, Loaded
 from loopfuse.runtime.checks import at_source
@@ -92,8 +101,8 @@ class Kernel:
         self.constants: tuple[str, ...] = tuple(
             one["name"] for one in description["parameters"] if one.get("const")
         )
-        self._fp = fp
-        self._reassociate = reassociate
+        self._fp = parse_fp(fp)
+        self._reassociate = parse_flag("reassociate", reassociate)
         self._check = parse_check(check)
         self._target = parse_target(target) if target else None
         self._tuning = tuning or Tuning()
@@ -164,7 +173,7 @@ class Kernel:
         tune_budget: float | None = None,
     ) -> Kernel:
         """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
-        fp = fp or self._fp
+        fp = self._fp if fp is None else parse_fp(fp)
         description = next(
             one for one in describe_source(self.source, fp) if one["kernel"] == self.name
         )
@@ -285,6 +294,8 @@ class Kernel:
             elif name in self.signature.sizes or name in integers:
                 dtype = integers.get(name, DType.I64)
                 sizes[name] = int(check_scalar(self.name, name, dtype, value))
+                if sizes[name] < 0 and name in self.signature.sizes:
+                    raise negative_size(self.name, name, sizes[name])
             else:
                 known = ", ".join([*self.signature.sizes, *integers])
                 raise UserError(
@@ -415,8 +426,9 @@ class Kernel:
 
     def tune(self, *args: Any, **kwargs: Any) -> Tuned:
         """Search for the fastest choices for calls like this one, on copies of its arrays, and
-        remember them; later calls of a kernel with `tune=True` use them. Takes about
-        `tune_budget` seconds, or none where the cache remembers. UserError as the call's."""
+        remember them; later calls of a kernel with `tune=True` use them. Takes about as long as the
+        kernel's `tune_budget` says (`with_options(tune_budget=...)`), or no time where the cache
+        remembers. UserError as the call's."""
         matched = arrays.match(self.signature, args, kwargs)
         constants = {name: int(matched.values[name]) for name in self.constants}
         return self._find_tuning(self._target_for(matched), matched, constants)
@@ -688,7 +700,7 @@ class Kernels(Mapping[str, Kernel]):
 def load_all(source: Source, **options: Any) -> Kernels:
     """Every kernel of `source`, in text order, also where there is only one."""
     programs: Programs = {}
-    described = describe_source(source, options.get("fp", "fast"), programs)
+    described = describe_source(source, parse_fp(options.get("fp", "fast")), programs)
     return Kernels(
         {one["kernel"]: Kernel(source, one, programs=programs, **options) for one in described}
     )
@@ -729,6 +741,8 @@ def loads(
     tune_budget: float = BUDGET,
 ) -> Any:
     """As `load`, from a string; `name` is what messages call it."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (a user may not know)
+        raise bad_option("text", text, "it is the text of a program; `loopfuse.load` takes a path")
     options = {"fp": fp, "reassociate": reassociate, "target": target, "check": check}
     kernels = load_all(Source(name, text), **options, tune=tune, tune_budget=tune_budget)
     return _one_or_all(kernels)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from loopfuse.base import forks
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
-from loopfuse.base.options import parse_check
+from loopfuse.base.options import parse_check, parse_flag, parse_fp
 from loopfuse.kernels import Kernel
 from loopfuse.pykernel_results import (
     Result,
@@ -180,9 +180,10 @@ class Specialised(Kernel):
         kernel = PythonKernel(self.function, **self._given_options)
         return _specialise_again, (kernel, self.types, self.equal)
 
-    def as_torch_op(self, name: str) -> Any:
+    def as_torch_op(self, name: str, run: Callable[..., Any] | None = None) -> Any:
         """The operator of these types: arrays that the function creates come back in the order in
-        which it returns them; a parameter that it returns is an argument written in place."""
+        which it returns them; a parameter that it returns is an argument written in place. `run`
+        runs a call, of this kernel or one for its shapes."""
         from loopfuse.distribution.torch_op import register
 
         made = {p.name: p for p in self.signature.parameters if p.mode == "out"}
@@ -195,7 +196,7 @@ class Specialised(Kernel):
         taken = tuple(p for p in self.signature.parameters if p.mode != "out")
 
         def call(**given: Any) -> Any:
-            result = self(**given)
+            result = (run or self)(**given)
             arrays = dict(zip(made, result if len(made) > 1 else (result,)))
             known = known_values(self.signature, given)
             return tuple(arrays[one.place(known)] for one in order)
@@ -283,13 +284,14 @@ class PythonKernel(Generic[P, R]):
         tune_budget: float = BUDGET,
         fuel: int | None = None,
     ) -> None:
-        from loopfuse.pykernel_words import check_options
+        from loopfuse.pykernel_words import plain_function
 
-        plain = check_options(function, fp)
+        plain = plain_function(function)
         functools.update_wrapper(self, plain, updated=())
         self.function = plain
         self._options: dict[str, Any] = {
-            "target": target, "fp": fp, "reassociate": reassociate, "fuel": fuel,
+            "target": target, "fp": parse_fp(fp), "fuel": fuel,
+            "reassociate": parse_flag("reassociate", reassociate),
             "check": parse_check(check), "tune": check_tune(tune),
             "tune_budget": check_budget(tune_budget),
         }  # fmt: skip
@@ -366,6 +368,22 @@ class PythonKernel(Generic[P, R]):
                 fix=f"call it with arrays first, pass `{name}`, or annotate it: "
                 f'`{name}: loopfuse.f32["N"]`',
             )
+        )
+
+    def _incomplete(self, bound: _Bound, error: UserError) -> UserError:
+        """What is wrong with a call whose types are not known: not the types."""
+        if error.diagnostics[0].code != "python-types-unknown":
+            return error
+        if bound.others:
+            what = f"`{self.name}` has no parameter `{next(iter(bound.others))}`"
+            return UserError(
+                Diagnostic("unknown-argument", what, fix=f"its parameters are {', '.join(self._names)}")
+            )
+        known = self._annotated or {}
+        absent = next(name for name in self._names if name not in bound.given and name not in known)
+        what = f"`{self.name}` needs `{absent}`, which was not given"
+        return UserError(
+            Diagnostic("missing-argument", what, fix=f"pass it in order or as `{absent}=...`")
         )
 
     def _specialised(self, given: Mapping[str, Any]) -> Specialised:
@@ -504,8 +522,11 @@ class PythonKernel(Generic[P, R]):
                     if not quick.equal or error.diagnostics[0].code != "size-mismatch":
                         raise
         bound = self._bind(args, kwargs)
-        kernel = self._specialised(bound.given)
         given = bound.given
+        try:
+            kernel = self._specialised(given)
+        except UserError as error:
+            raise self._incomplete(bound, error) from None
         if key is not None:
             if len(self._quick) > QUICK_LIMIT:
                 self._quick.clear()
@@ -586,8 +607,17 @@ class PythonKernel(Generic[P, R]):
         types, as the PyTorch operator `name` (`"namespace::name"`): opaque to torch.compile, with
         shapes known to it. Arrays that the function creates are returned, those that it writes are
         written in place. Needs PyTorch; UserError where the types are not known."""
-        kernel, _ = self._for(args, kwargs)
-        return kernel.as_torch_op(name)
+        from loopfuse.distribution.torch_op import free_sizes
+
+        found, _ = self._for(args, kwargs)
+        # An operator is for types: the extents that were equal in a sample are sizes of their own.
+        general = self.for_types(found.types) if found.equal else found
+
+        def run(**given: Any) -> Any:
+            shapes = shapes_of(general.types, given)
+            return self._of_types(general.scope, general.types, shapes)(**given)
+
+        return general.as_torch_op(name, None if free_sizes(general.signature) else run)
 
     def verify(self, *args: Any, **kwargs: Any) -> Verification:
         """Check the schedule and compare fused, unfused and interpreted on random data."""
@@ -597,6 +627,9 @@ class PythonKernel(Generic[P, R]):
 
     def with_options(self, **changes: Any) -> PythonKernel[P, R]:
         """The same function under other options; None keeps this one's."""
+        for name in changes:
+            if name not in self._options:
+                raise TypeError(f"with_options() got an unexpected keyword argument {name!r}")
         given = {name: value for name, value in changes.items() if value is not None}
         return PythonKernel(self.function, **{**self._options, **given})
 

@@ -99,8 +99,8 @@ def remedy_in_python(text: str) -> str:
     )
 
 
-def check_options(function: Any, fp: str) -> Callable[..., Any]:
-    """The plain function below other decorators; UserError for options that are none."""
+def plain_function(function: Any) -> Callable[..., Any]:
+    """The plain function below other decorators; UserError for what is none."""
     plain = function
     if isinstance(function, FunctionType) and function.__name__ == "<lambda>":
         raise UserError(
@@ -122,12 +122,20 @@ def check_options(function: Any, fp: str) -> Callable[..., Any]:
             )
         plain = inner
     plain = inspect.unwrap(plain)
-    if fp not in ("fast", "strict"):
+    if _is_method(plain):
         raise UserError(
             Diagnostic(
-                "kernel-option",
-                f"`fp` of `loopfuse.kernel` is {fp!r}",
-                fix="it is one of 'fast', 'strict'",
+                "not-a-function-definition",
+                f"a kernel is a function, not a method: `{plain.__qualname__}` has a "
+                f"`{next(iter(inspect.signature(plain).parameters))}`",
+                fix="write it outside the class, with what it reads of the object as parameters",
             )
         )
     return plain
+
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Whether it stands in a class and takes its object. (Without that it is a static one.)"""
+    around, _, _ = function.__qualname__.rpartition(".")
+    first = next(iter(inspect.signature(function).parameters), "")
+    return bool(around) and not around.endswith("<locals>") and first in ("self", "cls")

@@ -32,6 +32,7 @@ class Target:
 
 
 CPU = Target("cpu")
+FP = ("fast", "strict")
 
 
 def parse_target(text: str) -> Target:
@@ -48,6 +49,25 @@ def parse_target(text: str) -> Target:
             fix="use `cpu`, or a GPU from `sm_80` on, such as `sm_90`",
         )
     )
+
+
+def parse_fp(value: object) -> str:
+    """`fast` or `strict`; UserError[kernel-option] otherwise."""
+    if isinstance(value, str) and value in FP:
+        return value
+    raise bad_option("fp", value, "it is one of " + ", ".join(map(repr, FP)))
+
+
+def parse_flag(name: str, value: object) -> bool:
+    """True or False; UserError[kernel-option] otherwise."""
+    if isinstance(value, bool):
+        return value
+    raise bad_option(name, value, "it is True or False")
+
+
+def bad_option(name: str, value: object, fix: str) -> UserError:
+    """The error of an option that has no such value."""
+    return UserError(Diagnostic("kernel-option", f"`{name}` is {value!r}", fix=fix))
 
 
 def parse_check(text: str) -> str:

@@ -9,10 +9,12 @@ so). A size that no given array fixes is an argument after the others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.options import bad_option
 from loopfuse.runtime.arguments import Parameter, Signature
 from loopfuse.runtime.formulas import evaluate
 
@@ -27,8 +29,10 @@ _TORCH_NAMES = {
 def register(kernel: Callable[..., Any], signature: Signature, name: str) -> Any:
     """Register `kernel` as the operator `name` (`"namespace::name"`); gives the operator.
 
-    Raises ImportError without PyTorch, and what `torch.library.custom_op` raises for a bad name.
+    Raises ImportError without PyTorch, and UserError for a bad name.
     """
+    if not re.fullmatch(r"\w+(\.\w+)*::\w+", name):
+        raise bad_option("name", name, 'it is a namespace and a name, such as "images::unsharp"')
     import torch
 
     taken = taken_parameters(signature)

@@ -83,8 +83,11 @@ def describe_refusal(
         return Decision(between, False, None, refusal.reason)
     owner = next((u for u in units if dependence.source in u.ids), first)
     user = next((u for u in units if dependence.sink in u.ids), second)
-    between = (owner.label, user.label)
     witness = find_witness(program, dependence, refusal)
+    if owner is user:  # one of the two runs in order by itself
+        how = f": {witness_in_words(witness, dependence.kind)}" if witness else ""
+        return Decision(between, False, None, refusal.reason + how, witness)
+    between = (owner.label, user.label)
     reason = refusal.reason or _reason(dependence, owner, user, witness, refusal)
     return Decision(
         between, False, None, reason, witness, find_remedy(program, dependence, user, units, scope, keep)

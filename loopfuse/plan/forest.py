@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
@@ -261,6 +262,21 @@ def _moves_nothing(
         if not is_equal_along(dependence.relation, p, q):
             return False
     return True
+
+
+def serial_because(unit: Unit, scope: Scope) -> tuple[Dependence, Any] | tuple[None, None]:
+    """A dependence that keeps the iterations of the unit's outermost loop in order, and its instances
+    that do: of a value, where there is one. None where no one loop's instances say it."""
+    by_id = {s.id: s for s in unit.statements}
+    inside = [d for d in scope.touching(by_id) if d.source in by_id and d.sink in by_id]
+    for d in sorted(inside, key=lambda d: d.kind != "flow"):
+        if order_is_free(d, by_id[d.source], scope.reassociate) or not unit.common:
+            continue
+        places = [by_id[id].iterators.index(unit.common[0].iterator) for id in (d.source, d.sink)]
+        moving = d.relation.subtract(equate(d.relation, [(places[0], places[1])]))
+        if not moving.is_empty():
+            return d, moving
+    return None, None
 
 
 def carries_nothing(unit: Unit, scope: Scope) -> bool:

@@ -21,7 +21,7 @@ from loopfuse.plan.align import (
     find_violation,
     with_dims,
 )
-from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free
+from loopfuse.plan.forest import Scope, Unit, carries_nothing, order_is_free, serial_because
 from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate, solve_dimensions
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
@@ -510,7 +510,8 @@ def _align_all(
     if relaxed_only:
         if any(not u.relaxed for u in staying):
             blocked = next(u for u in staying if not u.relaxed)
-            return Refusal(f"{blocked.label} has no parallel loop")
+            dependence, moving = serial_because(blocked, scope)
+            return Refusal(f"{blocked.label} has no parallel loop", dependence, moving)
         kind = "combine"
     else:
         kind = "map"

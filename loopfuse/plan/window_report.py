@@ -181,7 +181,7 @@ def left_over(decision: Decision) -> Decision:
 def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Decision]:
     """The decision about a nest of stencils that runs in one thread, as in-place sweeps do: the
     iterations that need each other."""
-    if not reads_neighbours((unit,), program) or max(len(s.loops) for s in unit.statements) < 2:
+    if not reads_neighbours((unit,), program) or max(len(s.loops) for s in unit.statements) < 1:
         return []
     for d in scope.touching(unit.ids):
         if (
@@ -193,7 +193,9 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
         witness = find_witness(program, d, Refusal("", d))
         text = "its iterations run one by one, in one thread: each needs what others before it make"
         remedy = None
-        if _is_parallel_without(unit, scope, d.array):
+        sweeps = any(a.kind == "anti" and a.array == d.array and {a.source, a.sink} <= unit.ids for a in scope.touching(unit.ids))
+        # (A recurrence, which reads only what it has made, means those values.)
+        if sweeps and _is_parallel_without(unit, scope, d.array):
             remedy = (
                 f"let it write a new array instead of `{_name(d.array)}` (Jacobi's form): then all "
                 "elements of a sweep are independent"

@@ -102,6 +102,11 @@ def refuse(code: str, message: str, fix: str = "", notes: Sequence[str] = ()) ->
     return UserError(Diagnostic(code, message, notes=tuple(notes), fix=fix or _FIXES.get(code, "")))
 
 
+def negative_size(kernel: str, name: str, number: int) -> UserError:
+    """The error of a size below 0."""
+    return refuse("size-mismatch", f"the size `{name}` of `{kernel}` is {number}, below 0")
+
+
 def named(kernel: str, parameter: Parameter) -> str:
     """The start of most messages: what the kernel expects."""
     return f"`{kernel}` expects `{parameter.name}` as {parameter}"

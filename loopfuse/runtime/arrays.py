@@ -19,6 +19,7 @@ from loopfuse.runtime.arguments import (
     Value,
     check_scalar,
     named,
+    negative_size,
     read_array,
     read_signature,
     refuse,
@@ -241,7 +242,7 @@ def match(
     for name, value in sizes.items():
         number = check_scalar(kernel, name, DType.I64, value)
         if number < 0:
-            raise refuse("size-mismatch", f"the size `{name}` of `{kernel}` is {number}, below 0")
+            raise negative_size(kernel, name, int(number))
         numbers_given[name] = int(number)
     device = _check_devices(signature, views)
     _check_overlaps(signature, views)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from loopfuse.base import forks
 from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, UserError
-from loopfuse.base.options import Options, Tuning
+from loopfuse.base.options import Options, Tuning, bad_option
 from loopfuse.base.warn import warn
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
@@ -93,12 +93,8 @@ def check_tune(tune: bool) -> bool:
     """`tune` as True or False; UserError[kernel-option] where it is neither."""
     if type(tune) is bool:
         return tune
-    raise UserError(
-        Diagnostic(
-            "kernel-option",
-            f"`tune` is {tune!r}",
-            fix="it is True or False; `tune_budget` says how many seconds a search may take",
-        )
+    raise bad_option(
+        "tune", tune, "it is True or False; `tune_budget` says how many seconds a search may take"
     )
 
 

@@ -150,3 +150,37 @@ def test_python_kernels_return_in_their_own_order() -> None:
         high, low = call(x, y, 3)
         assert torch.equal(high, 3 * x) and torch.equal(low, 0.5 * x) and torch.equal(y, 1 + x)
     torch.library.opcheck(operator, (x, y, 3))
+
+
+def test_python_operators_are_for_types() -> None:
+    """The extents that are equal in a sample are sizes of their own."""
+
+    @loopfuse.kernel
+    def added(x, y):
+        z = np.empty_like(x)
+        for i in range(len(x)):
+            z[i] = x[i] + y[i]
+        return z
+
+    @loopfuse.kernel
+    def halved(x):
+        z = np.empty_like(x)
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                z[i, j] = 0.5 * x[i, j]
+        return z
+
+    halves = halved.as_torch_op(f"loopfuse_tests::k{next(NUMBERS)}", torch.rand(16, 16))
+    sums = added.as_torch_op(f"loopfuse_tests::k{next(NUMBERS)}", torch.rand(5), torch.rand(5))
+    for shape in ((16, 20), (16, 16), (3, 1)):
+        x = torch.rand(shape)
+        assert torch.equal(halves(x), 0.5 * x)
+        torch.library.opcheck(halves, (x,))
+    x, y = torch.rand(3), torch.rand(4)
+    assert torch.equal(sums(x, y), x + y[:3])
+
+
+def test_a_name_without_a_namespace_is_refused() -> None:
+    with pytest.raises(UserError) as told:
+        loopfuse.loads(SMOOTH).as_torch_op("smooth")
+    assert told.value.diagnostics[0].code == "kernel-option"

@@ -153,6 +153,26 @@ def test_sweeps_in_place_say_what_they_need() -> None:
     assert decision.witness is not None and decision.witness.array == "a"
 
 
+def test_a_line_that_runs_in_order_says_what_it_needs() -> None:
+    """Also where another loop asks; a recurrence means the values that it has made."""
+    text = """
+        kernel f(b: f32[N], inout x: f32[N], out r: f32[N]):
+            for i in 1..N-1:
+                x[i] = b[i] + x[i-1] {more}
+            for i in 1..N-1:
+                r[i] = b[i] - x[i-1] - x[i+1]
+        """
+    for more, remedy in (("+ x[i+1]", True), ("", False)):
+        alone, pair = report(text.format(more=more)).decisions
+        assert alone.between == ("L1", "L1") and bool(alone.remedy) is remedy
+        assert pair.between == ("L1", "L2") and not pair.fused
+        assert pair.reason == "L1 has no parallel loop: iteration i=1 writes `x[1]`, which iteration i=2 reads"
+        for decision in (alone, pair):
+            assert decision.witness is not None
+            assert decision.witness.source.iteration == (("i", 1),)
+            assert decision.witness.sink.iteration == (("i", 2),)
+
+
 def test_the_cpu_has_line_buffers() -> None:
     program = pipeline.read_program(Source("t.lf", example("unsharp")))
     planned = pipeline.plan_kernel(program, "unsharp", Options(target=CPU))

@@ -34,7 +34,7 @@ from loopfuse.runtime.drafts import Clears, Draft, Making, local_variable
 from loopfuse.runtime.fast_native import ASK_ADDRESSES, Native, native_for
 from loopfuse.runtime.formulas import evaluate, names_in
 from loopfuse.runtime.gpu_clearing import MOST_ARRAYS
-from loopfuse.runtime.native_reader import Where
+from loopfuse.runtime.native_reader import LOWEST, Where
 from loopfuse.runtime.readers import Reader, maker_for, strides_of
 from loopfuse.runtime.steps import launches_of
 from loopfuse.runtime.unwritten import (
@@ -423,7 +423,7 @@ class CallPath:
             draft.add(f"at = {every}")
         draft.add(f"if {last} != at:")
         draft.depth += 1
-        draft.add("if 0 in at:", "    return MISS")  # no elements, or no memory
+        draft.add(f"if min(at) < {LOWEST}:", "    return MISS")  # no elements, or no memory
         overlaps = self._overlaps()
         if overlaps:
             for one in self._arrays():

@@ -39,6 +39,9 @@ SAME, MOVED, STREAM, OTHER = 0, 1, 2, -1
     COUNT, VALID, FUNCTION, CONTEXT, CURRENT, STREAM_OF, GPU, LAUNCHED_ON,
     DERIVED, CLOSURE, NEGATED, ADDRESSES,
 ) = range(12)  # fmt: skip
+LOWEST = 1 << 32
+"""Whatever lies below is looked at closely: the address of a view of a tensor whose storage was given up is
+its offset. No system puts arrays there of its own accord."""
 # Then for each array: its position, its type, the words of a DLTensor that hold the device, and rank
 # with dtype, and where in the plan its extents and strides begin.
 _FIELDS = 5
@@ -330,6 +333,9 @@ found:
   %data = call i64 @word(ptr %tensor, i64 0)
   %offset = call i64 @word(ptr %tensor, i64 5)
   %address = add i64 %data, %offset
+  %low = icmp ult i64 %address, {LOWEST}
+  br i1 %low, label %other, label %placed
+placed:
   %slot = add i64 %k, {ADDRESSES}
   %address.before = call i64 @word(ptr %plan, i64 %slot)
   %moved = icmp ne i64 %address, %address.before
@@ -342,7 +348,7 @@ note:
   %changed.too = or i64 %changed, {MOVED}
   br label %noted
 noted:
-  %changed.next = phi i64 [ %changed, %found ], [ %changed.too, %note ]
+  %changed.next = phi i64 [ %changed, %placed ], [ %changed.too, %note ]
   %k.next = add i64 %k, 1
   %last = icmp eq i64 %k.next, %count
   br i1 %last, label %done, label %array

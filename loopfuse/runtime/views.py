@@ -199,10 +199,21 @@ def _torch_fault(tensor: Any) -> tuple[str, str]:
     fake = sys.modules.get("torch._subclasses.fake_tensor")
     if fake is not None and isinstance(tensor, fake.FakeTensor):
         return "a fake tensor has no memory", _PLAIN_TENSOR
-    if not tensor.data_ptr() and tensor.numel():
+    if tensor.numel() and (not tensor.data_ptr() or _elements_reached(tensor) > _elements_held(tensor)):
         problem = "the tensor has no memory (its storage was given up, or it only stands for zeros)"
         return problem, "pass a tensor that holds its elements"
     return "", ""
+
+
+def _elements_reached(tensor: Any) -> int:
+    """How many elements of its storage a tensor that has some needs: to the last that it reads."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return int(tensor.storage_offset() + sum((extent - 1) * step for extent, step in steps) + 1)
+
+
+def _elements_held(tensor: Any) -> int:
+    """How many fit into its storage."""
+    return int(tensor.untyped_storage().nbytes()) // tensor.element_size()
 
 
 def _view_torch(tensor: Any) -> ArrayView | None:

@@ -85,10 +85,24 @@ def test_tensors_without_memory_are_refused(call: Callable[[Any], Any]) -> None:
     with torch._subclasses.FakeTensorMode():
         fake = torch.ones(8)
     zeros = torch._efficientzerotensor((8,))
-    for tensor in (emptied, fake, zeros, torch.ones(8, device="meta")):
+    part = torch.ones(16)[8:]  # its address is then its offset
+    part.untyped_storage().resize_(0)
+    for tensor in (emptied, fake, zeros, part, torch.ones(8, device="meta")):
         with pytest.raises(UserError, match=r"not-an-array|argument-type"):
             call(tensor)
     np.testing.assert_array_equal(call(torch.ones(8)), np.full(8, 2.0))
+
+
+@pytest.mark.parametrize("make", [lambda t: t, lambda t: t[8:], lambda t: t[:64].view(8, 8).t(), lambda t: t.flip(0)])
+def test_a_storage_that_was_cut_is_noticed(make: Callable[[Any], Any]) -> None:
+    """At a first call, also where the address is one."""
+    whole = torch.ones(100)
+    view = make(whole)
+    text = TEXT if view.dim() == 1 else TEXT.replace("[N]", "[N, M]").replace("0..N", "0..N, j in 0..M").replace("[i]", "[i, j]")
+    loopfuse.loads(text)(view)
+    view.untyped_storage().resize_(view.untyped_storage().nbytes() - (148 if view.dim() == 2 else 4))
+    with pytest.raises(UserError, match="not-an-array"):
+        loopfuse.loads(text)(view)
 
 
 def test_an_array_of_no_elements_needs_no_memory(call: Callable[[Any], Any]) -> None:

@@ -2,13 +2,17 @@
 
 A child process has the thread that forked and no other. A lock that another thread held at that
 moment would stay held in the child for ever; what it guarded is cleared or made again there.
+A module that another thread was importing would stay half made, and Python's lock of it held: a first
+call imports what compiles, so that a fork waits until such imports are done.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
+import time
 import weakref
 from types import TracebackType
 from typing import Any
@@ -72,4 +76,29 @@ def _free_llvm() -> None:
         guard._lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+OURS = frozenset(
+    ("loopfuse", "llvmlite", "islpy", "lark", "xdsl", "numba", "ml_dtypes", "rich", "cuda", "numpy")
+)
+"""Packages that a first call may import."""
+PATIENCE = 10.0
+"""Seconds that a fork waits at most."""
+
+
+def _imported_elsewhere() -> bool:
+    """Whether another thread is importing a module that a first call needs."""
+    me = threading.get_ident()
+    locks: Any = getattr(importlib, "_bootstrap")._module_locks  # noqa: B009 (the interpreter's own)
+    for name, known in list(locks.items()):
+        owner = getattr(known(), "owner", None) if name.partition(".")[0] in OURS else None
+        if owner not in (None, me):
+            return True
+    return False
+
+
+def _before_fork() -> None:
+    end = time.monotonic() + PATIENCE
+    while _imported_elsewhere() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

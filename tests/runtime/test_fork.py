@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -107,3 +108,36 @@ def test_a_kernel_is_called_in_the_child_while_its_parent_compiles(
     finally:
         go.set()
         thread.join()
+
+
+FIRST_CALL = """
+import os, sys, threading, time
+import numpy as np
+import loopfuse
+kernel = loopfuse.loads({text!r})
+x = np.ones(1000, np.float32)
+thread = threading.Thread(target=kernel, args=(x,), daemon=True)
+thread.start()
+time.sleep({delay})
+child = os.fork()
+if not child:
+    os._exit(int(kernel(x)[0] != 4.0))
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.01)
+os.kill(child, 9)
+sys.exit(9)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.06, 0.15])
+def test_a_fork_waits_for_what_a_first_call_imports(delay: float) -> None:
+    """Python's lock of a half imported module would be held for ever in the child."""
+    program = FIRST_CALL.format(text=TEXT.format(number=3), delay=delay)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "LOOPFUSE_CACHE": "0"}, timeout=60, check=False
+    )
+    assert ran.returncode == 0

@@ -47,7 +47,8 @@ class _Sizes(click.ParamType):
                 number = None
             if not equals or not name.isidentifier() or number is None:
                 self.fail(f"{item!r} is not NAME=NUMBER, as in --size H=4096,W=4096", param, ctx)
-            pairs[name] = number
+            if pairs.setdefault(name, number) != number:
+                self.fail(f"{name} is given twice: {pairs[name]} and {number}", param, ctx)
         return tuple(pairs.items())
 
 
@@ -70,11 +71,21 @@ class _Emit(click.ParamType):
         return names
 
 
+def _merge(groups: tuple[tuple[tuple[str, int], ...], ...]) -> tuple[tuple[str, int], ...]:
+    """The pairs of several `--size`."""
+    text = ",".join(f"{name}={value}" for group in groups for name, value in group)
+    context = click.get_current_context()
+    option = next(one for one in context.command.params if one.name == "sizes")
+    return _Sizes().convert(text, option, context) if text else ()
+
+
 def _common(function: F) -> F:
     """The flags that commands on programs share."""
     options = [
         click.option("--kernel", metavar="K", help="Only this kernel of the file."),
-        click.option("--target", metavar="T", help="cpu, sm_80, sm_90, ...  [default: local GPU]"),
+        click.option("--target", metavar="T",
+                     help="cpu, sm_80, sm_90, ...  [default: the local GPU; without one sm_80 for "
+                     "compile, else cpu]"),
         click.option("--size", "sizes", type=_Sizes(), multiple=True, metavar="H=4096,W=4096",
                      help="Sizes and integer parameters."),
         click.option("--fp", type=click.Choice(["fast", "strict"]), default="fast",
@@ -103,7 +114,7 @@ def _gather(flags: dict[str, Any]) -> Common:
     common = Common(
         kernel=flags["kernel"],
         target=flags["target"],
-        sizes=tuple(pair for group in flags["sizes"] for pair in group),
+        sizes=_merge(flags["sizes"]),
         fp=flags["fp"],
         reassociate=not flags["no_reassociate"],
         dump=flags["dump"],
@@ -111,14 +122,22 @@ def _gather(flags: dict[str, Any]) -> Common:
         time=flags["time"],
         check=flags.get("check", "lazy"),
     )
+    if os.environ.get("LOOPFUSE_CACHE_LIMIT"):
+        from loopfuse.base.options import limit_from_environment
+
+        limit_from_environment()
     if common.target is not None:
         from loopfuse.base.options import parse_target
+        from loopfuse.commands.values import usage
 
-        parse_target(common.target)
+        with usage():
+            parse_target(common.target)
     if common.dump or common.stop_after or common.time:
+        from loopfuse.commands.values import usage
         from loopfuse.watch import times_text, watch
 
-        run = watch(common.dump, common.stop_after)
+        with usage():
+            run = watch(common.dump, common.stop_after)
         if common.time:
             click.get_current_context().call_on_close(
                 lambda: print(times_text(run), file=sys.stderr)
@@ -136,7 +155,8 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] (closed: >&-)
+                sys.stdout.flush()
             return result
         except BrokenPipeError:
             raise _ClosedPipe from None
@@ -174,7 +194,7 @@ def compile_(file: str, emit: tuple[str, ...], output: str | None, **flags: Any)
 @click.argument("values", nargs=-1, metavar="NAME=VALUE...")
 @click.option("--save", "saves", multiple=True, metavar="NAME=PATH",
               help="Save an array as .npy, .npz or an image.")
-@click.option("--seed", default=0, help="For random: values.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For random: values.")
 @_CHECK
 @_common
 def run(
@@ -216,7 +236,7 @@ def deps(file: str, form: str, instances: bool, **flags: Any) -> None:
 
 @cli.command(epilog="Example: loopfuse verify example:softmax")
 @FILE
-@click.option("--seed", default=0, help="For the random data.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For the random data.")
 @click.option("--bisect", is_flag=True, help="Where they differ, name the fusion that does it.")
 @_common
 def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
@@ -235,7 +255,7 @@ def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
 @cli.command(epilog="Example: loopfuse bench example:unsharp --size H=4096,W=4096 --tune")
 @FILE
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--seed", default=0, help="For random data.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For random data.")
 @click.option("--tune", is_flag=True, help="Search for the fastest strips, chunks and steps first.")
 @click.option("--budget", type=float, metavar="SECONDS",
               help="How long --tune may search.  [default: 30]")
@@ -290,7 +310,10 @@ def examples(form: str) -> None:
 @click.option("--clear", is_flag=True, help="Remove every entry.")
 def cache(clear: bool) -> None:
     """Show (or empty) the disk cache of compiled kernels."""
+    from loopfuse.base.options import limit_from_environment
     from loopfuse.commands.doctor import clear_cache, show_cache
+
+    limit_from_environment()
 
     clear_cache() if clear else show_cache()
 
@@ -374,7 +397,11 @@ def _fail(error: Exception) -> int:
             return error.exit_code
         case OSError():  # standard output that cannot be written, above all
             _close_output()
-            _paint(f"error[cannot-write]: {error.strerror or error}")
+            what = f"`{error.filename}`" if error.filename else "the output"
+            _paint(
+                f"error[cannot-write]: cannot write {what}: {error.strerror or error}\n"
+                "  = fix: send it where there is room, or to a program that reads it"
+            )
             return 1
         case MemoryError():
             _paint("error[out-of-memory]: not enough memory")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fixes.calls import CALLS, MORE
 from tests.fixes.check import CHECK
-from tests.fixes.command_line import COMMAND_LINE, INSTANCES, TESTING
+from tests.fixes.command_line import COMMAND_LINE, INSTANCES, MANY_INSTANCES, TESTING
 from tests.fixes.mlir import MLIR
 from tests.fixes.model import BOUNDS, EDGES, PLANNING
 from tests.fixes.python import PYTHON
@@ -53,7 +53,7 @@ def example(page: str, code: str, entry: ByMachine) -> tuple[str, str]:
         languages = {"python": "python", "mlir": "mlir", "calls": "python", "command_line": "command"}
         if entry.program.startswith("@loopfuse"):
             return "python", entry.program
-        return "command" if entry is INSTANCES else languages.get(page, "lf"), entry.program
+        return "command" if entry in (INSTANCES, MANY_INSTANCES) else languages.get(page, "lf"), entry.program
     assert block is not None, "no program"
     needs_kernel = block[1] == "lf" and block[2].startswith("func") and "kernel" not in block[2]
     return block[1], block[2] + "kernel k(out o: f32[1]):\n    o[0] = 1.0\n" * needs_kernel

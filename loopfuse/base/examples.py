@@ -59,10 +59,23 @@ def find_example(text: str, programs: bool = True) -> Path | None:
     if not text.startswith(PREFIX):
         return None
     name = text.removeprefix(PREFIX)
-    known = [one for one in list_examples() if one.is_program == programs]
+    every = list_examples()
+    known = [one for one in every if one.is_program == programs]
     for one in known:
         if name in (one.name, one.path.name):
             return one.path
+    if any(name in (one.name, one.path.name) for one in every):
+        raise UserError(
+            Diagnostic(
+                "unknown-example",
+                f"`{text}` is a picture, and a program is asked for"
+                if programs
+                else f"`{text}` is a program, and a value is asked for",
+                fix=f"give it to a parameter, `run {PREFIX}unsharp img={text} amount=1`"
+                if programs
+                else f"give a picture, such as `{PREFIX}{known[0].name}`, or `loopfuse run {text}`",
+            )
+        )
     import difflib  # only now: reading a file must not wait for it
 
     near = difflib.get_close_matches(name, [one.name for one in known], 1)

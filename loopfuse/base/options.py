@@ -99,6 +99,22 @@ def fuel_from_environment() -> int | None:
     return int(text)
 
 
+def limit_from_environment() -> int | None:
+    """`LOOPFUSE_CACHE_LIMIT`: how many bytes the disk cache may hold (None: not said)."""
+    text = os.environ.get("LOOPFUSE_CACHE_LIMIT", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise UserError(
+            Diagnostic(
+                "bad-cache-limit",
+                f"LOOPFUSE_CACHE_LIMIT is `{text[:40]}`",
+                fix="set it to a whole number of bytes, such as 536870912",
+            )
+        )
+    return int(text)
+
+
 def operations_from_environment() -> int:
     """`LOOPFUSE_ISL_OPERATIONS`: how many operations isl may take for one question, a whole
     compile a few times as many (0: the default)."""

@@ -20,9 +20,10 @@ from loopfuse.commands.common import (
     refuse,
     say,
     say_json,
-    split_values,
+    sizes_for,
 )
 from loopfuse.commands.progress import progress_bar
+from loopfuse.commands.values import in_words_of_the_command_line, split_values, usage
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tuning.remember import Tuned, device_words
@@ -45,7 +46,8 @@ def bench_file(
 ) -> bool:
     """Time every chosen kernel on random data and print what was found; `tune`: search for a tuning
     first, for about so many `seconds`. False where a tuning computed something else."""
-    budget = choose_budget(tune, seconds)
+    with usage():
+        budget = choose_budget(tune, seconds)
     target = parse_target(common.target) if common.target else default_target(for_running=True)
     if target.is_gpu:
         from loopfuse.runtime.cuda import need_gpu
@@ -55,8 +57,9 @@ def bench_file(
     if values and len(kernels) > 1:
         raise refuse("which-kernel", "values need one kernel", "name it with `--kernel`")
     found: list[Found] = []
-    for kernel in kernels:
-        found.append(_bench(kernel, common, values, seed, target.is_gpu, budget))
+    for kernel, given in zip(kernels, sizes_for(kernels, dict(common.sizes))):
+        with in_words_of_the_command_line():
+            found.append(_bench(kernel, common, given, values, seed, target.is_gpu, budget))
         if form == "text":
             say(found[-1].to_text())
     if form == "json":
@@ -86,12 +89,12 @@ def default_sizes(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
 def _bench(
     kernel: Kernel,
     common: Common,
+    given: dict[str, int],
     values: Sequence[str],
     seed: int,
     on_gpu: bool,
     budget: float | None,
 ) -> Found:
-    given = known_sizes(kernel, dict(common.sizes), strict=False)
     typed: dict[str, Any] = split_values(kernel, values, given, seed) if values else dict(given)
     for parameter in kernel.signature.parameters:  # sizes that typed arrays fix
         array = typed.get(parameter.name)

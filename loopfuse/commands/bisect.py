@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
-from loopfuse.commands.common import Common, known_sizes, open_kernels, say
+from loopfuse.commands.common import Common, open_kernels, say, sizes_for
 from loopfuse.commands.verify import verify_kernel
 from loopfuse.kernels import Kernel, default_target
 
@@ -119,8 +119,8 @@ def _difference(kernel: Kernel, target: str, fuel: int) -> str:
 def bisect_file(file: str, common: Common, seed: int) -> bool:
     """Bisect every chosen kernel of `file` and print what was found; True when all agree."""
     good = True
-    for kernel in open_kernels(file, common):
-        own = known_sizes(kernel, dict(common.sizes), strict=False)
+    kernels = open_kernels(file, common)
+    for kernel, own in zip(kernels, sizes_for(kernels, dict(common.sizes))):
         found = find_guilty(kernel, own, seed, common.target)
         say(str(found))
         good = good and found.fuel is None

@@ -1,4 +1,4 @@
-"""What commands share: choosing kernels, sizes on the command line, arguments, saying things."""
+"""What commands share: choosing kernels, sizes, arguments, saying things."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.dtypes import DType
 from loopfuse.base.files import write_together
 from loopfuse.base.printable import printable
 from loopfuse.commands.index_data import fit_indices
 from loopfuse.kernels import Kernel, Kernels, load_all
-from loopfuse.runtime.arguments import Value, refuse
+from loopfuse.runtime.arguments import Value, check_scalar, negative_size, refuse
 from loopfuse.runtime.arrays import allocate_outputs, match
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.samples import random_array, read_value
+from loopfuse.runtime.samples import random_array
 from loopfuse.runtime.views import numpy_dtype
 from loopfuse.sources import read_source
 
@@ -41,8 +43,13 @@ class Common:
 
 def open_kernels(file: str, common: Common) -> list[Kernel]:
     """The kernels of `file` that `--kernel` names, or all of them."""
+    return kernels_of(read_source(file), common)
+
+
+def kernels_of(source: Source, common: Common) -> list[Kernel]:
+    """The kernels of a text that `--kernel` names, or all of them."""
     kernels: Kernels = load_all(
-        read_source(file),
+        source,
         fp=common.fp,
         reassociate=common.reassociate,
         target=common.target,
@@ -53,7 +60,7 @@ def open_kernels(file: str, common: Common) -> list[Kernel]:
     if common.kernel not in kernels:
         raise refuse(
             "unknown-kernel",
-            f"`{file}` has no kernel `{common.kernel}`",
+            f"`{source.name}` has no kernel `{common.kernel}`",
             f"it has {', '.join(kernels)}",
         )
     return [kernels[common.kernel]]
@@ -72,55 +79,43 @@ def open_kernel(file: str, common: Common) -> Kernel:
     return kernels[0]
 
 
+# -------------------------------------------------------------------------------------- sizes
+
+
 def known_sizes(kernel: Kernel, sizes: Mapping[str, int], strict: bool = True) -> dict[str, int]:
-    """Those of `sizes` that `kernel` has; with `strict` an unknown one is a UserError."""
-    integers = [
-        p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
-    ]
+    """Those of `sizes` that `kernel` has; with `strict` an unknown one is a UserError.
+
+    UserError[size-mismatch] for a size below 0, [scalar-range] for a number that its type has not.
+    """
+    integers = {
+        p.name: p.dtype for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
+    }
     known = [*kernel.signature.sizes, *integers]
     unknown = [name for name in sizes if name not in known]
     if unknown and strict:
         raise refuse(
             "unknown-argument",
             f"`{kernel.name}` has no size or integer parameter `{unknown[0]}`",
-            f"it has {', '.join(known)}" if known else "",
+            f"it has {', '.join(known)}" if known else "it has none: leave it out",
         )
-    return {name: value for name, value in sizes.items() if name in known}
+    found = {name: value for name, value in sizes.items() if name in known}
+    for name, value in found.items():
+        if value < 0 and name not in integers:
+            raise negative_size(kernel.name, name, value)
+        check_scalar(kernel.name, name, integers.get(name, DType.I64), value)
+    return found
+
+
+def sizes_for(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> list[dict[str, int]]:
+    """Each kernel's own of the sizes given; a size that no kernel has is refused."""
+    chosen = [known_sizes(kernel, sizes, strict=len(kernels) == 1) for kernel in kernels]
+    for name, value in sizes.items():
+        if not any(name in one for one in chosen):
+            known_sizes(kernels[0], {name: value})
+    return chosen
 
 
 # ---------------------------------------------------------------------------------- arguments
-
-
-def split_values(
-    kernel: Kernel, values: Sequence[str], sizes: Mapping[str, int], seed: int
-) -> dict[str, Any]:
-    """`NAME=VALUE` texts (and `--size`) as keyword arguments on NumPy."""
-    parameters = {p.name: p for p in kernel.signature.parameters}
-    found: dict[str, Any] = dict(known_sizes(kernel, sizes))
-    given: set[str] = set()
-    for item in values:
-        name, equals, text = item.partition("=")
-        if not equals or not name:
-            raise refuse(
-                "bad-value", f"`{item}` is not NAME=VALUE", f"write `{item or 'NAME'}=...`"
-            )
-        if name in given:
-            raise refuse("doubled-argument", f"`{name}` is given twice")
-        given.add(name)
-        if name in parameters:
-            found[name] = read_value(text, parameters[name], seed)
-        elif name in kernel.signature.sizes:
-            if not text.isdecimal():
-                raise refuse("bad-value", f"`{item}`: the size `{name}` is a whole number")
-            found[name] = int(text)
-        else:
-            names = ", ".join([*parameters, *kernel.signature.sizes])
-            raise refuse(
-                "unknown-argument",
-                f"`{kernel.name}` has no parameter or size `{name}`",
-                f"its parameters and sizes are {names}",
-            )
-    return found
 
 
 def random_arguments(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:

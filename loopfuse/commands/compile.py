@@ -12,12 +12,13 @@ from loopfuse.base.examples import PREFIX
 from loopfuse.base.options import Target, parse_target
 from loopfuse.commands.common import (
     Common,
-    known_sizes,
     open_kernels,
     refuse,
     say,
+    sizes_for,
     write_files,
 )
+from loopfuse.commands.values import bad_usage
 from loopfuse.distribution.c_launcher import c_files
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate, names_in
@@ -40,7 +41,7 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     for name, for_gpu in (("ptx", True), ("cubin", True), ("object", False)):
         if name in wanted and target.is_gpu is not for_gpu:
             kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
-            raise refuse(
+            raise bad_usage(
                 "bad-emit",
                 f"`--emit {name}` needs {kind}, and this is {target.name}",
                 f"give `--target {'sm_90' if for_gpu else 'cpu'}`",
@@ -50,13 +51,8 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     if "mlir" in texts:
         texts.add("affine")
     texts.add("ptx" if target.is_gpu else "object")
-    sizes = dict(common.sizes)
-    for name in sizes:
-        if not any(name in known_sizes(kernel, sizes, strict=False) for kernel in kernels):
-            known_sizes(kernels[0], {name: sizes[name]})
     made: list[tuple[Kernel, Artifact]] = []
-    for kernel in kernels:
-        known = known_sizes(kernel, sizes, strict=False)
+    for kernel, known in zip(kernels, sizes_for(kernels, dict(common.sizes))):
         artifact = kernel.compile(target.name, emit=frozenset(texts - {"c"}), **known)
         made.append((kernel, _specialised(artifact, kernel, known)))
     stem = Path(file.removeprefix(PREFIX)).stem

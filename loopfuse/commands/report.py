@@ -12,29 +12,18 @@ from loopfuse.base.examples import PREFIX
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
-    known_sizes,
+    kernels_of,
     open_kernels,
     refuse,
     say,
     say_json,
+    sizes_for,
     write_files,
 )
 from loopfuse.explain import render_text
 from loopfuse.explain_dependences import dependences_text
 from loopfuse.explain_html import render_page
-from loopfuse.kernels import Kernel
 from loopfuse.sources import read_program, read_source
-
-
-def _sizes_for(kernels: list[Kernel], common: Common) -> list[dict[str, int]]:
-    """Each kernel's own of the sizes given; a size that no kernel has is refused."""
-    sizes = dict(common.sizes)
-    strict = len(kernels) == 1
-    chosen = [known_sizes(kernel, sizes, strict) for kernel in kernels]
-    unknown = [name for name in sizes if not any(name in one for one in chosen)]
-    if unknown:
-        known_sizes(kernels[0], {unknown[0]: sizes[unknown[0]]})
-    return chosen
 
 
 def explain_file(file: str, common: Common, form: str) -> None:
@@ -42,7 +31,7 @@ def explain_file(file: str, common: Common, form: str) -> None:
     kernels = open_kernels(file, common)
     reports = [
         kernel.explain(target=common.target, **sizes).report
-        for kernel, sizes in zip(kernels, _sizes_for(kernels, common))
+        for kernel, sizes in zip(kernels, sizes_for(kernels, dict(common.sizes)))
     ]
     if form == "html":
         say(render_page(reports).rstrip("\n"))
@@ -56,7 +45,7 @@ def explain_file(file: str, common: Common, form: str) -> None:
 def show_dependences(file: str, common: Common, form: str, instances: bool) -> None:
     """Print every dependence of each chosen kernel."""
     kernels = open_kernels(file, common)
-    chosen = _sizes_for(kernels, common)
+    chosen = sizes_for(kernels, dict(common.sizes))
     if instances:
         for kernel, sizes in zip(kernels, chosen):
             missing = [name for name in kernel.signature.sizes if name not in sizes]
@@ -82,11 +71,14 @@ def check_file(file: str, common: Common) -> None:
 
     source = read_source(file)
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said below, once
+        kernels = kernels_of(source, common)
+        sizes_for(kernels, dict(common.sizes))
         warnings.simplefilter("always")
         program = read_program(source, common.fp)
-        for kernel in program.kernels:
+        for kernel in kernels:
             pipeline.check_kernel(program, kernel.name)
-    count = len(program.kernels)
+    count = len(kernels)
     say(f"{file}: {count} kernel{'' if count == 1 else 's'}, no errors")
 
 
@@ -94,6 +86,12 @@ def format_file(file: str, check: bool, to_stdout: bool) -> bool:
     """Rewrite `file` in the canonical style (or print it, or only check); True when it was in
     that style already."""
     source = read_source(file)
+    if source.language != "lf":
+        raise refuse(
+            "cannot-read",
+            f"`{file}` is an MLIR file, and `fmt` is for `.lf`",
+            "give it a `.lf` file; `mlir-opt FILE` prints MLIR in its canonical style",
+        )
     text = format_source(source)
     same = text == source.text
     if file.startswith(PREFIX) and not (same or to_stdout or check):

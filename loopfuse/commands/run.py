@@ -13,11 +13,11 @@ from loopfuse.commands.common import (
     refuse,
     run_kernel,
     say,
-    split_values,
     write_files,
 )
+from loopfuse.commands.values import bad_usage, in_words_of_the_command_line, split_values
 from loopfuse.explain import render_summary
-from loopfuse.kernels import default_target
+from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.samples import check_saving, describe_array, encode_array
 
 
@@ -31,25 +31,10 @@ def run_file(
         from loopfuse.runtime.cuda import need_gpu
 
         need_gpu()
-    extents = {p.name: p.extents for p in kernel.signature.parameters if p.extents is not None}
-    arrays = list(extents)
-    wanted: list[tuple[str, str]] = []
-    for item in saves:
-        name, equals, path = item.partition("=")
-        if not equals or not path:
-            raise refuse("bad-value", f"`--save {item}` is not NAME=PATH")
-        if name not in arrays:
-            raise refuse(
-                "unknown-argument",
-                f"`{kernel.name}` has no array `{name}` to save",
-                f"its arrays are {', '.join(arrays)}",
-            )
-        check_saving(path, name, len(extents[name]))
-        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in wanted):
-            raise refuse("bad-value", f"`{path}` is named by two `--save`")
-        wanted.append((name, path))
+    wanted = _places(kernel, saves)
     arguments = split_values(kernel, values, dict(common.sizes), seed)
-    done = run_kernel(kernel, arguments, target.is_gpu)
+    with in_words_of_the_command_line():
+        done = run_kernel(kernel, arguments, target.is_gpu)
     integers = {
         name: value
         for name, value in done.values.items()
@@ -60,7 +45,37 @@ def run_file(
     written = [p.name for p in kernel.signature.parameters if p.mode != "in"]
     for name in written:
         say(f"  {name:<9} {describe_array(done.arrays[name])}")
-    write_files({Path(path): encode_array(path, name, done.arrays[name]) for name, path in wanted})
+    write_files(
+        # Where it is a link: what it leads to.
+        {Path(os.path.realpath(path)): encode_array(path, name, done.arrays[name]) for name, path in wanted}
+    )
     for name, path in wanted:
         say(f"  {'Saved':<9} {name} as {path}")
 
+
+def _places(kernel: Kernel, saves: Sequence[str]) -> list[tuple[str, str]]:
+    """The arrays to save and the files for them, in the order given."""
+    extents = {p.name: p.extents for p in kernel.signature.parameters if p.extents is not None}
+    written = [p.name for p in kernel.signature.parameters if p.mode != "in" and p.is_array]
+    found: list[tuple[str, str]] = []
+    for item in saves:
+        name, equals, path = item.partition("=")
+        if not equals or not name or not path:
+            array = name if name in extents else next(iter(written), "y")
+            file = path or (f"{array}.npy" if name in extents or not name else name)
+            raise bad_usage(
+                "bad-value", f"`--save {item}` is not NAME=PATH", f"write `--save {array}={file}`"
+            )
+        if name not in extents:
+            raise refuse(
+                "unknown-argument",
+                f"`{kernel.name}` has no array `{name}` to save",
+                f"its arrays are {', '.join(extents)}",
+            )
+        check_saving(path, name, len(extents[name]))
+        if any(os.path.realpath(path) == os.path.realpath(other) for _, other in found):
+            raise bad_usage(
+                "bad-value", f"`{path}` is named by two `--save`", "give each a file of its own"
+            )
+        found.append((name, path))
+    return found

@@ -27,6 +27,7 @@ from loopfuse.commands.common import (
     refuse,
     run_kernel,
     say,
+    sizes_for,
 )
 from loopfuse.commands.progress import with_progress
 from loopfuse.kernels import Kernel, default_target
@@ -349,9 +350,8 @@ def _accepts(
 def verify_file(file: str, common: Common, seed: int) -> bool:
     """Verify every chosen kernel of `file` and print what was found; True when all agree."""
     good = True
-    sizes = dict(common.sizes)
-    for kernel in open_kernels(file, common):
-        own = known_sizes(kernel, sizes, strict=False)
+    kernels = open_kernels(file, common)
+    for kernel, own in zip(kernels, sizes_for(kernels, dict(common.sizes))):
         found = verify_kernel(kernel, own, seed, common.target)
         say(str(found))
         good = good and bool(found)

@@ -25,6 +25,8 @@ from loopfuse.poly.model import (
 
 PATIENCE = 30 * isl.OPERATIONS
 """isl operations that a question may take here."""
+MOST_PAIRS = 1_000_000
+"""Pairs of iterations that are listed: some seconds, and twenty megabytes of text."""
 
 _SIMPLER = "split the kernel, or use simpler subscripts and conditions"
 
@@ -53,11 +55,12 @@ def describe_dependences(
     sizes: Mapping[str, int] | None = None,
     instances: bool = False,
 ) -> dict[str, Any]:
-    """The JSON of `loopfuse deps` (section 6 of the design).
+    """The JSON of `loopfuse deps`.
 
     `sizes` restricts every claim to those sizes and integer parameters; `instances` lists the
     pairs of iterations of each exact record, and needs all of them (UserError[missing-size]).
-    LimitError[dependences-unknown] where isl gives up.
+    LimitError[dependences-unknown] where isl gives up, [too-many-instances] where there may be
+    more than `MOST_PAIRS`.
     """
     given = dict(sizes or {})
     if instances:
@@ -71,6 +74,8 @@ def describe_dependences(
         raise LimitError(
             Diagnostic("dependences-unknown", deps.why, program.kernel.span, fix=_SIMPLER)
         )
+    if instances:
+        _check_pairs(program, deps, given)
     records: dict[tuple[Any, ...], _Record] = {}
     for dependence in deps.all:
         for record in _records_of(program, dependence, given, instances):
@@ -102,6 +107,40 @@ def _need_all(program: PolyProgram, given: Mapping[str, int]) -> None:
                 fix=f"add `--size {wanted}`",
             )
         )
+
+
+def _check_pairs(program: PolyProgram, deps: Dependences, given: Mapping[str, int]) -> None:
+    """LimitError where listing would take minutes. A read has one source and an overwritten value
+    one overwriter, so that there are no more pairs than iterations at one end; those are counted
+    by the box around them."""
+    most = 0
+    for dependence in deps.all:
+        if dependence.exact and not _is_hidden(program, dependence):
+            relation = isl.fix_parameters(dependence.relation, given)
+            relation = isl.without_parameters(relation, program.unknown)
+            if not relation.is_empty():
+                most += max(_box(relation.domain()), _box(relation.range()))
+    if most > MOST_PAIRS:
+        sizes = ", ".join(f"{name}={value}" for name, value in given.items())
+        raise LimitError(
+            Diagnostic(
+                "too-many-instances",
+                f"at {sizes} there may be {most} pairs of iterations, and at most {MOST_PAIRS} are "
+                "listed",
+                program.kernel.span,
+                fix="give smaller sizes: a dependence shows itself at 6 as well",
+            )
+        )
+
+
+def _box(points: Any) -> int:
+    """How many points the smallest box around a set holds."""
+    count = 1
+    for level in range(points.dim(isl.SET)):
+        low = isl.integer_of(points.dim_min_val(level))
+        high = isl.integer_of(points.dim_max_val(level))
+        count *= MOST_PAIRS + 1 if low is None or high is None else max(0, high - low + 1)
+    return count
 
 
 # ----------------------------------------------------------------------------------- records

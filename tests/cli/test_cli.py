@@ -100,20 +100,15 @@ def test_bad_usage_exits_2(loopfuse: Any, arguments: tuple[str, ...]) -> None:
         (("check", "."), "cannot-read"),
         (("check", "latin.lf"), "not-utf8"),
         (("check", "broken.lf"), "error["),
-        (("compile", "saxpy.lf", "--target", "sm_70"), "unknown-target"),
-        (("compile", "saxpy.lf", "--target", "cpu", "--emit", "ptx"), "bad-emit"),
         (("compile", "saxpy.lf", "--kernel", "other"), "unknown-kernel"),
         (("compile", "saxpy.lf", "--size", "M=3"), "unknown-argument"),
         (("compile", "saxpy.lf", "--target", "cpu", "-o", "saxpy.lf/below"), "cannot-write"),
-        (("compile", "saxpy.lf", "--stop-after", "lunch"), "unknown-stage"),
         (("run", "two.lf"), "which-kernel"),
         (("run", "saxpy.lf", "x=random:3", "a=1"), "missing-argument"),
         (("run", "saxpy.lf", "x=random:3", "y=random:4", "a=1"), "size-mismatch"),
         (("run", "saxpy.lf", "z=3"), "unknown-argument"),
-        (("run", "saxpy.lf", "3"), "bad-value"),
         (("run", "saxpy.lf", "a=1", "a=2"), "doubled-argument"),
         (("run", "saxpy.lf", "--save", "z=z.npy"), "unknown-argument"),
-        (("run", "saxpy.lf", "--save", "y"), "bad-value"),
         (("deps", "saxpy.lf", "--instances"), "missing-size"),
         (("fmt", "none.lf"), "cannot-read"),
     ],
@@ -370,7 +365,10 @@ def test_a_closed_pipe_is_no_error() -> None:
 def test_a_full_disk_is_a_clear_error() -> None:
     done = shell("loopfuse check saxpy.lf > /dev/full")
     assert done.returncode == 1
-    assert done.stderr == "error[cannot-write]: No space left on device\n"
+    assert done.stderr == (
+        "error[cannot-write]: cannot write the output: No space left on device\n"
+        "  = fix: send it where there is room, or to a program that reads it\n"
+    )
 
 
 def test_messages_in_a_pipe_have_no_colours() -> None:

@@ -110,9 +110,9 @@ def test_a_value_too(
     [
         (("check", "example:unshap"), "unknown-example", "example:unsharp"),
         (("check", "example:"), "unknown-example", "loopfuse examples"),
-        (("check", "example:chart"), "unknown-example", "loopfuse examples"),
+        (("check", "example:chart"), "unknown-example", "img=example:chart"),
         (("check", "example:../pyproject"), "unknown-example", "loopfuse examples"),
-        (("run", "example:blur", "img=example:unsharp"), "unknown-example", "loopfuse examples"),
+        (("run", "example:blur", "img=example:unsharp"), "unknown-example", "`example:chart`"),
         (("check", "examples/unsharp.lf"), "cannot-read", "`example:unsharp`"),
     ],
 )

@@ -35,6 +35,7 @@ def number(pattern: str) -> Hand:
 
 COMMAND_LINE: dict[str, Entry] = {
     "bad-budget": ByUser("how long a search may take is the user's choice"),
+    "bad-cache-limit": ByMachine(number("many(?= )"), "LOOPFUSE_CACHE_LIMIT=many explain one.lf"),
     "bad-debug-level": ByMachine(number("9(?= )"), "LOOPFUSE_DEBUG=9 explain one.lf"),
     "bad-emit": ByMachine(word(r"--target cpu"), "compile one.lf --target cpu --emit ptx -o out"),
     "bad-fuel": USER,
@@ -69,6 +70,7 @@ COMMAND_LINE: dict[str, Entry] = {
     "forms-differ": OURS,
 }
 INSTANCES = ByMachine(added, "deps one.lf --instances")
+MANY_INSTANCES = ByMachine(number("9{8}"), "deps example:jacobi --instances --size N=99999999,steps=2")
 TESTING: dict[str, Entry] = {
     code: ByUser("which of those that it lists was meant is not known")
     for code in (

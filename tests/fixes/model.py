@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.fixes.command_line import INSTANCES
+from tests.fixes.command_line import INSTANCES, MANY_INSTANCES
 from tests.fixes.said import ByMachine, ByUser, Entry, Said, in_text, on_line
 
 
@@ -39,6 +39,7 @@ BOUNDS: dict[str, Entry] = {
     "temp-extent": ByUser("the extent that the largest iteration needs is not known"),
     "arg-reduction": ByUser("no program of this version is answered so"),
     "missing-size": INSTANCES,
+    "too-many-instances": MANY_INSTANCES,
     "dependences-unknown": ByUser("how to make a subscript simpler is the user's choice"),
 }
 

@@ -588,12 +588,13 @@ class Kernel:
             pipeline.describe_dependences(self.program(), self.name, known, instances)
         )
 
-    def verify(self) -> Verification:
+    def verify(self, **sizes: int) -> Verification:
         """Check the schedule and compare fused, unfused and interpreted on random data of many
-        sizes; a `Verification`, true when all agree."""
+        sizes, those given by name as they are (sizes and integer parameters); a `Verification`, true
+        when all agree."""
         from loopfuse.commands.verify import verify_kernel
 
-        return verify_kernel(self)
+        return verify_kernel(self, sizes)
 
     @property
     def reference(self) -> Callable[..., Any]:

@@ -620,10 +620,11 @@ class PythonKernel(Generic[P, R]):
         return general.as_torch_op(name, None if free_sizes(general.signature) else run)
 
     def verify(self, *args: Any, **kwargs: Any) -> Verification:
-        """Check the schedule and compare fused, unfused and interpreted on random data."""
-        kernel, _ = self._for(args, kwargs)
+        """Check the schedule and compare fused, unfused, interpreted and CPython on random data of many
+        sizes; those given by name (`verify(N=100)`) as they are."""
+        kernel, bound = self._for(args, kwargs)
         with _python_words(kernel):
-            return kernel.verify()
+            return kernel.verify(**bound.others)
 
     def with_options(self, **changes: Any) -> PythonKernel[P, R]:
         """The same function under other options; None keeps this one's."""

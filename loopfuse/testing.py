@@ -471,7 +471,7 @@ def assert_equivalent(
     __tracebackhide__ = True
     from loopfuse import testing_forms as forms
     from loopfuse.commands.common import random_arguments
-    from loopfuse.commands.verify import choose_sizes
+    from loopfuse.commands.sizes import choose_sizes
     from loopfuse.testing_facts import fail, paragraph
     from loopfuse.testing_subject import find_subject
 

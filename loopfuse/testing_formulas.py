@@ -202,4 +202,28 @@ def _samples(
         good = [case for case in found if all(evaluate(text, case) for text in conditions)]
         if good:
             return good
+    return _nearest(names, sizes, conditions)
+
+
+def _nearest(
+    names: Sequence[str], sizes: Mapping[str, int], conditions: Sequence[str]
+) -> list[dict[str, int]]:
+    """Sizes near those large ones, of the set that the conditions describe: from 0, or where that is
+    empty with integer parameters below it too."""
+    from loopfuse.poly.isl_sizes import SizeSet, read_condition
+
+    read = [one for text in conditions if (one := read_condition(text)) is not None]
+    generator = random.Random(0)
+    for least in (0, -(1 << 31)):
+        points = SizeSet((*names, *sizes), read, dict.fromkeys((*names, *sizes), (least, 1 << 48)))
+        good: list[dict[str, int]] = []
+        for _ in range(SAMPLES // 4):
+            order = generator.sample(list(names), len(names))
+            near = points.near({name: generator.choice(_SIDES) for name in order}, sizes)
+            if near is None:
+                break
+            if near not in good and all(evaluate(text, near) for text in conditions):
+                good.append(near)
+        if good:
+            return good
     return []

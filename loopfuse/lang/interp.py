@@ -120,6 +120,17 @@ def compile_kernel(
     return run
 
 
+def evaluator(expr: Expr) -> Callable[[Mapping[str, Any]], semantics.Scalar]:
+    """`expr`, which reads no arrays, as a function of the values of its names."""
+    with deep_recursion():
+        printer = _Printer({})
+        text = printer.expr(expr)
+        functions = [*printer.functions, f"def value(v, a={{}}):\n    return {text}"]
+        program = compile("\n".join(functions), "<expression>", "exec")
+    exec(program, printer.globals)
+    return printer.globals["value"]
+
+
 def _bind(
     kernel: Kernel, arguments: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> tuple[dict[str, Any], dict[str, Array]]:

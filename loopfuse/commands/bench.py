@@ -23,6 +23,7 @@ from loopfuse.commands.common import (
     sizes_for,
 )
 from loopfuse.commands.progress import progress_bar
+from loopfuse.commands.sizes import accepted_near
 from loopfuse.commands.values import in_words_of_the_command_line, split_values, usage
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
@@ -86,6 +87,17 @@ def default_sizes(kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
     return sizes | dict(given)
 
 
+def _accepted(
+    kernel: Kernel, common: Common, sizes: dict[str, int], given: Mapping[str, int]
+) -> dict[str, int]:
+    """`sizes`, or those close to them that the kernel accepts: only what was given may be refused."""
+    if set(sizes) <= set(given):
+        return sizes
+    target = common.target or default_target(for_running=True).name
+    preconditions = Kernel.explain(kernel, target=target).report.preconditions
+    return accepted_near(kernel, sizes, given, preconditions)
+
+
 def _bench(
     kernel: Kernel,
     common: Common,
@@ -103,7 +115,7 @@ def _bench(
                 if extent in kernel.signature.sizes:
                     given[extent] = actual
     integers = {name: v for name, v in typed.items() if type(v) is int}
-    sizes = default_sizes(kernel, given | integers)
+    sizes = _accepted(kernel, common, default_sizes(kernel, given | integers), given | integers)
     try:
         arguments = random_arguments(kernel, sizes, seed) | typed
     except MemoryError:

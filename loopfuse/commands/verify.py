@@ -7,10 +7,8 @@ the order of a reduction, that form must agree to rounding, and is compared besi
 
 from __future__ import annotations
 
-import random
-import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,25 +19,15 @@ from loopfuse.base.options import parse_target
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
-    known_sizes,
     open_kernels,
     random_arguments,
-    refuse,
     run_kernel,
     say,
     sizes_for,
 )
 from loopfuse.commands.progress import with_progress
+from loopfuse.commands.sizes import choose_sizes
 from loopfuse.kernels import Kernel, default_target
-from loopfuse.runtime.formulas import evaluate
-
-CASES = 12
-# Points (iterations, roughly) the interpreter may visit a case: a few microseconds each.
-LARGEST_ARRAY = 3000
-STAGES = ((LARGEST_ARRAY, CASES), (100_000, 3), (1 << 24, 1))
-"""Elements an array may have, and how many cases there are then. The next stage is for kernels whose
-sizes, fixed or assumed, do not fit the one before."""
-_SIDES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40, 64, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,104 +235,6 @@ def _first_difference(left: Any, right: Any, loosely: bool) -> tuple[int, ...] |
     if bool(np.all(same)):
         return None
     return tuple(int(k) for k in np.unravel_index(int(np.argmin(same)), left.shape))
-
-
-# ---------------------------------------------------------------------------------------- sizes
-
-
-def choose_sizes(
-    kernel: Kernel,
-    fixed: Mapping[str, int],
-    target: str,
-    seed: int,
-    preconditions: Sequence[str] | None = None,
-) -> list[dict[str, int]]:
-    """Up to `CASES` different choices of sizes and integer parameters that the kernel accepts:
-    the `preconditions` of its report, where one was made, say which.
-
-    UserError[no-sizes] where none is found.
-    """
-    given = known_sizes(kernel, fixed)
-    if preconditions is None:
-        made = kernel.compile(target, emit=(_code(target),)).manifest["preconditions"]
-        preconditions = [one["text"] for one in made]
-    conditions = list(preconditions)
-    for largest, most in STAGES:
-        found = _draw_sizes(kernel, given, conditions, random.Random(seed), largest, most)
-        if found:
-            return found
-    if conditions:
-        raise refuse(
-            "no-sizes",
-            f"no small sizes satisfy what `{kernel.name}` needs: {'; '.join(conditions)}",
-            "name some: `--size N=100`",
-        )
-    raise refuse(
-        "no-sizes",
-        f"`{kernel.name}` has arrays of more than {STAGES[-1][0]} elements at every size that was "
-        "tried, and interpreting them would take hours",
-        "name smaller sizes: `--size N=100`",
-    )
-
-
-def _draw_sizes(
-    kernel: Kernel,
-    given: Mapping[str, int],
-    conditions: list[str],
-    generator: random.Random,
-    largest: int,
-    most: int,
-) -> list[dict[str, int]]:
-    """Up to `most` different choices with no array of more than `largest` elements."""
-    integers = [
-        p.name for p in kernel.signature.parameters if not p.is_array and p.dtype.is_integer
-    ]
-    free = {*kernel.signature.sizes, *integers} - given.keys()
-    named = _numbers_near(conditions)
-    found: list[dict[str, int]] = []
-    for attempt in range(4000 if free else 1):
-        if len(found) == most:
-            break
-        # The likeliest to be accepted come first and again: one value for every size. Where small ones
-        # are refused, the numbers that the conditions name are tried too.
-        sides = (*_SIDES, *named) if attempt > 100 or largest > LARGEST_ARRAY else _SIDES
-        together = generator.choice(sides)
-        case = {
-            name: together if attempt % 3 == 0 else generator.choice(sides)
-            for name in kernel.signature.sizes
-        }
-        small = (*range(6), *named) if attempt > 100 else tuple(range(6))
-        case |= {name: generator.choice(small) for name in integers}
-        case |= given
-        if case not in found and _accepts(kernel, case, conditions, largest):
-            found.append(case)
-    return found
-
-
-def _numbers_near(conditions: list[str]) -> tuple[int, ...]:
-    """The numbers that stand in the conditions, and those beside them."""
-    found = {int(text) for one in conditions for text in re.findall(r"\b\d+\b", one)}
-    near = {number + more for number in found for more in (-1, 0, 1, 7)} | {2 * n for n in found}
-    return tuple(sorted(n for n in near if 0 <= n < 1 << 31))
-
-
-def _code(target: str) -> str:
-    return "object" if target == "cpu" else "ptx"
-
-
-def _accepts(
-    kernel: Kernel, case: Mapping[str, int], conditions: list[str], largest: int
-) -> bool:
-    for parameter in kernel.signature.parameters:
-        count = 1
-        for extent in parameter.extents or ():
-            size = evaluate(extent, case)
-            if size < 0:
-                return False
-            count *= size
-        if count > largest:
-            return False
-    return all(evaluate(text, case) for text in conditions)
 
 
 def verify_file(file: str, common: Common, seed: int) -> bool:

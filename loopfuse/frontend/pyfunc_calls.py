@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from contextlib import suppress
 from types import FunctionType
 from typing import Any
@@ -10,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend import pyfunc_expr, pyfunc_helpers, pyfunc_numpy, pyfunc_refuse
+from loopfuse.frontend import (
+    pyfunc_expr,
+    pyfunc_helpers,
+    pyfunc_numpy,
+    pyfunc_operators,
+    pyfunc_refuse,
+    pyfunc_unknown,
+)
 from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Reader, Typed
 from loopfuse.frontend.pyfunc_source import MISSING, callee
@@ -28,8 +36,8 @@ from loopfuse.lang import syntax
 def read_call(reader: Reader, node: ast.Call) -> Typed:
     """A call inside an expression."""
     python = reader.python
-    if _is_array_method(reader, node):
-        return _element_method(reader, node) or _refuse_method(reader, node)
+    if pyfunc_unknown.is_array_method(reader, node):
+        return _element_method(reader, node) or pyfunc_unknown.refuse_method(reader, node)
     cast = _cast_to_dtype_of(reader, node)
     if cast is not None:
         (argument,) = _arguments(reader, node, 1)
@@ -43,14 +51,7 @@ def read_call(reader: Reader, node: ast.Call) -> Typed:
             python.refuse(
                 "call-of-value", f"`{text}` is a number, not a function", node, "for a product write `*`"
             )
-        if isinstance(node.func, ast.Attribute):
-            python.refuse(
-                "unknown-call",
-                f"`{text}` is not a function that a kernel can call",
-                node.func,
-                words.closest(text) or "write it as a function of your own, of numbers",
-            )
-        python.refuse("undefined-name", f"`{text}` is not defined", node.func, "check the spelling")
+        pyfunc_unknown.refuse_name(reader, node)
     span = python.span(node)
     known = _known_function(reader, node, function, span)
     if known is not None:
@@ -65,9 +66,9 @@ def read_call(reader: Reader, node: ast.Call) -> Typed:
             "move what both need into a function without the decorator",
         )
     plain = callee(function)
-    if isinstance(plain, FunctionType) and not _is_foreign(plain):
+    if isinstance(plain, FunctionType) and not pyfunc_unknown.is_foreign(plain):
         return pyfunc_helpers.call_helper(reader, node, plain)
-    return _refuse_function(reader, node, function)
+    return pyfunc_unknown.refuse_function(reader, node, function)
 
 
 def _known_function(
@@ -77,6 +78,15 @@ def _known_function(
     if name := lookup(words.NUMPY_FUNCTIONS, function):
         (argument,) = _arguments(reader, node, 1)
         return pyfunc_numpy.call(reader, node, function, name, argument)
+    if meaning := lookup(words.NUMPY_OPERATORS, function):
+        parts = _arguments(reader, node, 1 + ("y" in meaning))
+        if len(parts) == 1:
+            return pyfunc_operators.of_one(reader, node, function, meaning, parts[0])
+        return pyfunc_operators.of_two(reader, node, function, meaning, parts)
+    if function in words.MATH_ANGLES:
+        return pyfunc_operators.python_angle(reader, node, function, _arguments(reader, node, 1)[0])
+    if function is math.log and len(node.args) == 2:
+        return _log_of_base(reader, node)
     if name := lookup(words.MATH_FUNCTIONS, function):
         ((argument, kind),) = _arguments(reader, node, 1)
         pyfunc_expr.widened(reader, (argument, kind), DType.F64)
@@ -117,7 +127,7 @@ def _known_function(
                 "python-reduction",
                 f"`{name}` here runs over a whole array",
                 node,
-                f"write the loop: {pyfunc_refuse.loop_of(name, node, _ranks(reader))}",
+                f"write the loop: {pyfunc_refuse.loop_of(name, node, pyfunc_unknown.ranks(reader))}",
             )
         parts = [pyfunc_expr.read_expression(reader, part) for part in node.args]
         return pyfunc_numpy.extreme(reader, node, name, parts, numpy=False)
@@ -130,6 +140,8 @@ def _known_function(
         case _ if function in words.POWERS and len(node.args) == 2:
             left, right = _arguments(reader, node, 2)
             result = pyfunc_expr.combine(reader, "**", left, right, node)
+            if function is words.POWERS[0]:
+                return pyfunc_operators.typed(reader, node, result)
             if function is words.POWERS[2]:
                 wide = [syntax.Call("python.float", (part[0],)) for part in (left, right)]
                 result = (syntax.Binary("**", wide[0], wide[1], span=span), WEAK_FLOAT)
@@ -150,6 +162,17 @@ def _known_function(
             )
         case _:
             return None
+
+
+def _log_of_base(reader: Reader, node: ast.Call) -> Typed:
+    """`math.log(x, b)`: `math.log(x) / math.log(b)`, which is what CPython computes."""
+    span = reader.python.span(node)
+    logs: list[syntax.Expr] = []
+    for part in _arguments(reader, node, 2):
+        pyfunc_expr.widened(reader, part, DType.F64)
+        wide = syntax.Call("python.float", (part[0],), span=span)
+        logs.append(syntax.Call("python.float", (syntax.Call("log", (wide,), span=span),), span=span))
+    return syntax.Binary("/", logs[0], logs[1], span=span), WEAK_FLOAT
 
 
 def _clip(reader: Reader, node: ast.Call) -> Typed:
@@ -215,19 +238,29 @@ def _arguments(reader: Reader, node: ast.Call, count: int) -> list[Typed]:
                 node,
                 "pass the numbers in order",
             )
-        digits = "0"
-        if node.args[1:] and python.text(node.func).rpartition(".")[2] in ("round", "around"):
-            digits = python.text(node.args[1])
+        text = python.text(node.func)
         python.refuse(
             "call-arguments",
-            f"`{python.text(node.func)}` takes {count} number{'s' * (count != 1)} here, not "
-            f"{len(node.args)}",
+            f"`{text}` takes {count} number{'s' * (count != 1)} here, not {len(node.args)}",
             node,
-            "pass the numbers it needs"
-            if digits == "0"
-            else f"write `np.rint({python.text(node.args[0])} * 10.0 ** {digits}) / 10.0 ** {digits}`",
+            _right_number(text, [python.text(part) for part in node.args], count),
         )
     return [pyfunc_expr.read_expression(reader, part) for part in node.args]
+
+
+def _right_number(function: str, given: list[str], count: int) -> str:
+    """What to write for a call with more or fewer arguments than `count`."""
+    word = function.rpartition(".")[2]
+    if word in ("round", "around") and len(given) == 2 and given[1] != "0":
+        return f"write `np.rint({given[0]} * 10.0 ** {given[1]}) / 10.0 ** {given[1]}`"
+    if word in ("hypot", "maximum", "minimum", "fmax", "fmin") and len(given) > count:
+        nested = given[0]
+        for one in given[1:]:
+            nested = f"{function}({nested}, {one})"
+        return f"write `{nested}`"
+    if word == "hypot" and len(given) == 1:
+        return f"write `abs({given[0]})`"
+    return "pass the numbers it needs"
 
 
 # -------------------------------------------------------------------------------------- casts
@@ -270,19 +303,7 @@ def _cast_to_dtype_of(reader: Reader, node: ast.Call) -> DType | None:
             return None
 
 
-# ----------------------------------------------------------------------------------- refusals
-
-
-def _is_array_method(reader: Reader, node: ast.Call) -> bool:
-    function = node.func
-    return (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, (ast.Name, ast.Subscript))
-        and (
-            (isinstance(function.value, ast.Name) and function.value.id in reader.arrays)
-            or (isinstance(function.value, ast.Subscript) and _base(function.value) in reader.arrays)
-        )
-    )
+# ------------------------------------------------------------------------------------ methods
 
 
 def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
@@ -318,105 +339,3 @@ def _named_dtype(reader: Reader, node: ast.expr) -> DType | None:
         case _:
             found = pyfunc_expr.resolve(reader, node)
             return None if found is MISSING else words.dtype_of(found)
-
-
-def _base(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _refuse_method(reader: Reader, node: ast.Call) -> Typed:
-    assert isinstance(node.func, ast.Attribute)
-    fixes = {
-        "copy": f"`t = {reader.python.text(node)}` on a line of its own, and use `t`",
-        "astype": "a cast of each element: `np.float32(x[i])`",
-        "fill": "a loop that assigns its elements",
-        "item": "the element itself: `x[0]`",
-    }
-    name = node.func.attr
-    fix = fixes.get(name, "a loop over its elements")
-    if name in pyfunc_refuse.WHOLE_ARRAY:
-        fix = pyfunc_refuse.loop_of(name, node, _ranks(reader))
-    reader.python.refuse(
-        "array-method",
-        f"`{reader.python.text(node.func)}` works on a whole array",
-        node,
-        f"write {fix}",
-    )
-
-
-def _ranks(reader: Reader) -> dict[str, int]:
-    return {name: len(array.extents) for name, array in reader.arrays.items()}
-
-
-def _is_foreign(function: FunctionType) -> bool:
-    """Part of NumPy or the standard library: its source is no kernel code."""
-    module = (function.__module__ or "").split(".")[0]
-    return module in ("numpy", "math", "builtins", "scipy", "torch", "cupy", "functools", "loopfuse")
-
-
-def _refuse_function(reader: Reader, node: ast.Call, function: Any) -> Typed:
-    python, text = reader.python, reader.python.text(node.func)
-    if fix := words.lookup(words.PYTHON_REDUCTIONS, function):
-        python.refuse(
-            "python-reduction", f"`{text}` runs over many values", node, f"write the loop: {fix}"
-        )
-    if function is np.array and not (node.args and isinstance(node.args[0], ast.Name)):
-        python.refuse(
-            "unknown-call",
-            f"`{text}` makes an array of a list",
-            node.func,
-            "create it, and assign its elements: `t = np.empty(2, np.float32)`, `t[0] = ...`",
-        )
-    if words.lookup(words.CREATIONS, function):
-        python.refuse(
-            "array-in-expression",
-            f"`{text}` creates an array, which must have a name",
-            node,
-            f"assign it on a line of its own: `t = {python.text(node)}`",
-        )
-    if function is np.arange and len(node.args) == 1:
-        count = python.text(node.args[0])
-        python.refuse(
-            "loop-over-elements",
-            f"`{text}` is not a number",
-            node,
-            f"create the array, and count: `t = np.empty({count}, np.int64)`, then `for i in range({count}):`, "
-            "and `t[i] = i`",
-        )
-    if fix := words.lookup(words.LOOPS, function):
-        python.refuse(
-            "loop-over-elements", f"`{text}` is not a number", node, f"write {fix}"
-        )
-    name = getattr(function, "__name__", "")
-    if name in pyfunc_refuse.WHOLE_ARRAY:
-        python.refuse(
-            "whole-array-function",
-            f"`{text}` works on whole arrays, which is not compiled yet",
-            node,
-            f"write {pyfunc_refuse.loop_of(name, node, _ranks(reader))}",
-        )
-    if function is np.ndarray:
-        arguments = python.text(node)[len(text) :]
-        python.refuse(
-            "unknown-call",
-            f"a kernel cannot make a `{text}`",
-            node.func,
-            f"write `{text.removesuffix('ndarray')}empty{arguments}`"
-            if text.endswith(".ndarray")
-            else f"write `np.empty{arguments}`",
-        )
-    if isinstance(function, type):
-        python.refuse(
-            "unknown-call",
-            f"a kernel cannot make a `{text}`",
-            node.func,
-            "use arrays and numbers",
-        )
-    python.refuse(
-        "unknown-call",
-        f"`{text}` is not a function that a kernel can call",
-        node.func,
-        words.closest(text) or "write it as a function of your own, of numbers",
-    )

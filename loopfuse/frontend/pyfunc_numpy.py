@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base import annotations
+from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.frontend import pyfunc_expr
 from loopfuse.frontend.pyfunc_context import Reader, Typed
@@ -41,23 +42,31 @@ OURS = (annotations.erf, annotations.rsqrt)
 def call(reader: Reader, node: ast.Call, function: Any, name: str, argument: Typed) -> Typed:
     """A function of one number. A Python number becomes an f64 (or i64) first."""
     span = reader.python.span(node)
+    kind = argument[1]
+    expr, made = operand(reader, function, argument, span, name)
+    called = syntax.Call(name, (expr,), span=span)
+    if function in OURS and kind is not None and (kind.weak or kind.dtype.is_integer):
+        return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
+    return called, made
+
+
+def operand(reader: Reader, function: Any, argument: Typed, span: Span, name: str = "") -> Typed:
+    """The operand of a function of one number, in the type of what that gives."""
     expr, kind = argument
     if kind is None:
-        return syntax.Call(name, (expr,), span=span), None
+        return expr, None
     if kind.dtype is DType.BOOL:
-        return syntax.Call(name, (expr,), span=span), kind.plain  # refused, with the cast, by `check`
+        return expr, kind.plain  # refused, with the cast, by `check`
     given = frozenset(_given(function, (form,)) for form in kind.forms)
     made, good = of_function(kind, given)
-    if ops.BY_NAME[name].gives == "same" or (name == "sqrt" and kind.loose in (ZERO, UNIT)):
+    same = name and ops.BY_NAME[name].gives == "same"
+    if same or (name == "sqrt" and kind.loose in (ZERO, UNIT)):
         made, good = replace(made, loose=kind.loose), good or bool(kind.loose)
     if not good:
         pyfunc_expr.refuse_mix(reader, argument)
     if kind.weak or kind.dtype is not made.dtype:
         expr = syntax.Call(made.dtype.value, (expr,), span=span)
-    called = syntax.Call(name, (expr,), span=span)
-    if function in OURS and (kind.weak or kind.dtype.is_integer):
-        return syntax.Call("python.float", (called,), span=span), WEAK_FLOAT
-    return called, made
+    return expr, made
 
 
 def pair(

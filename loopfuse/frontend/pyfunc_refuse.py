@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import NoReturn
 
 from loopfuse.base.diagnostics import UserError
@@ -136,8 +137,52 @@ WHOLE_ARRAY = {
     "matmul": "`s = 0.0`, then `s += a[i, k] * b[k, j]` in a `for`",
     "where": "`a if condition else b`, for one element",
     "cumsum": "`s = 0.0`, then `s += x[i]`, `y[i] = s` in a `for`",
+    "cumprod": "`p = 1.0`, then `p *= x[i]`, `y[i] = p` in a `for`",
+    "argmax": "`m = x[0]`, `k = 0`, then `if x[i] > m:`, `m = x[i]`, `k = i` in a `for`",
+    "argmin": "`m = x[0]`, `k = 0`, then `if x[i] < m:`, `m = x[i]`, `k = i` in a `for`",
+    "any": "`found = False`, then `found = found or x[i] != 0` in a `for`",
+    "all": "`good = True`, then `good = good and x[i] != 0` in a `for`",
+    "count_nonzero": "`n = 0`, then `n += 1 if x[i] != 0 else 0` in a `for`",
+    "norm": "`s = 0.0`, then `s += x[i] * x[i]` in a `for`, then `np.sqrt(s)`",
+    "var": "`s = 0.0`, then `s += x[i]` in a `for`, `m = s / len(x)`, and `v += (x[i] - m) ** 2` in another, "
+    "then `v / len(x)`",
+    "std": "`s = 0.0`, then `s += x[i]` in a `for`, `m = s / len(x)`, and `v += (x[i] - m) ** 2` in another, "
+    "then `np.sqrt(v / len(x))`",
+    "ptp": "`a = x[0]`, `b = x[0]`, then `a = min(a, x[i])`, `b = max(b, x[i])` in a `for`, then `b - a`",
+    "nansum": "`s = 0.0`, then `if not np.isnan(x[i]):`, `s += x[i]` in a `for`",
+    "nanmax": "`m = x[0]`, then `m = np.fmax(m, x[i])` in a `for`",
+    "nanmin": "`m = x[0]`, then `m = np.fmin(m, x[i])` in a `for`",
+    "inner": "`s = 0.0`, then `s += a[i] * b[i]` in a `for`",
+    "vdot": "`s = 0.0`, then `s += a[i] * b[i]` in a `for`",
+    "sumprod": "`s = 0.0`, then `s += a[i] * b[i]` in a `for`",
+    "outer": "`c[i, j] = a[i] * b[j]` in two `for`s",
+    "cross": "`c[0] = a[1] * b[2] - a[2] * b[1]`, `c[1] = a[2] * b[0] - a[0] * b[2]` and "
+    "`c[2] = a[0] * b[1] - a[1] * b[0]`",
+    "diff": "`y[i] = x[i + 1] - x[i]` in `for i in range(len(x) - 1):`",
+    "transpose": "`y[j, i] = x[i, j]` in two `for`s",
+    "roll": "`y[i] = x[(i - k) % len(x)]` in a `for`",
+    "flip": "`y[i] = x[len(x) - 1 - i]` in a `for`",
+    "linspace": "`t = np.empty(n)`, then `t[i] = start + i * step` in a `for`",
 }
 """Functions of whole arrays, and the loop that does the same."""
+
+UFUNC_METHODS = {
+    "add.reduce": "sum", "multiply.reduce": "prod", "maximum.reduce": "max", "minimum.reduce": "min",
+    "fmax.reduce": "nanmax", "fmin.reduce": "nanmin", "logical_or.reduce": "any",
+    "logical_and.reduce": "all", "add.accumulate": "cumsum", "multiply.accumulate": "cumprod",
+    "multiply.outer": "outer",
+}  # fmt: skip
+"""Those that are functions of `WHOLE_ARRAY`."""
+
+ELSEWHERE = (
+    "sort", "argsort", "sorted", "lexsort", "partition", "argpartition", "unique", "median", "nanmedian",
+    "percentile", "quantile", "histogram", "bincount", "digitize", "searchsorted", "nonzero", "argwhere",
+    "flatnonzero", "solve", "inv", "pinv", "det", "eig", "eigh", "svd", "qr", "cholesky", "lstsq", "fft",
+    "ifft", "rfft", "irfft", "fft2", "rfft2", "einsum", "tensordot", "kron", "interp", "polyfit", "meshgrid",
+)  # fmt: skip
+"""Functions of whole arrays that are no loop to write beside others."""
+
+FLAT_DOTS = ("dot", "matmul")
 
 
 def loop_of(name: str, node: ast.Call, ranks: dict[str, int]) -> str:
@@ -145,6 +190,10 @@ def loop_of(name: str, node: ast.Call, ranks: dict[str, int]) -> str:
     of the array that the call speaks of, of those that have these ranks."""
     spoken = [*node.args, node.func.value] if isinstance(node.func, ast.Attribute) else node.args
     fix = WHOLE_ARRAY[name]
+    flat = [one.id for one in node.args if isinstance(one, ast.Name) and ranks.get(one.id) == 1]
+    if len(flat) == 2 and len(node.args) == 2:
+        fix = WHOLE_ARRAY["inner"] if name in FLAT_DOTS else fix
+        return re.sub(r"\b[ab]\[", lambda found: f"{flat['ab'.index(found[0][0])]}[", fix)
     for one in spoken:
         parts: list[ast.expr] = []
         base = one

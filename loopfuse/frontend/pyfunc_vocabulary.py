@@ -4,7 +4,6 @@ to: `from math import exp as e` is the same as `math.exp`."""
 from __future__ import annotations
 
 import builtins
-import difflib
 import math
 from typing import Any
 
@@ -43,6 +42,13 @@ NUMPY_PAIRS = _functions(np, ops.named("numpy"), 2, _NUMBER)
 MATH_FUNCTIONS = _functions(math, ops.named("math"), 1, _NUMBER)
 MATH_PAIRS = _functions(math, ops.named("math"), 2, _NUMBER)
 """Functions of one number, and of two, that give a Python float, whatever they are given."""
+
+NUMPY_OPERATORS: dict[Any, str] = {
+    getattr(np, word): meaning for word, meaning in ops.NUMPY_OPERATORS.items() if hasattr(np, word)
+}
+"""Functions that are operators, and the operation on `x` and `y` that each is."""
+
+MATH_ANGLES = tuple(getattr(math, word) for word in ops.MATH_ANGLES)
 
 TESTS = _functions(np, ops.named("numpy"), 1, ("bool",)) | _functions(
     math, ops.named("math"), 1, ("bool",)
@@ -99,20 +105,6 @@ LOOPS: dict[Any, str] = {
     np.ndindex: "`for i, j in np.ndindex(x.shape):`, with a name for each dimension",
     np.arange: "`for i in range(n):`",
 }
-
-
-def closest(text: str) -> str:
-    """`did you mean ...` for the text of a function that nothing here knows; "" if nothing is like
-    it."""
-    library, _, word = text.rpartition(".")
-    known = ops.named("math") if library == "math" else ops.named("numpy")
-    prefix = f"{library}." if library else "np."
-    meant = {near: each.name for each in ops.OPERATIONS for near in (*each.near, each.name)}
-    for name, means in known.items():
-        if meant.get(word) == means:
-            return f"did you mean `{prefix}{name}`?"
-    found = difflib.get_close_matches(word, known, 1, 0.75)
-    return f"did you mean `{prefix}{found[0]}`?" if found else ""
 
 
 def lookup(table: dict[Any, Any], thing: Any) -> Any:

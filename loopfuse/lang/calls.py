@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import expressions, ops, syntax
-from loopfuse.lang.context import Context, Poisoned, closest, place
+from loopfuse.lang import expressions, idioms, ops, syntax
+from loopfuse.lang.context import Context, Poisoned, parenthesise, place
 from loopfuse.lang.nodes import Cast, Const, Define, Fma
 from loopfuse.lang.operators import (
     apply_binary,
@@ -99,43 +100,88 @@ def unknown(context: Context, expr: syntax.Call) -> NoReturn:
             name_span,
             fix=f"for an element write `{expr.function}[...]`, for a product `*`",
         )
+    fix = _instead(context, expr)
     context.fail(
         "unknown-function",
         f"there is no function `{expr.function}`",
-        name_span,
-        fix=_FOREIGN.get(expr.function.lower(), "")
-        or closest(expr.function, (*BUILTINS, *context.module.functions))
-        or f"write a `func {expr.function}` of numbers above the kernel",
+        expr.span if "write `" in fix else name_span,
+        fix=fix or f"write a `func {expr.function}` of numbers above the kernel",
     )
 
 
+def _instead(context: Context, expr: syntax.Call) -> str:
+    """What says the same as a function nobody knows; "" where nothing does."""
+    name, given = expr.function, [context.text(one.span) for one in expr.arguments]
+    mine = idioms.misspelt(name, context.module.functions)
+    if mine:
+        return f"did you mean `{mine}`?"
+    if name in _OVER_RANGES:
+        what, array = _OVER_RANGES[name], given[0] if len(given) == 1 and given[0].isidentifier() else "x"
+        return f"over a range write `{what.replace('x[', f'{array}[')}`"
+    if name.lower() in _FOREIGN:
+        return f"did you mean `{_FOREIGN[name.lower()]}`?"
+    if idiom := idioms.find(name):
+        return idioms.write(idiom, given, lambda word: {"int": "i64"}.get(word, word))
+    if name.lower() in _CASTS:
+        casts = [f"`{dtype}({', '.join(given)})`" for dtype in _CASTS[name.lower()]]
+        return f"write {' or '.join(casts)}"
+    if name in _SPOKEN:
+        return _SPOKEN[name]
+    if re.fullmatch(r"(i|u|f|bf|int|uint|float)\d+", name):
+        return f"the casts are {', '.join(f'`{dtype}`' for dtype in _DTYPES)}"
+    near = idioms.misspelt(name, BUILTINS)
+    return f"did you mean `{near}`?" if near else ""
+
+
 _FOREIGN = {
-    "where": "write `a if condition else b`",
-    "select": "write `a if condition else b`",
-    "sigmoid": "write `1.0 / (1.0 + exp(-x))`",
-    "relu": "write `max(x, 0.0)`",
-    "square": "write `x * x`",
-    "reciprocal": "write `1.0 / x`",
-    "degrees": "write `x * 57.29577951308232`",
-    "radians": "write `x * 0.017453292519943295`",
-    "float": "write `f32(x)` or `f64(x)`",
-    "int": "write `i32(x)` or `i64(x)`",
-    "range": "write `a..b`",
+    **{dtype.numpy_name: dtype.value for dtype in DType if dtype.numpy_name != dtype.value},
+    "double": "f64", "half": "f16",
     **{
-        word: f"did you mean `{each.name}`?"
+        word: each.name
         for each in ops.OPERATIONS
         if each.function
         for word in (*each.near, *each.numpy, *each.math)
         if word != each.name
     },
+}  # fmt: skip
+_CASTS = {"float": ("f32", "f64"), "int": ("i32", "i64")}
+_OVER_RANGES = {
+    **{word: f"{word}(k in 0..N: x[k])" for word in ("sum", "prod")},
+    "mean": "sum(k in 0..N: x[k]) / N",
+    "norm": "sqrt(sum(k in 0..N: x[k] * x[k]))",
+    "dot": "sum(k in 0..N: x[k] * y[k])",
+    **{word: f"{word}(k in 0..N: x[k] != 0)" for word in ("any", "all")},
+    **{word: f"{word}(k in 0..N: x[k])" for word in ("argmin", "argmax")},
+}
+_SPOKEN = {
+    "range": "write `a..b`",
+    "print": "write the number to an `out` array: a kernel prints nothing",
+    "len": "use the size that the array is declared with, such as `N`",
 }
 
 
 def arguments(context: Context, expr: syntax.Call, count: int) -> list[Value]:
     """The arguments, elaborated; an error unless there are `count`."""
     if len(expr.arguments) != count:
-        wrong_count(context, expr, str(count))
+        wrong_count(context, expr, str(count), _with(expr, count, [context.text(e.span) for e in expr.arguments]))
     return [expressions.elaborate(context, argument) for argument in expr.arguments]
+
+
+def _with(expr: syntax.Call, count: int, given: list[str]) -> str:
+    """What to write for a call with more or fewer arguments than `count`."""
+    function = expr.function
+    if function == "log" and len(given) == 2:
+        known = {"2": "log2", "10": "log10"}.get(given[1].removesuffix(".0"))
+        return f"write `{known}({given[0]})`" if known else f"write `log({given[0]}) / log({given[1]})`"
+    if function == "hypot" and len(given) > 2:
+        nested = given[0]
+        for one in given[1:]:
+            nested = f"hypot({nested}, {one})"
+        return f"write `{nested}`"
+    if function == "round" and len(given) == 2:
+        return f"write `round({parenthesise(given[0])} * 10.0 ** {given[1]}) / 10.0 ** {given[1]}`"
+    operands = "x, low, high" if function == "clip" else ", ".join("xyz"[:count])
+    return f"it is `{function}({operands})`"
 
 
 def wrong_count(context: Context, expr: syntax.Call, wanted: str, fix: str = "") -> NoReturn:

@@ -140,7 +140,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     _inline("floor", arity=1, numpy="floor", whole="floor", mlir="floor", function=True),
     _inline("ceil", arity=1, numpy="ceil", whole="ceil", mlir="ceil", function=True),
-    _inline("round", arity=1, numpy="rint round", python="round", mlir="roundeven", function=True),
+    _inline("round", arity=1, numpy="rint round around", python="round", mlir="roundeven", function=True),
     _inline("trunc", arity=1, numpy="trunc", whole="trunc", mlir="trunc", function=True),
     _inline("sign", (5, 5), (6, 6), arity=1, numpy="sign", near=("sgn", "signum"), function=True),
     _inline(
@@ -189,6 +189,24 @@ OPERATIONS: tuple[Operation, ...] = (
     _inline("select", arity=3),
     _inline("cast", arity=1),
 )  # fmt: skip
+
+NUMPY_OPERATORS: dict[str, str] = {
+    "add": "x + y", "subtract": "x - y", "multiply": "x * y", "divide": "x / y", "true_divide": "x / y",
+    "floor_divide": "x // y", "remainder": "x % y", "mod": "x % y", "negative": "-x", "positive": "+x",
+    "square": "x * x", "reciprocal": "1.0 / x",
+    "equal": "x == y", "not_equal": "x != y", "less": "x < y", "less_equal": "x <= y",
+    "greater": "x > y", "greater_equal": "x >= y",
+    "logical_and": "x and y", "logical_or": "x or y", "logical_xor": "x ^ y", "logical_not": "not x",
+    "bitwise_and": "x & y", "bitwise_or": "x | y", "bitwise_xor": "x ^ y", "invert": "~x",
+    "bitwise_not": "~x", "bitwise_invert": "~x", "left_shift": "x << y", "right_shift": "x >> y",
+    "bitwise_left_shift": "x << y", "bitwise_right_shift": "x >> y",
+    "deg2rad": "x * 0.017453292519943295", "radians": "x * 0.017453292519943295",
+    "rad2deg": "x * 57.29577951308232", "degrees": "x * 57.29577951308232",
+}  # fmt: skip
+"""NumPy's functions that are operators, and what says the same."""
+
+MATH_ANGLES = ("radians", "degrees")
+"""Those of `NUMPY_OPERATORS` that `math` has too."""
 
 BY_NAME: dict[str, Operation] = {each.name: each for each in OPERATIONS}
 

@@ -61,7 +61,7 @@ CHECK: dict[str, Entry] = {
     "array-without-subscript": ByMachine(mechanical),
     "not-an-array": ByMachine(on_line(r"s\[i\]", lambda s, m: s.codes[0])),
     "wrong-rank": ByUser("which subscript the other dimension gets is not written"),
-    "unknown-function": ByMachine(on_line(r"sigmoid\((.*)\)", lambda s, m: template(s.codes[0], x=m[1]))),
+    "unknown-function": ByMachine(mechanical),
     "not-a-function": ByMachine(
         on_line(r"(\w+)\((\w+)\)", lambda s, m: template(s.codes[0], **{"...": m[2]})),
     ),

@@ -79,8 +79,8 @@ error[unknown-function]: there is no function `sigmoid`
  --> k.lf:3:16
   |
 3 |         y[i] = sigmoid(x[i])
-  |                ^^^^^^^
-  = fix: write `1.0 / (1.0 + exp(-x))`
+  |                ^^^^^^^^^^^^^
+  = fix: write `1.0 / (1.0 + exp(-x[i]))`
 """,
     "fma-of-integers": """
 error[fma-of-integers]: `fma` is for floats; these operands are integers

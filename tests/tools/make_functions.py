@@ -45,6 +45,7 @@ def python() -> str:
     """The names of each library, one row each."""
     rows = {
         "`np.`, in the type of their operands (tests give a bool)": "numpy",
+        "`np.`, which are operators, but for that they never give a Python number": "operators",
         "`math.`, which give a Python float (or a bool)": "math",
         "`math.`, which give a Python int": "whole",
         "Python's own": "python",
@@ -52,11 +53,11 @@ def python() -> str:
     }
     lines = ["| | |", "|---|---|"]
     for title, library in rows.items():
-        found = (
-            ["erf", "rsqrt"]
-            if library == "own"
-            else [name for each in ops.OPERATIONS for name in getattr(each, library)]
-        )
+        others = {"own": ["erf", "rsqrt"], "operators": [*ops.NUMPY_OPERATORS]}
+        found = others.get(library) or [
+            name for each in ops.OPERATIONS for name in getattr(each, library)
+        ]
+        found += ops.MATH_ANGLES if library == "math" else ()
         lines.append(f"| {title} | {words(found)} |")
     return "\n".join(lines)
 

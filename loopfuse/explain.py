@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.printable import printable
@@ -40,7 +40,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form (schema 1)."""
-        return self.report.to_dict()
+        return report_data(self.report)
 
 
 # -------------------------------------------------------------------------------------- words
@@ -269,6 +269,21 @@ def _decision(decision: Decision, width: int) -> list[str]:
     return lines
 
 
+def place_of_pair(between: Sequence[str]) -> list[tuple[int, ...]]:
+    """Where a decision between these loops stands among others: in the order of the text."""
+    return [tuple(int(n) for n in re.findall(r"\d+", name)) for name in between]
+
+
+def in_text_order(decisions: Sequence[Decision]) -> list[Decision]:
+    """Decisions as the loops stand in the program, not as the planner came to them."""
+    return sorted(decisions, key=lambda one: place_of_pair(one.between))
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """The JSON form (schema 1)."""
+    return replace(report, decisions=tuple(in_text_order(report.decisions))).to_dict()
+
+
 def _decisions(report: Report) -> list[str]:
     text = render_decisions(report.decisions)
     return text.split("\n") if text else []
@@ -323,7 +338,7 @@ def render_summary(report: Report) -> str:
 
 
 def render_text(report: Report) -> str:
-    """The whole report, as section 6 of the design drafts it; no trailing newline."""
+    """The whole report; no trailing newline."""
     tail = _homes(report) + _details(report)
     if following := next_step(report):
         tail.append(f"  Next      {following}")
@@ -357,7 +372,8 @@ def render_traffic(report: Report) -> str:
 def render_decisions(decisions: Sequence[Decision]) -> str:
     """These decisions, each with its reason, witness and remedy."""
     width = max((len(_pair(one)) for one in decisions), default=7)
-    return "\n".join(line for one in decisions for line in _decision(one, width))
+    ordered = in_text_order(decisions)
+    return "\n".join(line for one in ordered for line in _decision(one, width))
 
 
 def render_homes(report: Report) -> str:

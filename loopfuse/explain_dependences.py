@@ -10,6 +10,8 @@ from loopfuse.base.html import Column, code, fragment, table, text
 from loopfuse.base.printable import printable
 
 HEAD = ("kind", "array", "from", "to", "distance", "direction", "carried by", "")
+ALONE = "no common loop"
+"""The distance between statements that share no loop."""
 
 
 class DependencesDict(dict[str, Any]):
@@ -18,9 +20,13 @@ class DependencesDict(dict[str, Any]):
     def __str__(self) -> str:
         return dependences_text(self)
 
+    def __repr__(self) -> str:
+        return str(self)  # what an interactive session shows
+
     def _repr_html_(self) -> str:
         rows = [
-            [text(kind), code(array), text(source), text(sink), code(distance), code(direction),
+            [text(kind), code(array), text(source), text(sink),
+             text(distance) if distance == ALONE else code(distance), code(direction),
              text(carried), text(notes)]
             for kind, array, source, sink, distance, direction, carried, notes in _rows(self)
         ]  # fmt: skip
@@ -40,8 +46,8 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             one["array"],
             f"{one['source']['statement']} line {one['source']['line']}",
             f"{one['sink']['statement']} line {one['sink']['line']}",
-            f"({', '.join(distance)})",
-            f"({', '.join(one['direction'])})",
+            f"({', '.join(distance)})" if distance else ALONE,
+            f"({', '.join(one['direction'])})" if distance else "",
             one["carried_by"] or "none",
             ", ".join(notes),
         )

@@ -8,6 +8,7 @@ from loopfuse.base.html import Column, code, fragment, page, prose, table, text
 from loopfuse.explain import (
     bytes_text,
     home_text,
+    in_text_order,
     kernels_of,
     launches_text,
     ratio_text,
@@ -115,7 +116,7 @@ def _decision(one: Decision) -> list[str]:
 
 def _decisions(report: Report) -> str:
     columns = [Column("loops"), Column("are"), Column("why")]
-    return table("Decisions", columns, [_decision(one) for one in report.decisions])
+    return table("Decisions", columns, [_decision(one) for one in in_text_order(report.decisions)])
 
 
 def _kernels(report: Report) -> str:

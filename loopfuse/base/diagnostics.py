@@ -91,6 +91,12 @@ class LoopfuseError(Exception):
         # A pool of processes sends errors home; Exception's own way would give one word too little.
         return type(self), self.diagnostics
 
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks. Whoever made a mistake sees where they made it, not sixty lines of ours.
+        from loopfuse.base.notebooks import render_for_ipython
+
+        return render_for_ipython(self, type(self)(*self.diagnostics))
+
 
 class UserError(LoopfuseError, ValueError):
     """The program, an argument or a file is wrong; the message points at the place."""
@@ -104,6 +110,11 @@ class InternalError(LoopfuseError):
     """A bug in loopfuse. Asks for a report."""
 
     exit_code = 70
+
+    def _render_traceback_(self) -> list[str]:
+        from loopfuse.base.notebooks import render_for_ipython
+
+        return render_for_ipython(self, self, whole=True)  # ours are what the report needs
 
 
 def render(diagnostic: Diagnostic) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from loopfuse.base.words import NOTICED, faster_text
 from loopfuse.explain import bytes_text
 from loopfuse.tuning.remember import Tuned
 
@@ -126,12 +127,15 @@ class Found:
                     f"{time_text(slow)} ({rest:.0%})"
                 )
         fused = self.seconds("fused")
-        quickest = ""
+        gain, quickest = self.seconds("unfused") / fused, ""
         if self.is_disturbed:
-            quickest = f" ({self.quickest('unfused') / self.quickest('fused'):.2f} by their quickest calls)"
+            quick = self.quickest("unfused") / self.quickest("fused")
+            both = min(gain, quick) > 1
+            words = f"{quick:.2f}" if both else faster_text(quick, "").removesuffix(" than ")
+            quickest = f" ({words.removesuffix(' as ')} by their quickest calls)"
         lines.append(
-            f"  fused is {self.seconds('unfused') / fused:.2f} times faster than unfused{quickest}, "
-            f"{fused / copy:.2f} copies of its {bytes_text(self.perfect)}"
+            f"  fused is {faster_text(gain, 'unfused')}{quickest}, "
+            f"{_copies(fused / copy)} of its {bytes_text(self.perfect)}"
         )
         if self.is_disturbed:
             lines.append("  Times vary: something else runs on this machine, or its clock changes.")
@@ -139,6 +143,13 @@ class Found:
             lines.append(f"  tuning   {self.tuned.describe(self.gain)}")
             lines += [f"  DIFFERS  {text}" for text in self.tuned.wrong]
         return "\n".join(lines)
+
+
+def _copies(ratio: float) -> str:
+    """`1.20 copies`; `as long as a copy`; `0.86 of the time of a copy`."""
+    if abs(ratio - 1) < NOTICED:
+        return "as long as a copy"
+    return f"{ratio:.2f} copies" if ratio > 1 else f"{ratio:.2f} of the time of a copy"
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

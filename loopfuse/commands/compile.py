@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.examples import PREFIX
@@ -20,6 +21,7 @@ from loopfuse.commands.common import (
 )
 from loopfuse.commands.values import bad_usage
 from loopfuse.distribution.c_launcher import c_files
+from loopfuse.explain import place_of_pair
 from loopfuse.kernels import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate, names_in
 
@@ -112,12 +114,18 @@ def _files(
         files[f"{stem}.fused.mlir"] = artifact.fused_mlir
         files[f"{stem}.mlir"] = artifact.mlir
     if "report" in wanted:
-        files[f"{stem}.report.json"] = json.dumps(artifact.report, indent=2) + "\n"
+        files[f"{stem}.report.json"] = json.dumps(_ordered(artifact.report), indent=2) + "\n"
     files[f"{stem}.json"] = json.dumps(artifact.manifest, indent=2) + "\n"
     empty = [name for name, data in files.items() if not data]
     if empty:
         raise refuse("bad-emit", f"`{empty[0]}` cannot be made for {target.name} here", "`loopfuse doctor` says what is missing")
     return files
+
+
+def _ordered(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report as `explain --format json` prints it."""
+    decisions = sorted(report["decisions"], key=lambda one: place_of_pair(one["between"]))
+    return {**report, "decisions": decisions}
 
 
 def _summary(kernel: Kernel, artifact: Artifact, files: list[str]) -> str:

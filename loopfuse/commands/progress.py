@@ -1,5 +1,6 @@
-"""What is being done, for whatever turns out to take long: a line on a terminal, or in a notebook's
-cell, which is gone when the work is done. Elsewhere (a pipe, a file, a test) nothing is written.
+"""What is being done, for whatever turns out to take long: a line on a terminal, which is gone when
+the work is done, or in a notebook's cell, where it then says how long it took. Elsewhere (a pipe,
+a file, a test) nothing is written.
 
 One thing is shown at a time: the compiles inside a verification or a search are part of it.
 """
@@ -105,7 +106,7 @@ class _Display:
                 self._screen.update(*self._now)
 
     def stop(self) -> None:
-        """It is over: nothing stays."""
+        """It is over."""
         with self._lock:
             if self._state == "shown":
                 self._screen.close()
@@ -153,6 +154,7 @@ class _Notebook:
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
+        self._begun = time.monotonic()
         self._handle: Any = None
 
     def _html(self, done: float | None, text: str) -> Any:
@@ -176,8 +178,11 @@ class _Notebook:
             self._handle.update(self._html(done, text))
 
     def close(self) -> None:
-        """Leave nothing."""
+        """Say how long it took: a notebook keeps what was shown, and would keep an empty output."""
         if self._handle is not None:
             from IPython.display import HTML
 
-            self._handle.update(HTML(""))
+            from loopfuse.base import html
+
+            words = html.text(f"{self._doing}: {time.monotonic() - self._begun:.0f} s")
+            self._handle.update(HTML(f'<span style="opacity:.7">{words}</span>'))

@@ -20,7 +20,7 @@ from loopfuse.commands.common import (
     sizes_for,
     write_files,
 )
-from loopfuse.explain import render_text
+from loopfuse.explain import render_text, report_data
 from loopfuse.explain_dependences import dependences_text
 from loopfuse.explain_html import render_page
 from loopfuse.sources import read_program, read_source
@@ -36,7 +36,7 @@ def explain_file(file: str, common: Common, form: str) -> None:
     if form == "html":
         say(render_page(reports).rstrip("\n"))
     elif form == "json":
-        data: Any = [report.to_dict() for report in reports]
+        data: Any = [report_data(report) for report in reports]
         say_json(data if len(data) > 1 else data[0])
     else:
         say("\n\n\n".join(render_text(report) for report in reports))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from loopfuse.base.options import Tuning
+from loopfuse.base.words import as_fast_text
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import Match
 from loopfuse.tuning.search import Trial
@@ -18,7 +19,8 @@ class Tuned:
     """The outcome of a search. `seconds` and `default_seconds` are those of one run (None: there
     was nothing to choose, and nothing was run); `tried` counts choices, and `trials` lists them where the search was made now; `wrong` says what computed
     something else and was dropped; `complete`: the search ended because nothing helped any more,
-    not because its `budget` of seconds was spent; `remembered`: by an earlier search."""
+    not because its `budget` of seconds was spent; `remembered`: by an earlier search; `kernel`: the
+    name of what was tuned, empty where it is not known."""
 
     tuning: Tuning
     seconds: float | None
@@ -29,6 +31,7 @@ class Tuned:
     trials: tuple[Trial, ...] = ()
     wrong: tuple[str, ...] = ()
     remembered: bool = False
+    kernel: str = ""
 
     @property
     def gain(self) -> float:
@@ -45,15 +48,22 @@ class Tuned:
 
         rows = [
             [
-                text(describe(one.tuning)),
+                self._mark(one, text(describe(one.tuning))),
                 "" if one.seconds is None else f"{one.seconds * 1e6:.1f}",
-                f'<span class="bad">{text(one.problem)}</span>' if one.wrong else text(one.problem),
+                f'<span class="bad">{text(one.problem)}</span>'
+                if one.wrong
+                else self._mark(one, "chosen") if one.tuning == self.tuning else text(one.problem),
             ]
             for one in sorted(self.trials, key=lambda one: one.seconds or float("inf"))
         ]
         columns = [Column("choice"), Column("µs", True), Column("")]
+        title = f"<h2>{text(self.kernel)}</h2>" if self.kernel else ""
         wrong = "".join(f'<p class="bad">{text(one)}</p>' for one in self.wrong)
-        return fragment(f"<p>{text(self)}</p>{wrong}{table('Choices tried', columns, rows)}")
+        trials = table("Choices tried", columns, rows)
+        return fragment(f"{title}<p>{text(self)}</p>{wrong}{trials}")
+
+    def _mark(self, one: Trial, shown: str) -> str:
+        return f'<span class="good">{shown}</span>' if one.tuning == self.tuning else shown
 
     def __str__(self) -> str:
         return self.describe(self.gain)
@@ -62,7 +72,7 @@ class Tuned:
         """In words; `gain`: how many times faster it was when last measured."""
         if self.seconds is None:
             return "nothing to choose: the plan has no windows and no time steps to block"
-        text = f"{describe(self.tuning)}: {gain:.2f} times as fast as the default"
+        text = f"{describe(self.tuning)}: {as_fast_text(gain, 'the default')}"
         known = "remembered" if self.remembered else f"{self.tried} choices tried"
         return f"{text} ({known}{'' if self.complete else ', the budget was spent'})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopfuse.base import forks
 from loopfuse.base.choices import Choices
@@ -113,6 +113,7 @@ def tune(job: Job, budget: float, progress: Progress | None = None) -> Tuned:
         if found is None:
             found = _search(job, budget, progress)
             note(key, found)
+    found = replace(found, kernel=job.kernel)
     for text in found.wrong:
         warn(_complaint(job.kernel, text))
     return found

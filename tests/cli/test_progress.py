@@ -131,7 +131,7 @@ def test_a_compile_shows_its_stages(monkeypatch: pytest.MonkeyPatch, tmp_path: A
     assert screen.getvalue() == ""
 
 
-def test_a_notebook_gets_a_line_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_gets_a_line_and_keeps_how_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
     class Handle:
@@ -152,7 +152,7 @@ def test_a_notebook_gets_a_line_that_goes(monkeypatch: pytest.MonkeyPatch) -> No
     with progress.long_work("compiling <k>") as tell:
         until(lambda: shown)
         tell("the proof")
-    assert "compiling &lt;k&gt;: the proof" in shown[-2] and shown[-1] == ""
+    assert "compiling &lt;k&gt;: the proof" in shown[-2] and ">compiling &lt;k&gt;: 0 s<" in shown[-1]
     shell.kernel = None  # a plain IPython, whose standard error is no terminal
     with progress.long_work("nothing"):
         time.sleep(0.01)

@@ -164,10 +164,10 @@ def test_a_table_with_the_tuning(bench: Any, found: list[float]) -> None:
     assert code == 0 and found == [7.0]
     assert [line.split()[0] for line in lines[2:6]] == ["fused", "tuned", "unfused", "copy"]
     assert lines[1].split() == ["median", "moved", "rate", "of", "copy", "launches"]
-    assert "100%" in lines[5] and any("copies of its 12.0 kB" in line for line in lines[6:])
+    assert "100%" in lines[5] and any("of its 12.0 kB" in line for line in lines[6:])
     (said,) = [line for line in lines if line.startswith("  tuning")]
     assert re.fullmatch(
-        r"  tuning   columns=512: \d+\.\d\d times as fast as the default \(2 choices tried\)", said
+        r"  tuning   columns=512: .*(as fast as|slower than) the default \(2 choices tried\)", said
     )
 
 
@@ -208,7 +208,7 @@ def test_json_of_a_file_of_several(bench: Any) -> None:
 ])  # fmt: skip
 def test_bad_budgets_on_the_command_line(bench: Any, arguments: tuple[str, ...]) -> None:
     code, out, err = bench(*arguments)
-    assert code == 1 and not out and "error[bad-budget]" in err
+    assert code == 2 and not out and "error[bad-budget]" in err
 
 
 def test_a_budget_that_is_no_number_is_bad_usage(bench: Any) -> None:

@@ -39,7 +39,13 @@ def _version() -> str:
     try:
         return version("loopfuse")
     except PackageNotFoundError:  # a source tree on the path, never installed
-        return "0.0.0"
+        import re
+        from pathlib import Path
+
+        project = Path(__file__).resolve().parent.parent / "pyproject.toml"
+        text = project.read_text("utf-8") if project.is_file() else ""
+        found = re.search(r'^name = "loopfuse"\nversion = "([^"]+)"', text, re.MULTILINE)
+        return found[1] if found else "0.0.0"
 
 
 __version__ = _version()

@@ -6,7 +6,7 @@ import enum
 
 
 class DType(enum.Enum):
-    """An element type of section 4 of the design. The value is its name in source text."""
+    """An element type. The value is its name in source text."""
 
     BOOL = "bool"
     I8 = "i8"

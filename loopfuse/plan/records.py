@@ -1,7 +1,7 @@
 """What the planner decides, as data: groups, decisions with witnesses and remedies, prices.
 
 `Report` is all of it for a user, ready to be printed by `explain` (its `to_dict` is the JSON of
-section 6 of the design).
+`loopfuse explain`).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Report:
     checked: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form, schema 1 (section 6 of the design)."""
+        """The JSON form, schema 1."""
 
         def place(at: Place) -> dict[str, Any]:
             return {"loop": at.loop, "line": at.line, "iteration": dict(at.iteration)}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from loopfuse.base import forks
+from loopfuse.base import forks, function_text
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
 from loopfuse.base.options import parse_check, parse_flag, parse_fp
@@ -134,7 +134,7 @@ class Specialised(Kernel):
         if hit is not None:
             # Its lines are needed only for messages: the file is read then.
             stored = hit[0]
-            return stored, Source(stored["file"], "".join(_lines(self.function)))
+            return stored, Source(stored["file"], "".join(function_text.text_of(self.function).lines))
         from loopfuse.signatures import describe_kernel
 
         with _python_words():
@@ -236,12 +236,6 @@ def _specialise_again(
     return kernel.for_types(types, equal)
 
 
-def _lines(function: Callable[..., Any]) -> list[str]:
-    import linecache
-
-    return linecache.getlines(inspect.getsourcefile(function) or "")
-
-
 def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Tells calls apart by the types of their arguments, without looking at them closely; None
     where that says too little."""
@@ -289,6 +283,7 @@ class PythonKernel(Generic[P, R]):
         plain = plain_function(function)
         functools.update_wrapper(self, plain, updated=())
         self.function = plain
+        function_text.keep(plain)
         self._options: dict[str, Any] = {
             "target": target, "fp": parse_fp(fp), "fuel": fuel,
             "reassociate": parse_flag("reassociate", reassociate),

@@ -9,12 +9,13 @@ seen by the next call.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from loopfuse.base.function_text import NoText, text_of
 
 _MISSING = object()
 _LIBRARIES = ("numpy", "math", "builtins", "loopfuse", "scipy", "torch", "cupy", "numba")
@@ -64,8 +65,8 @@ class _Capture:
         code = function.__code__
         self.texts.append(f"{code.co_filename}:{code.co_firstlineno}")
         try:
-            self.texts.append(inspect.getsource(code))
-        except (OSError, TypeError):
+            self.texts.append("".join(text_of(function).block))
+        except NoText:
             self.texts.append(repr((code.co_code, code.co_names, _constants(code))))
         self.texts.append(repr(_state((function.__defaults__, function.__kwdefaults__))))
         self.checks.append(_same_function(function))

@@ -26,6 +26,7 @@ from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.function_text import FunctionText, NoText, text_of, trust
 from loopfuse.pykernel_types import annotated_types
 
 KEPT = 256
@@ -172,9 +173,10 @@ class _Packer:
     def one(self, function: FunctionType) -> _Sent:
         try:
             # Of the code: of a function that wraps another, the text would be the other's.
-            lines, first = inspect.getsourcelines(function.__code__)
-        except (OSError, TypeError):
-            lines, first = [], 0  # what arrives is refused as it would be here: no source
+            text = text_of(function)
+            path, lines, first = text.path, text.block, text.first
+        except NoText:
+            path, lines, first = function.__code__.co_filename, (), 0  # what arrives is refused as it would be here: no source
         names = _names(function.__code__)
         outer: dict[str, Any] = {}
         for name in sorted(names & function.__globals__.keys()):
@@ -183,7 +185,7 @@ class _Packer:
                 outer[name] = value
         return _Sent(
             function.__name__, function.__qualname__, function.__module__, function.__doc__,
-            inspect.getsourcefile(function) or function.__code__.co_filename, first, tuple(lines),
+            path, first, lines,
             marshal.dumps(function.__code__), outer, self.cells(function, names),
             self.value(function.__defaults__, names),
             {n: self.value(v, names) for n, v in (function.__kwdefaults__ or {}).items()} or None,
@@ -281,7 +283,10 @@ def unpack(data: bytes) -> FunctionType:
         file = _place_lines(one) if one.lines else one.file
         outer: dict[str, Any] = {"__builtins__": builtins, "__name__": one.module}
         cells = None if one.cells is None else tuple(CellType() for _ in one.cells)
-        function = FunctionType(code.replace(co_filename=file), outer, one.name, None, cells)
+        code = code.replace(co_filename=file)
+        function = FunctionType(code, outer, one.name, None, cells)
+        if one.lines:
+            trust(code, FunctionText(file, tuple(linecache.getlines(file)), one.first, one.lines))
         function.__qualname__, function.__module__ = one.qualified, one.module
         function.__doc__, function.__annotations__ = one.doc, dict(one.annotations)
         made.append(function)

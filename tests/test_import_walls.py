@@ -56,7 +56,7 @@ TOP: dict[str, tuple[str, ...]] = {
     "pykernel_sent": ("base", "pykernel", "pykernel_types"),
     "__main__": ("cli",),
     "mypy_plugin": (),
-    "pykernel_scope": (),
+    "pykernel_scope": ("base",),
     "pykernel_types": ("base", "runtime.views", "frontend.pyfunc_context"),
     "pykernel_words": ("base",),
     "cli": ("", "base", "commands", "watch"),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import linecache
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from types import FunctionType
 from typing import Any, NoReturn
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, Source, Span, UserError
+from loopfuse.base.function_text import ChangedText, NoText, text_of
 
 MISSING = object()
 """What `PythonSource.find` gives for a name that nothing around the function defines."""
@@ -126,8 +126,17 @@ def read_source(function: Callable[..., Any], is_helper: bool = False) -> Python
             )
         )
     try:
-        block, first = inspect.getsourcelines(plain.__code__)
-    except (OSError, TypeError):
+        found_text = text_of(plain)
+    except ChangedText:
+        raise UserError(
+            Diagnostic(
+                "no-source",
+                f"the text of `{plain.__name__}` has changed since `{plain.__name__}` was loaded",
+                notes=(f"{_shown(plain.__code__.co_filename)} holds another text now, and CPython runs the old one",),
+                fix="reload its module, or run its cell again",
+            )
+        ) from None
+    except NoText:
         raise UserError(
             Diagnostic(
                 "no-source",
@@ -136,7 +145,8 @@ def read_source(function: Callable[..., Any], is_helper: bool = False) -> Python
                 fix="put it in a file, or pass .lf text to `loopfuse.loads`",
             )
         ) from None
-    text = "".join(block)
+    first = found_text.first
+    text = "".join(found_text.block)
     # An indented function is read inside an `if`: so its columns stay those of the file.
     indented = text[:1] in (" ", "\t")
     try:
@@ -149,10 +159,8 @@ def read_source(function: Callable[..., Any], is_helper: bool = False) -> Python
         found = found.body[0]
     if is_lambda:
         found = _definition_of_lambda(plain, module)
-    path = inspect.getsourcefile(plain.__code__) or plain.__code__.co_filename
-    whole = linecache.getlines(path, plain.__globals__)
-    lines = whole or [*([""] * (first - 1)), *block]
-    source = Source(_shown(path), "".join(line if line.endswith("\n") else line + "\n" for line in lines))
+    whole = "".join(line if line.endswith("\n") else line + "\n" for line in found_text.lines)
+    source = Source(_shown(found_text.path), whole)
     if not isinstance(found, ast.FunctionDef):
         what = "an `async` function" if isinstance(found, ast.AsyncFunctionDef) else "this"
         raise UserError(

@@ -25,8 +25,10 @@ from loopfuse.frontend.pyfunc_types import (
     Kind,
     arithmetic,
     common,
+    compares_alike,
     either,
     literal,
+    negated,
 )
 from loopfuse.lang import syntax
 
@@ -351,7 +353,12 @@ def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Ty
         )
     if kind is not None and kind.value is not None and op in "+-" and kind.dtype is not DType.BOOL:
         return result, replace(kind, value=-kind.value if op == "-" else kind.value)
-    return result, kind.plain if kind else None
+    if kind is None:
+        return result, None
+    made, good = negated(op, kind)
+    if not good:
+        refuse_mix(reader, (inner, kind))
+    return result, made
 
 
 def combine(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> Typed:
@@ -434,9 +441,11 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
                 _comparison(reader, node.left, right, isinstance(op, ast.In)),
             )
     parts = [read_expression(reader, part) for part in (node.left, *node.comparators)]
-    for first, second in itertools.pairwise(parts):
+    for op, (first, second) in zip(node.ops, itertools.pairwise(parts)):
         both = common(first[1], second[1])
-        if both is None or not both.dtype.is_integer:  # integers compare as what they are
+        if both is not None and both.dtype.is_integer:  # integers compare as what they are
+            continue
+        if not compares_alike(COMPARISONS[type(op)], first[1], second[1]):
             combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
     ops = tuple(COMPARISONS[type(op)] for op in node.ops)
     operands = tuple(part[0] for part in parts)

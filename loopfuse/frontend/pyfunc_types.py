@@ -5,14 +5,20 @@ a branch, `max` or a local of several assignments gives may be *one of several* 
 `max(x, 0.1)` is x's f32 or the f64 0.1, `t` an i32 on one path and a Python 7 on another. It has one
 type here, which holds every value it may have, but for Python numbers that an f32 beside them does
 not hold (*loose*). An operation whose type would depend on the path, or that would see more of such
-a number than was kept, is refused.
+a number than was kept, is refused. Where it is known which Python numbers a value may be (*constants*),
+both are computed, and only what differs is refused.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
@@ -25,6 +31,7 @@ _NARROW = {DType.F32: "f", DType.F16: "e"}
 
 Form = tuple[DType, bool]
 """A type that CPython's value may have: the dtype, and whether it is weak."""
+MOST_CONSTANTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +39,29 @@ class Kind:
     """A dtype, whether it is weak, whether it is loose ("", or the Python numbers that it may be:
     "zero", "unit" (0 or 1), "exact", which its dtype holds, or "any"), and the value of a literal.
     `among`: what it may be in CPython; empty where that is this dtype. `place`: where the Python
-    number in it stands."""
+    number in it stands. `constants`: the Python numbers that it may be, where they are few and known."""
 
     dtype: DType
     weak: bool = False
     loose: str = ""
     value: bool | int | float | None = None
     among: frozenset[Form] = frozenset()
+    constants: frozenset[int | float] | None = None
     place: Span | None = field(default=None, compare=False)
 
     @property
     def plain(self) -> Kind:
         """This kind without the value."""
-        return replace(self, value=None)
+        return replace(self, value=None, constants=self.known if self.weak else self.constants)
+
+    @property
+    def known(self) -> frozenset[int | float] | None:
+        """The Python numbers that it may be; None where they are not known."""
+        if self.value is not None and self.weak:
+            return None if self.value != self.value else frozenset({self.value})
+        if any(not weak and dtype is not self.dtype for dtype, weak in self.forms):
+            return None  # of a type of NumPy's, and wider than it is kept
+        return self.constants if any(weak for _, weak in self.forms) else frozenset()
 
     @property
     def forms(self) -> frozenset[Form]:
@@ -86,6 +103,7 @@ def _join(left: Form, right: Form) -> Form:
 
 def either(left: Kind | None, right: Kind | None) -> Kind | None:
     """The kind of a place that holds the one or the other (an `if`, `max`, a local)."""
+    left, right = _counted(left, right), _counted(right, left)
     both = common(left, right)
     if both is None or left is None or right is None:
         return both
@@ -94,7 +112,12 @@ def either(left: Kind | None, right: Kind | None) -> Kind | None:
         among = (left.among or typed) | (right.among or typed)
         return replace(both, among=frozenset() if among == typed else among)
     among = left.forms | right.forms
-    both = replace(both, among=among if len(among) > 1 else frozenset(), place=left.place or right.place)
+    both = replace(
+        both,
+        among=among if len(among) > 1 else frozenset(),
+        constants=_few(left.known, right.known),
+        place=left.place or right.place,
+    )
     if both.dtype.is_integer and not both.weak and not (_holds(both.dtype, left) and _holds(both.dtype, right)):
         return replace(both, dtype=DType.I64)  # an integer of Python
     if both.weak or both.dtype not in (DType.F32, DType.F16, DType.BF16):
@@ -103,13 +126,34 @@ def either(left: Kind | None, right: Kind | None) -> Kind | None:
     return replace(both, loose=looser)
 
 
+def _counted(kind: Kind | None, other: Kind | None) -> Kind | None:
+    """A Python bool where a Python number may be too: one of 0 and 1."""
+    if kind is None or other is None or not other.weak or kind.among != PYTHON_BOOL.among:
+        return kind
+    values = frozenset({0, 1}) if kind.value is None else frozenset({int(kind.value)})
+    return replace(WEAK_INT, constants=values, place=kind.place)
+
+
+def _few(
+    left: frozenset[int | float] | None, right: frozenset[int | float] | None
+) -> frozenset[int | float] | None:
+    if left is None or right is None or len(left | right) > MOST_CONSTANTS:
+        return None
+    return left | right
+
+
 def _holds(dtype: DType, kind: Kind) -> bool:
     """The integer type `dtype` holds a Python integer of this kind."""
     if not kind.weak:
         return True
+    known = kind.known
+    return dtype.bits == 64 or (known is not None and all(_in_range(dtype, one) for one in known))
+
+
+def _in_range(dtype: DType, value: float) -> bool:
     low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
     high = 1 << (dtype.bits - 1 if dtype.is_signed else dtype.bits)
-    return dtype.bits == 64 or (kind.value is not None and low <= kind.value < high)
+    return low <= value < high
 
 
 def gathered(start: Kind | None, added: Kind | None) -> Kind | None:
@@ -177,23 +221,115 @@ def arithmetic(op: str, left: Kind | None, right: Kind | None) -> tuple[Kind | N
     if len(forms) == 1:
         ((dtype, weak),) = forms
         made = Kind(dtype, weak, place=place if weak else None)
+        if weak:
+            made = replace(made, constants=_of_constants(op, left, right, dtype))
         # Of a number that the kept type does not hold, a wider operation would see more.
         cut = [one for one in (left, right) if one.loose == ANY and one.dtype is not dtype]
         return made, not cut and (both.dtype is dtype or both.weak == weak)
     narrow = both.dtype in (DType.F32, DType.F16, DType.BF16)
+    found = _of_constants(op, left, right, both.dtype)
     if narrow and (both.dtype, False) in forms and {dtype for dtype, _ in forms} == {both.dtype, DType.F64}:
+        if found is not None:
+            loose = max((_looseness(literal(one), both.dtype) for one in found), key=_ORDER.index, default="")
+            made = replace(both, loose=loose, among=frozenset(forms), constants=found, place=place)
+            return made, True
         made, good = _loose(op, left, right, both)
         return made and replace(made, among=frozenset(forms), place=place), good
     whole = all(dtype.is_integer for dtype, _ in forms)
     weak = {dtype for dtype, is_weak in forms if is_weak}
-    made = replace(both, among=frozenset(forms), place=place)
+    made = replace(both, among=frozenset(forms), constants=found, place=place)
     if whole and len(forms) == 2 and weak == {DType.I64}:
-        return made, True  # an integer, Python's or NumPy's
-    if all(is_weak for _, is_weak in forms):
-        return made, op in "+-*/"  # Python's, an int or a float
+        # An integer, Python's or NumPy's, which wraps where Python's grows.
+        return made, forms == {(DType.I64, True), (DType.I64, False)} or (
+            found is not None and (both.dtype, False) in forms
+        )
+    if all(is_weak for _, is_weak in forms):  # Python's, an int or a float
+        return made, op in "+-*/" and (found is not None or left.known is None or right.known is None)
     if forms == {(DType.F64, True), (DType.F64, False)}:
         return made, True
     return made, False
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "&": operator.and_, "|": operator.or_,
+    "^": operator.xor, ">>": operator.rshift, "<<": operator.lshift,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
+_FLOATS = {DType.F16: np.float16, DType.F32: np.float32, DType.F64: np.float64}
+
+
+def _of_constants(op: str, left: Kind, right: Kind, dtype: DType) -> frozenset[int | float] | None:
+    """What Python makes of the numbers that both may be, where the kept type makes the same of them,
+    rounded; None where they are not known, or it does not."""
+    ones, others = left.known, right.known
+    if ones is None or others is None or op not in _PYTHON or len(ones) * len(others) > MOST_CONSTANTS:
+        return None
+    if op in ("<<", "**") and any(isinstance(shift, int) and not 0 <= shift < 64 for shift in others):
+        return None
+    found: list[int | float] = []
+    for one in ones:
+        for other in others:
+            try:
+                value = _PYTHON[op](one, other)
+            except (ZeroDivisionError, ValueError):  # CPython raises
+                continue
+            except (OverflowError, TypeError):
+                return None
+            if value != value or not _same(op, one, other, value, dtype):
+                return None
+            found.append(value)
+    return frozenset(found)
+
+
+def _same(op: str, one: float, other: float, value: float, dtype: DType) -> bool:
+    """The operation on two numbers as `dtype` keeps them gives `value` as it keeps that."""
+    if dtype.is_integer:
+        return all(isinstance(each, int) and _in_range(dtype, each) for each in (one, other, value))
+    kind = _FLOATS.get(dtype)
+    if op == "**":
+        return one in (0, 1) and value in (0, 1)
+    if kind is None or op not in "+-*/":
+        return False
+    with np.errstate(all="ignore"):
+        try:
+            made, wanted = _PYTHON[op](kind(one), kind(other)), kind(value)
+        except OverflowError:
+            return False
+    return made.tobytes() == wanted.tobytes()
+
+
+def compares_alike(op: str, left: Kind | None, right: Kind | None) -> bool:
+    """Whether the numbers that both may be compare as they are kept as they do in Python; False where
+    they are not known."""
+    both = common(left, right)
+    if both is None or left is None or right is None or not (left.among or right.among):
+        return False
+    ones, others, kind = left.known, right.known, _FLOATS.get(both.dtype)
+    if ones is None or others is None or kind is None or len(left.forms | right.forms) > 2:
+        return False
+    try:
+        return all(
+            _PYTHON[op](one, other) == bool(_PYTHON[op](kind(one), kind(other)))
+            for one in ones
+            for other in others
+        )
+    except OverflowError:
+        return False
+
+
+def negated(op: str, kind: Kind) -> tuple[Kind, bool]:
+    """(the kind of `-x`, `+x` and `~x`, whether it is CPython's on every path)."""
+    if not kind.among or op == "+" or kind.dtype is DType.BOOL:
+        return kind.plain, True
+    known = kind.known
+    values = None if known is None else frozenset(-one if op == "-" else ~int(one) for one in known)
+    made = replace(kind.plain, constants=values)
+    if not kind.dtype.is_integer or kind.forms == frozenset({(DType.I64, True), (DType.I64, False)}):
+        return made, True
+    fits_ = values is not None and all(_in_range(kind.dtype, one) for one in values)
+    return made, fits_ and (kind.dtype, False) in kind.forms
 
 
 def of_function(kind: Kind, given: frozenset[DType]) -> tuple[Kind, bool]:

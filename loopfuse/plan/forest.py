@@ -270,10 +270,12 @@ def serial_because(unit: Unit, scope: Scope) -> tuple[Dependence, Any] | tuple[N
     by_id = {s.id: s for s in unit.statements}
     inside = [d for d in scope.touching(by_id) if d.source in by_id and d.sink in by_id]
     for d in sorted(inside, key=lambda d: d.kind != "flow"):
-        if order_is_free(d, by_id[d.source], scope.reassociate) or not unit.common:
+        ends = [by_id[id].iterators for id in (d.source, d.sink)]
+        inside_loop = unit.common and all(unit.common[0].iterator in names for names in ends)
+        if order_is_free(d, by_id[d.source], scope.reassociate) or not inside_loop:
             continue
-        places = [by_id[id].iterators.index(unit.common[0].iterator) for id in (d.source, d.sink)]
-        moving = d.relation.subtract(equate(d.relation, [(places[0], places[1])]))
+        p, q = (names.index(unit.common[0].iterator) for names in ends)
+        moving = d.relation.subtract(equate(d.relation, [(p, q)]))
         if not moving.is_empty():
             return d, moving
     return None, None

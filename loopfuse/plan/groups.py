@@ -214,11 +214,18 @@ def _with_producers(
         producer = next(u for u in units if flow.source in u.ids)
         if producer.ids <= found:
             continue
-        why = why_not_recomputable(producer, flow, units, scope, program, covered)
-        if why:
-            return set(), why
-        found |= producer.ids
         inside = {id for u in units for id in u.ids} - producer.ids
+        # The unit is computed anew as a whole: for whoever reads any of what it writes.
+        leaving = {
+            (d.source, d.array): d
+            for d in scope.touching(producer.ids)
+            if d.kind == "flow" and d.source in producer.ids and d.sink in inside
+        }
+        for each in ({(flow.source, flow.array): flow} | leaving).values():
+            why = why_not_recomputable(producer, each, units, scope, program, covered)
+            if why:
+                return set(), why
+        found |= producer.ids
         waiting += [
             d
             for d in scope.touching(producer.ids)
@@ -506,7 +513,7 @@ def _align_all(
         bare = tuple(Placed(u, ()) for u in staying)  # lone statements: one thread, in order
         return Group("serial", (), bare, recompute, tuple(absorbed), scope)
     if not all(u.common for u in staying):
-        return _append_scalars(staying, scope, recompute, tuple(absorbed))
+        return _append_scalars(staying, scope, recompute, keep, tuple(absorbed))
     if relaxed_only:
         if any(not u.relaxed for u in staying):
             blocked = next(u for u in staying if not u.relaxed)
@@ -537,7 +544,11 @@ def _align_all(
 
 
 def _append_scalars(
-    staying: Sequence[Unit], scope: Scope, recompute: frozenset[str], absorbed: tuple[Unit, ...]
+    staying: Sequence[Unit],
+    scope: Scope,
+    recompute: frozenset[str],
+    keep: frozenset[str],
+    absorbed: tuple[Unit, ...],
 ) -> Group | Refusal:
     """Lone statements run in the last step of a combining group, behind every loop: none of its
     loops may need one of them."""
@@ -548,9 +559,7 @@ def _append_scalars(
         needy = next((u for u in body if d.sink in u.ids), None)
         if d.source in before and needy is not None:
             return Refusal(f"{needy.label} needs `{d.array}` first", d, d.relation)
-    inner = _align_all(body, scope, recompute, frozenset()) if len(body) > 1 else single_group(
-        body[0], scope
-    )
+    inner = _align_all(body, scope, recompute, keep) if len(body) > 1 else single_group(body[0], scope)
     if isinstance(inner, Refusal):
         return inner
     if inner.kind != "combine":

@@ -14,7 +14,10 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
-GENERATORS = {"lf": "fuzz.quick", "pretend": "fuzz.pretend", "python": "fuzz.python_quick"}
+GENERATORS = {
+    "lf": "fuzz.quick", "pretend": "fuzz.pretend", "python": "fuzz.python_quick",
+    "pipelines": "fuzz.pipelines",
+}  # fmt: skip
 """Modules, by the names that `tests/loopfuse-fuzz --generator` takes."""
 
 

@@ -173,6 +173,24 @@ def test_a_line_that_runs_in_order_says_what_it_needs() -> None:
             assert decision.witness.sink.iteration == (("i", 2),)
 
 
+def test_a_sum_in_order_behind_the_loop_that_makes_it() -> None:
+    """Its start stands outside the loop; nothing moves there."""
+    text = """
+        kernel f(x: f32[N], out y: f32[N], out s: f32[1]):
+            var t: f32 = 0.0
+            for i in 0..N:
+                y[i] = 2.0 * x[i]
+            for i in 0..N:
+                t += y[i]
+            s[0] = t
+        """
+    program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))
+    for target in (CPU, Target("sm_90")):
+        planned = pipeline.plan_kernel(program, "f", Options(target=target, reassociate=False))
+        pair = next(d for d in planned.report.decisions if d.between == ("L1", "L2"))
+        assert pair.witness is not None and pair.reason.startswith("L2 has no parallel loop: iteration i=0 writes `t`")
+
+
 def test_the_cpu_has_line_buffers() -> None:
     program = pipeline.read_program(Source("t.lf", example("unsharp")))
     planned = pipeline.plan_kernel(program, "unsharp", Options(target=CPU))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from loopfuse.base import forks
 from loopfuse.base.artifact import Artifact
@@ -21,6 +21,8 @@ from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import (
+    Check,
+    Fp,
     Options,
     Target,
     Tuning,
@@ -163,24 +165,23 @@ class Kernel:
     def with_options(
         self,
         *,
-        fp: str | None = None,
+        fp: Fp | None = None,
         reassociate: bool | None = None,
         target: str | None = None,
         fuel: int | None = None,
-        check: str | None = None,
+        check: Check | None = None,
         tuning: Tuning | None = None,
         tune: bool | None = None,
         tune_budget: float | None = None,
     ) -> Kernel:
         """The same kernel under other options; None keeps this one's. `fuel=0` fuses nothing."""
-        fp = self._fp if fp is None else parse_fp(fp)
-        description = next(
-            one for one in describe_source(self.source, fp) if one["kernel"] == self.name
-        )
+        wanted = self._fp if fp is None else parse_fp(fp)
+        described = describe_source(self.source, wanted)
+        description = next(one for one in described if one["kernel"] == self.name)
         return Kernel(
             self.source,
             description,
-            fp=fp,
+            fp=wanted,
             reassociate=self._reassociate if reassociate is None else reassociate,
             target=target or (self._target.name if self._target else None),
             fuel=self._fuel if fuel is None else fuel,
@@ -188,7 +189,7 @@ class Kernel:
             tuning=tuning or self._tuning,
             tune=self._tune if tune is None else tune,
             tune_budget=self._budget if tune_budget is None else tune_budget,
-            programs=self._programs if fp == self._fp else None,
+            programs=self._programs if wanted == self._fp else None,
         )
 
     # ---- compiling
@@ -695,6 +696,15 @@ class Kernels(Mapping[str, Kernel]):
         return printable(f"<loopfuse kernels {', '.join(self._kernels)}>")
 
 
+if TYPE_CHECKING:
+
+    class LoadedKernel(Kernel, Kernels):
+        """What `load` gives, to a type checker: a file's kernel, or its kernels, which only the file
+        tells."""
+
+else:
+    LoadedKernel = Kernel | Kernels
+
 # ---------------------------------------------------------------------------------- the doors
 
 
@@ -707,20 +717,20 @@ def load_all(source: Source, **options: Any) -> Kernels:
     )
 
 
-def _one_or_all(kernels: Kernels) -> Any:
-    return next(iter(kernels.values())) if len(kernels) == 1 else kernels
+def _one_or_all(kernels: Kernels) -> LoadedKernel:
+    return cast("LoadedKernel", next(iter(kernels.values())) if len(kernels) == 1 else kernels)
 
 
 def load(
     path: str | os.PathLike[str],
     *,
-    fp: str = "fast",
+    fp: Fp = "fast",
     reassociate: bool = True,
     target: str | None = None,
-    check: str = "lazy",
+    check: Check = "lazy",
     tune: bool = False,
     tune_budget: float = BUDGET,
-) -> Any:
+) -> LoadedKernel:
     """The kernel in the file at `path`; a file of several gives an object with one attribute
     each, which is also a mapping. `tune`: the first call with arrays of new sizes searches for
     what is fastest on them, for about `tune_budget` seconds. UserError for whatever is wrong with
@@ -734,13 +744,13 @@ def loads(
     text: str,
     *,
     name: str = "<string>",
-    fp: str = "fast",
+    fp: Fp = "fast",
     reassociate: bool = True,
     target: str | None = None,
-    check: str = "lazy",
+    check: Check = "lazy",
     tune: bool = False,
     tune_budget: float = BUDGET,
-) -> Any:
+) -> LoadedKernel:
     """As `load`, from a string; `name` is what messages call it."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (a user may not know)
         raise bad_option("text", text, "it is the text of a program; `loopfuse.load` takes a path")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from loopfuse.base import forks, function_text
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
-from loopfuse.base.options import parse_check, parse_flag, parse_fp
+from loopfuse.base.options import Check, Fp, parse_check, parse_flag, parse_fp
 from loopfuse.kernels import Kernel
 from loopfuse.pykernel_results import (
     Result,
@@ -271,9 +271,9 @@ class PythonKernel(Generic[P, R]):
         function: Callable[P, R],
         *,
         target: str | None = None,
-        fp: str = "fast",
+        fp: Fp = "fast",
         reassociate: bool = True,
-        check: str = "lazy",
+        check: Check = "lazy",
         tune: bool = False,
         tune_budget: float = BUDGET,
         fuel: int | None = None,
@@ -621,32 +621,65 @@ class PythonKernel(Generic[P, R]):
         with _python_words(kernel):
             return kernel.verify(**bound.others)
 
-    def with_options(self, **changes: Any) -> PythonKernel[P, R]:
+    def with_options(
+        self,
+        *,
+        target: str | None = None,
+        fp: Fp | None = None,
+        reassociate: bool | None = None,
+        check: Check | None = None,
+        tune: bool | None = None,
+        tune_budget: float | None = None,
+        fuel: int | None = None,
+    ) -> PythonKernel[P, R]:
         """The same function under other options; None keeps this one's."""
-        for name in changes:
-            if name not in self._options:
-                raise TypeError(f"with_options() got an unexpected keyword argument {name!r}")
+        changes: dict[str, Any] = {
+            "target": target, "fp": fp, "reassociate": reassociate, "check": check, "tune": tune,
+            "tune_budget": tune_budget, "fuel": fuel,
+        }  # fmt: skip
         given = {name: value for name, value in changes.items() if value is not None}
         return PythonKernel(self.function, **{**self._options, **given})
 
 
 @overload
-def kernel(fn: Callable[P, R], /) -> PythonKernel[P, R]: ...
+def kernel(
+    fn: Callable[P, R],
+    /,
+    *,
+    target: str | None = None,
+    fp: Fp = "fast",
+    reassociate: bool = True,
+    check: Check = "lazy",
+    tune: bool = False,
+    tune_budget: float = BUDGET,
+) -> PythonKernel[P, R]: ...
 
 
 @overload
 def kernel(
+    fn: None = None,
+    /,
     *,
     target: str | None = None,
-    fp: str = "fast",
+    fp: Fp = "fast",
     reassociate: bool = True,
-    check: str = "lazy",
+    check: Check = "lazy",
     tune: bool = False,
     tune_budget: float = BUDGET,
 ) -> Callable[[Callable[P, R]], PythonKernel[P, R]]: ...
 
 
-def kernel(fn: Any = None, /, **options: Any) -> Any:
+def kernel(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str | None = None,
+    fp: Fp = "fast",
+    reassociate: bool = True,
+    check: Check = "lazy",
+    tune: bool = False,
+    tune_budget: float = BUDGET,
+) -> Any:
     """Compile a function of loops over arrays: `@loopfuse.kernel`, `@loopfuse.kernel(fp="strict")`
     or `loopfuse.kernel(function, target="cpu")`.
 
@@ -657,6 +690,8 @@ def kernel(fn: Any = None, /, **options: Any) -> Any:
     finds is remembered on disk. UserError if `fn` is no function that can be
     read; what is wrong inside is told at the first call, or by `compile`.
     """
-    if fn is None:
-        return functools.partial(PythonKernel, **options)
-    return PythonKernel(fn, **options)
+    make = functools.partial(
+        PythonKernel, target=target, fp=fp, reassociate=reassociate, check=check, tune=tune,
+        tune_budget=tune_budget,
+    )  # fmt: skip
+    return make if fn is None else make(fn)

@@ -35,7 +35,7 @@ from loopfuse.base.diagnostics import UserError
 from loopfuse.kernels import Kernel, Kernels
 from loopfuse.pykernel import PythonKernel
 
-KernelLike = Kernel | PythonKernel | Kernels
+KernelLike = Kernel | PythonKernel[..., Any] | Kernels
 Example = Sequence[Any] | Mapping[str, Any]
 
 __all__ = [

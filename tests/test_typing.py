@@ -3,10 +3,12 @@ calls that are wrong."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +19,7 @@ import loopfuse
 from loopfuse import f32
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/python.md")
+PAGES = ("README.md", "docs/python.md", "docs/testing.md")
 RIGHT = '''\
 import pickle
 from typing import Annotated, Any
@@ -28,6 +30,7 @@ import numpy.typing as npt
 import loopfuse
 import loopfuse as lf
 from loopfuse import Out, f32
+from loopfuse.testing import assert_fuses
 
 
 @loopfuse.kernel
@@ -74,8 +77,15 @@ plain(x, x, 3)
 made: loopfuse.PythonKernel[..., Any] = pickle.loads(pickle.dumps(soften))
 report = soften.explain(H=4, W=4)
 text: str = str(report) + str(soften.verify()) + str(soften.dependences()["kernel"])
-program = loopfuse.load("example:saxpy")
+program = loopfuse.load("example:saxpy", fp="strict", check="sync")
 program(x, x, 2.0)
+one: loopfuse.Kernel = program.saxpy
+several = loopfuse.loads("kernel k(out y: f32[1]): ...")
+names = [name + kernel.name for name, kernel in several.items()] + list(several)
+several["k"].explain(N=3).report
+strict: loopfuse.PythonKernel[..., Any] = loopfuse.kernel(soften.reference, target="cpu", fp="strict")
+for kernel in (soften, program, several["k"]):
+    assert_fuses(kernel, "rows", target="cpu")
 '''
 WRONG = '''\
 soften(x, "oops", 3, 4)
@@ -90,6 +100,14 @@ plain([1, 2], x, 3)
 loopfuse.kernel(3)
 loopfuse.kernel(soften.reference, fp=3)
 soften.explain().nothing
+loopfuse.kernel(fp="sloppy")
+loopfuse.kernel(soften.reference, check="no")
+loopfuse.load("example:saxpy", fp="sloppy")
+loopfuse.loads("", check=True)
+soften.with_options(fp="sloppy")
+program.with_options(fp="sloppy")
+program.explain().nothing
+assert_fuses(x, "rows")
 '''
 
 
@@ -98,7 +116,7 @@ def blocks() -> list[tuple[str, str]]:
     for page in PAGES:
         texts = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
         # In docs/python.md, those that show annotations: the others show that none is needed.
-        found += [(page, one) for one in texts if page == "README.md" or "Out[" in one]
+        found += [(page, one) for one in texts if page != "docs/python.md" or "Out[" in one]
     return found
 
 
@@ -161,7 +179,22 @@ def test_type_checkers(programs: Path, checker: Any) -> None:
 
 def test_there_are_programs_to_check() -> None:
     assert [page for page, _ in blocks()].count("README.md") == 2
+    assert [page for page, _ in blocks()].count("docs/testing.md") >= 5
     assert any("Out[" in block for _, block in blocks())
+
+
+@pytest.mark.parametrize("function", [loopfuse.kernel, loopfuse.load, loopfuse.loads])
+def test_help_shows_the_options(function: Any) -> None:
+    """All of them by name, with their defaults; their types are no secret at run time."""
+    shown = inspect.signature(function, eval_str=True).parameters
+    assert {"target", "fp", "reassociate", "check", "tune", "tune_budget"} <= set(shown)
+    assert shown["fp"].default == "fast" and shown["check"].default == "lazy"
+    assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in shown.values())
+
+
+def test_what_load_gives_is_in_its_type() -> None:
+    result = typing.get_type_hints(loopfuse.load)["return"]
+    assert isinstance(loopfuse.load("example:saxpy"), result)
 
 
 def test_annotated_says_both_things() -> None:

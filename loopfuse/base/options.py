@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Literal, cast, get_args
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 
@@ -32,7 +33,9 @@ class Target:
 
 
 CPU = Target("cpu")
-FP = ("fast", "strict")
+Fp = Literal["fast", "strict"]
+Check = Literal["lazy", "sync", "off"]
+FP: tuple[Fp, ...] = get_args(Fp)
 
 
 def parse_target(text: str) -> Target:
@@ -51,7 +54,7 @@ def parse_target(text: str) -> Target:
     )
 
 
-def parse_fp(value: object) -> str:
+def parse_fp(value: object) -> Fp:
     """`fast` or `strict`; UserError[kernel-option] otherwise."""
     if isinstance(value, str) and value in FP:
         return value
@@ -70,10 +73,10 @@ def bad_option(name: str, value: object, fix: str) -> UserError:
     return UserError(Diagnostic("kernel-option", f"`{name}` is {value!r}", fix=fix))
 
 
-def parse_check(text: str) -> str:
+def parse_check(text: str) -> Check:
     """`lazy`, `sync` or `off`; UserError[bad-check] otherwise."""
-    if text in ("lazy", "sync", "off"):
-        return text
+    if text in get_args(Check):
+        return cast("Check", text)
     raise UserError(
         Diagnostic(
             "bad-check",

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from fuzz import python_quick
+from fuzz import pipelines, python_quick
 from fuzz.python_watch import deviation
 
 PROGRAMS, BLOCK = 300, 12
@@ -43,3 +43,10 @@ def test_what_python_may_do_otherwise_is_seen(body: str, reason: str) -> None:
     exec(text, scope)
     with np.errstate(all="ignore"):
         assert deviation(scope["f"], text, {"out": np.zeros(1)}) == reason  # pyright: ignore[reportArgumentType]
+
+
+def test_random_pipelines() -> None:
+    """Of loops that write parts of arrays that were created full (tests/fuzz/pipelines.py)."""
+    for number in range(FIRST, FIRST + 12):
+        found = pipelines.check(number)
+        assert found.status == "ok", f"program {number}: {found.code} {found.kind}\n{found.detail}"

@@ -94,9 +94,9 @@ def _fix(text: str, shapes: Shapes) -> str:
 
 def remedy_in_python(text: str) -> str:
     """A report's remedy with the blocks that a Python kernel has."""
-    return text.replace("`fuse:`", "`with loopfuse.fuse():`").replace(
-        "`nofuse:`", "`with loopfuse.nofuse():`"
-    )
+    text = text.replace("`fuse:`", "`with loopfuse.fuse():`")
+    text = text.replace("`nofuse:`", "`with loopfuse.nofuse():`")
+    return re.sub(r"`swap (\w+), (\w+)`", r"`\1, \2 = \2, \1`", text)
 
 
 def plain_function(function: Any) -> Callable[..., Any]:

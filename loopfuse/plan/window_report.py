@@ -195,22 +195,27 @@ def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Deci
         remedy = None
         sweeps = any(a.kind == "anti" and a.array == d.array and {a.source, a.sink} <= unit.ids for a in scope.touching(unit.ids))
         # (A recurrence, which reads only what it has made, means those values.)
-        if sweeps and _is_parallel_without(unit, scope, d.array):
-            remedy = (
-                f"let it write a new array instead of `{_name(d.array)}` (Jacobi's form): then all "
-                "elements of a sweep are independent"
-            )
+        free = _parallel_without(unit, scope, d.array) if sweeps else 0
+        if free:
+            depth = max(len(s.loops) for s in unit.statements) - len(scope.host)
+            name = _name(d.array)
+            # The next sweep reads what this one made.
+            again = scope.host or free < depth
+            what = f"a new array instead of `{name}`"
+            if again:
+                what = f"a new array `{name}_new` instead of `{name}`, and `swap {name}, {name}_new` after each sweep"
+            remedy = f"let it write {what} (Jacobi's form): then all elements of a sweep are independent"
         return [Decision((unit.label, unit.label), False, None, text, witness, remedy)]
     return []
 
 
-def _is_parallel_without(unit: Unit, scope: Scope, array: str) -> bool:
-    """Would the loops of a sweep be parallel, if it did not read what it writes to the array? They
-    are all of the nest's, or all but the first (which then is time)."""
+def _parallel_without(unit: Unit, scope: Scope, array: str) -> int:
+    """How many loops of a sweep would be parallel, if it did not read what it writes to the array: all of
+    the nest's, or all but the first (which then is time). 0: fewer."""
     kept = tuple(d for d in scope.dependences if d.array != array or d.kind == "output")
     depth = max(len(s.loops) for s in unit.statements) - len(scope.host)
     other = make_unit(unit.label, unit.items, replace(scope, dependences=kept))
-    return bool(other.parallel) and len(other.parallel) >= depth - 1
+    return len(other.parallel) if len(other.parallel) >= depth - 1 else 0
 
 
 def describe_apart(

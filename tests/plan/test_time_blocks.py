@@ -300,13 +300,13 @@ def test_a_sweep_in_place_says_what_to_change() -> None:
     found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
     (decision,) = found.report.decisions
     assert decision.remedy == (
-        "let it write a new array instead of `a` (Jacobi's form): then all elements of a sweep are "
-        "independent"
+        "let it write a new array `a_new` instead of `a`, and `swap a, a_new` after each sweep (Jacobi's "
+        "form): then all elements of a sweep are independent"
     )
-    changed = text.replace("a[i, j] = (", "b[i, j] = (").replace(
-        "inout a: f64[N, N]", "inout a: f64[N, N], inout b: f64[N, N]"
+    changed = text.replace("a[i, j] = (", "a_new[i, j] = (").replace(
+        "inout a: f64[N, N]", "inout a: f64[N, N], inout a_new: f64[N, N]"
     )
-    program = pipeline.read_program(Source("t.lf", changed + "        swap a, b\n"))
+    program = pipeline.read_program(Source("t.lf", changed + "        swap a, a_new\n"))
     found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
     assert found.verdict.answer == "proved" and blocks(found)
 

@@ -323,6 +323,8 @@ def _details(report: Report) -> list[str]:
         lines += _hang("  Order     ", text, 12)
     for text in report.math_bounds:
         lines += _hang("  Bound     ", text, 12)
+    for words in report.typed:
+        lines += _hang("  Type      ", words, 12)
     if report.preconditions:
         lines += _hang("  Needs     ", "; ".join(report.preconditions), 12)
     if report.checked:

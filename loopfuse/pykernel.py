@@ -97,6 +97,7 @@ class Specialised(Kernel):
         described, source = self._describe(options.get("fp", "fast"))
         self.results = read_results(described["results"])
         self.returns_tuple: bool = described["returns_tuple"]
+        self._typed: list[list[str]] = described["typed"]
         super().__init__(source, described["kernel"], **options)
         self.__doc__ = function.__doc__
         self.allocated = tuple(p.name for p in self.signature.parameters if p.name not in self.types)
@@ -144,6 +145,7 @@ class Specialised(Kernel):
             "kernel": describe_kernel(program.kernels[0]),
             "results": describe_results(reading.results, program.kernels[0]),
             "returns_tuple": reading.returns_tuple,
+            "typed": [list(one) for one in reading.typed],
             "file": reading.module.source.name,
         }
         cache.put(key, described)
@@ -218,7 +220,11 @@ class Specialised(Kernel):
             replace(one, remedy=remedy_in_python(one.remedy)) if one.remedy else one
             for one in found.report.decisions
         )
-        found = type(found)(replace(found.report, decisions=decisions))
+        typed = tuple(
+            f"`{name}` is {dtype}: it starts as a Python number, and is updated with {dtype} values"
+            for name, dtype in self._typed
+        )
+        found = type(found)(replace(found.report, decisions=decisions, typed=typed))
         if not self.equal:
             return found
         extents = {p.name: ", ".join(p.extents or ()) for p in self.signature.parameters if p.is_array}

@@ -37,11 +37,12 @@ MAX_PASSES = 12
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A function read: its module, and what it returns, in the kernel's parameters; None where it
-    returns nothing."""
+    returns nothing. `typed`: locals that start as Python numbers, and the type of what is added to them."""
 
     module: syntax.Module
     results: tuple[Returned, ...] | None
     returns_tuple: bool = False
+    typed: tuple[tuple[str, str], ...] = ()
 
 
 def read_function(
@@ -94,7 +95,13 @@ def read_function(
     items = (*reader.shared.constants.values(), *reader.shared.functions.values(), kernel)
     module = syntax.Module(items, python.source)
     results = tuple(reader.results) if final is not None else None
-    return Reading(module, results, final is not None and isinstance(final.value, ast.Tuple))
+    typed = tuple(
+        (web.name, web.kind.dtype.value)
+        for web in reader.webs.all
+        if web.gathers and web.kind and not web.kind.weak and web.start and web.start.weak and not web.kind.among
+    )
+    is_tuple = final is not None and isinstance(final.value, ast.Tuple)
+    return Reading(module, results, is_tuple, tuple(dict.fromkeys(typed)))
 
 
 def _new_reader(

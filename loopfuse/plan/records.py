@@ -96,7 +96,8 @@ class Report:
     arrays (before, after) for the text form; `temporary_bytes` is what each temporary would have
     cost in memory; `checked` says what the checker answered and how long it took;
     `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
-    functions used that are not correctly rounded."""
+    functions used that are not correctly rounded; `typed` locals of Python that start as plain numbers
+    and have the type of what is added to them."""
 
     kernel: str
     target: str
@@ -115,6 +116,7 @@ class Report:
     temporary_bytes: tuple[tuple[str, Formula], ...] = ()
     reassociated: tuple[str, ...] = ()
     math_bounds: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
     checked: str = ""
 
     def to_dict(self) -> dict[str, Any]:

@@ -104,3 +104,24 @@ def test_many_arrays_of_one_shape_need_nothing() -> None:
     assert all(np.array_equal(one, other) for one, other in zip(given, expected))
     assert kernel.specialise().signature.sizes == ("H", "W")
     assert kernel.explain().report.preconditions[:-1] == ()
+
+
+def test_the_report_says_which_type_a_sum_took() -> None:
+    @loopfuse.kernel
+    def variance(x, y):
+        total = 0.0
+        for i in range(len(x)):
+            total += x[i]
+        count = 0
+        for i in range(len(x)):
+            count += 1
+        y[0] = total
+        y[1] = count
+
+    x = np.ones(5, np.float32)
+    report = variance.explain(x, np.zeros(2, np.float32))
+    said = "`total` is f32: it starts as a Python number, and is updated with f32 values"
+    assert report.report.typed == (said,)
+    assert "Type      `total` is f32" in str(report) and "count" not in report.report.typed[0]
+    assert "`</code>" not in report._repr_html_() and "is f32: it starts" in report._repr_html_()
+    assert "typed" not in report.to_dict()

@@ -10,6 +10,11 @@ before:  for a, t in zip(x, TABLE):           after:  for t_at in range(3):
                                                              a = x[t_at]; t = TABLE[t_at]
                                                              s += a * t
 
+before:  for d, w in ((-1, 1), (0, 0.5)):     after:  d = -1; w = 1
+             s += w * x[i + d]                        s += w * x[i + d]
+                                                      d = 0; w = 0.5
+                                                      s += w * x[i + d]
+
 Read are `for v in x`, `enumerate`, `zip` (which ends with its shortest), `np.ndindex`, of arrays and
 tables that have names, and `reversed(range(...))`. Each element is read as its turn begins, as CPython's iterators do. What is not
 of these forms is left as it is, for `pyfunc_stmt` to refuse.
@@ -19,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, cast
@@ -26,6 +32,10 @@ from typing import Any, cast
 import numpy as np
 
 from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
+from loopfuse.frontend.pyfunc_tables import is_mixed, numbers_in
+
+MOST_TURNS = 64
+"""Turns of a loop over a table that are written out for the types of its elements."""
 
 
 def count_in_loops(python: PythonSource) -> None:
@@ -63,7 +73,7 @@ class _Writer:
         if isinstance(stmt.iter, ast.Call) and function is builtins.reversed:
             stmt.iter = self.backwards(stmt.iter)
             return [stmt]
-        return [self.over_elements(stmt)]
+        return self.over_elements(stmt)
 
     def named(self, source: ast.expr, name: str) -> ast.expr:
         """What a loop goes over, with tables that stand in it as names of such."""
@@ -106,10 +116,10 @@ class _Writer:
 
     # -------------------------------------------------------------------- elements
 
-    def over_elements(self, stmt: ast.For) -> ast.For:
+    def over_elements(self, stmt: ast.For) -> list[ast.stmt]:
         found = self.elements(stmt.target, stmt.iter)
         if found is None:
-            return stmt
+            return [stmt]
         sets, sources = found
         assigned = {
             n.id
@@ -118,17 +128,68 @@ class _Writer:
             if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
         }
         if not sources or not assigned.isdisjoint(sources):
-            return stmt  # an exchange of arrays would not change what CPython goes through
+            return [stmt]  # an exchange of arrays would not change what CPython goes through
+        lengths = {name: self.table_length(name) for name in sources}
+        if not stmt.orelse and self.is_mixed([value for _, value in sets]):
+            turns = min(length for length in lengths.values() if length is not None)
+            if turns <= MOST_TURNS:
+                arrays = [name for name, length in lengths.items() if length is None]
+                return [part for turn in range(turns) for part in self.turn(stmt, sets, arrays, turn)]
+        return [self.counted(stmt, sets, lengths)]
+
+    def is_mixed(self, values: list[ast.expr]) -> bool:
+        """Some name of the loop is given numbers of several types, from a table."""
+        for value in values:
+            column = None
+            match value:
+                case ast.Subscript(value=ast.Subscript(value=ast.Name(id=name)), slice=ast.Constant(value=column)):
+                    pass
+                case ast.Subscript(value=ast.Name(id=name)):
+                    pass
+                case _:
+                    continue
+            if self.table_length(name) is None:
+                continue
+            table = self.python.find(name)
+            if is_mixed(numbers_in([row[column] for row in table] if column is not None else table)):
+                return True
+        return False
+
+    def turn(
+        self, stmt: ast.For, sets: list[tuple[ast.Name, ast.expr]], arrays: list[str], turn: int
+    ) -> list[ast.stmt]:
+        """What the loop does in its turn of this number. Each is written out where the elements of a table
+        are of several types, for each to have its own."""
+        made: list[ast.stmt] = []
+        for target, value in copy.deepcopy(sets):
+            number = self.placed(_filled(value, ast.Constant(turn)), target)
+            made.append(self.placed(ast.Assign([target], number), target))
+            if isinstance(value, ast.Subscript):
+                self.python.turns.add(id(value))
+        for part in stmt.body:
+            copied = copy.deepcopy(part)
+            both = zip(ast.walk(part), ast.walk(copied))
+            self.python.turns |= {id(new) for old, new in both if id(old) in self.python.turns}
+            made.append(copied)
+        if not arrays:
+            return made
+        inside = _expression(" and ".join(f"{turn} < len({name})" for name in arrays))
+        return [ast.copy_location(ast.If(self.placed(inside, stmt.iter), made, []), stmt)]
+
+    def counted(
+        self, stmt: ast.For, sets: list[tuple[ast.Name, ast.expr]], sizes: dict[str, int | None]
+    ) -> ast.For:
+        """The loop as one that counts."""
         plain = [one.id for one, value in sets if isinstance(value, ast.Name) and value.id == ""]
         counter = plain[0] if len(plain) == 1 else self.fresh(f"{_first_name(stmt.target)}_at")
         made: list[ast.stmt] = []
         for target, value in sets:
             if isinstance(value, ast.Name) and value.id == "" and target.id == counter:
                 continue
-            made.append(self.placed(ast.Assign([target], _filled(value, counter)), target))
+            number = _filled(value, ast.Name(counter, ast.Load()))
+            made.append(self.placed(ast.Assign([target], number), target))
             if isinstance(value, ast.Subscript):
                 self.python.turns.add(id(value))
-        sizes = {name: self.table_length(name) for name in sources}
         known = [size for size in sizes.values() if size is not None]
         lengths = [f"len({name})" for name, size in sizes.items() if size is None]
         body: list[ast.stmt] = [*made, *stmt.body]
@@ -351,7 +412,17 @@ def numbers_of(python: PythonSource, node: ast.expr, local: set[str]) -> tuple[A
                 return None if inner is None else -inner
             case ast.Name(id=name) if name not in local:
                 value = python.find(name)
-                return value if type(value) in (bool, int, float) else None
+                return value if type(value) in (bool, int, float) or isinstance(value, np.generic) else None
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=[one], keywords=[]) if (
+                name not in local and python.find(name) is np
+            ):
+                inner, kind = number(one), getattr(np, attr, None)
+                if not isinstance(kind, type) or not issubclass(kind, np.generic) or type(inner) not in (bool, int, float):
+                    return None
+                try:
+                    return kind(inner)
+                except (OverflowError, ValueError, TypeError):
+                    return None
             case ast.Attribute(value=ast.Name(id="math"), attr="pi" | "e" | "inf" | "nan" as attr) if (
                 "math" not in local
             ):
@@ -386,11 +457,14 @@ def _expression(text: str, counter: str = "") -> ast.expr:
     return made
 
 
-def _filled(value: ast.expr, counter: str) -> ast.expr:
-    for part in ast.walk(value):
-        if isinstance(part, ast.Name) and part.id == "":
-            part.id = counter
-    return value
+def _filled(value: ast.expr, turn: ast.expr) -> ast.expr:
+    """The expression with `turn` in place of the counter, whose name is empty."""
+
+    class Filled(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return copy.deepcopy(turn) if node.id == "" else node
+
+    return Filled().visit(value)
 
 
 def _first_name(target: ast.expr) -> str:

@@ -1,21 +1,17 @@
-"""Reads subscripts: elements of arrays in both spellings, shapes, tables, and edges."""
+"""Reads subscripts: elements of arrays in both spellings, shapes, and edges."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import numpy as np
 
-from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.frontend import pyfunc_exchange, pyfunc_expr
+from loopfuse.frontend import pyfunc_exchange, pyfunc_expr, pyfunc_tables
 from loopfuse.frontend.pyfunc_context import Array, Reader, Typed
 from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
-from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, either, literal
+from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, literal
 from loopfuse.frontend.pyfunc_vocabulary import EDGES, PYTHON_EXTREMES, lookup
 from loopfuse.lang import syntax
-
-LARGEST_TABLE = 4096
 
 
 def parts_of(node: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
@@ -43,7 +39,7 @@ def read_subscript(reader: Reader, node: ast.Subscript) -> Typed:
         return element(reader, node, array, parts, reading=True), Kind(array.dtype)
     table = pyfunc_expr.resolve(reader, base)
     if isinstance(table, (tuple, list, np.ndarray)):
-        return table_element(reader, node, base, table, parts)
+        return pyfunc_tables.table_element(reader, node, base, table, parts)
     if isinstance(base, (ast.Name, ast.Attribute)) and table is not MISSING:
         pyfunc_expr.outer_value(reader, base, table)
     if isinstance(base, ast.Name):
@@ -138,11 +134,11 @@ def element(
     index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
     # A subscript too many is told of later.
     ends = (*array.extents, *([None] * (len(index) - len(array.extents))))
-    index = tuple(map(_from_the_end, index, ends))
+    index = tuple(map(from_the_end, index, ends))
     return syntax.Subscript(array.name, index, span=span, array_span=place)
 
 
-def _from_the_end(index: syntax.Expr, extent: syntax.Expr | None) -> syntax.Expr:
+def from_the_end(index: syntax.Expr, extent: syntax.Expr | None) -> syntax.Expr:
     """A constant negative subscript counts from the end, as Python has it: `a[-1]` is
     `a[len(a) - 1]`. The bounds' proof asks each call for an array long enough."""
     match index:
@@ -241,88 +237,3 @@ def _inside(reader: Reader, index: syntax.Expr, extent: syntax.Expr) -> bool:
         return False
     bounds = reader.iterators[index.name]
     return bounds.lower == syntax.Number(0) and bounds.upper == extent and bounds.step is None
-
-
-# ------------------------------------------------------------------------------------- tables
-
-
-def table_element(
-    reader: Reader, node: ast.Subscript, base: ast.expr, table: Any, parts: list[ast.expr]
-) -> Typed:
-    """An element of a tuple, list or NumPy array of the enclosing scope."""
-    python = reader.python
-    name = python.text(base).replace(".", "_")
-    known = reader.shared.constants.get(f"{id(table)}")
-    kind: Kind | None = None
-    if known is None:
-        dtype, values, kind = _table(reader, base, table)
-        spoken = reader.shared.free(name)
-        known = syntax.Const(spoken, dtype, None, values, span=python.span(base))
-        reader.shared.constants[f"{id(table)}"] = known
-    else:
-        kind = _table(reader, base, table)[2]
-    extents: list[syntax.Expr | None] = []
-    row: object = known.values
-    while isinstance(row, tuple):
-        extents.append(syntax.Number(len(row), span=known.span))
-        row = row[0] if row else None
-    extents += [None] * (len(parts) - len(extents))
-    index = tuple(
-        _from_the_end(pyfunc_expr.whole_number(reader, part, "subscript"), extent)
-        for part, extent in zip(parts, extents)
-    )
-    span = python.span(node)
-    return (
-        syntax.Subscript(known.name, index, span=span, array_span=python.span(base)),
-        kind,
-    )
-
-
-def _table(
-    reader: Reader, base: ast.expr, table: Any
-) -> tuple[DType | None, tuple[object, ...], Kind | None]:
-    python, span = reader.python, reader.python.span(base)
-    text = python.text(base)
-    dtype: DType | None = None
-    if isinstance(table, np.ndarray):
-        dtype = from_numpy_name(table.dtype.name)
-        if dtype is None or table.size > LARGEST_TABLE or table.size == 0:
-            python.refuse(
-                "unsupported-table",
-                f"`{text}` is an array of the enclosing scope, {table.dtype.name}"
-                f"{list(table.shape)}",
-                base,
-                f"pass it as an argument (tables of 1 to {LARGEST_TABLE} numbers may stay outside)",
-            )
-        table = table.tolist()
-    kinds: list[Kind] = []
-
-    def nest(value: Any) -> object:
-        if isinstance(value, (tuple, list)):
-            return tuple(nest(part) for part in value)
-        plain = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(plain, (bool, int, float)):
-            python.refuse(
-                "unsupported-table",
-                f"`{text}` holds {plain!r}, which is not a number",
-                base,
-                "a table from outside is a tuple of numbers, or of tuples of equal length",
-            )
-        kinds.append(literal(plain).plain)
-        return syntax.Number(plain, span=span)
-
-    values = nest(table)
-    assert isinstance(values, tuple)
-    if len(kinds) > LARGEST_TABLE or not kinds:
-        python.refuse(
-            "unsupported-table",
-            f"`{text}` holds {len(kinds)} numbers",
-            base,
-            f"pass it as an array (tables of 1 to {LARGEST_TABLE} numbers may stay outside)",
-        )
-    if dtype is not None:
-        return dtype, values, Kind(dtype)
-    kind: Kind | None = None
-    for one in kinds:
-        kind = one if kind is None else either(kind, one)
-    return None, values, kind

@@ -14,6 +14,7 @@ from loopfuse.commands.bench_clock import WallClock, time_in_turns
 from loopfuse.commands.bench_report import Found, Row, sizes_text
 from loopfuse.commands.common import (
     Common,
+    constants_of,
     known_sizes,
     open_kernels,
     random_arguments,
@@ -94,7 +95,9 @@ def _accepted(
     if set(sizes) <= set(given):
         return sizes
     target = common.target or default_target(for_running=True).name
-    preconditions = Kernel.explain(kernel, target=target).report.preconditions
+    preconditions = Kernel.explain(
+        kernel, target=target, **constants_of(kernel, sizes)
+    ).report.preconditions
     return accepted_near(kernel, sizes, given, preconditions)
 
 

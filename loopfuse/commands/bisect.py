@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
-from loopfuse.commands.common import Common, open_kernels, say, sizes_for
+from loopfuse.commands.common import Common, constants_of, open_kernels, say, sizes_for
 from loopfuse.commands.verify import verify_kernel
 from loopfuse.kernels import Kernel, default_target
 
@@ -65,7 +65,8 @@ def find_guilty(
             return f"{type(error).__name__}: {error}".splitlines()[0]
         return str(found.mismatches[0]) if found.mismatches else ""
 
-    total = _count_fusions(kernel, where)
+    constants = constants_of(kernel, sizes or {})
+    total = _count_fusions(kernel, where, constants)
     wrong = finding(total)
     if not wrong:
         return Guilt(kernel.name, total, None)
@@ -80,35 +81,37 @@ def find_guilty(
             bad, wrong = middle, text
         else:
             good = middle
-    return Guilt(kernel.name, total, bad, _difference(kernel, where, bad), wrong)
+    return Guilt(kernel.name, total, bad, _difference(kernel, where, bad, constants), wrong)
 
 
-def _fused(kernel: Kernel, target: str, fuel: int) -> list[str]:
+def _fused(
+    kernel: Kernel, target: str, fuel: int, constants: Mapping[str, int]
+) -> list[str]:
     """The fusions made with this fuel, as text: which loops, and why that was right."""
-    report = kernel.with_options(fuel=fuel).explain(target=target).report
+    report = kernel.with_options(fuel=fuel).explain(target=target, **constants).report
     return [f"{' + '.join(one.between)}: {one.reason}" for one in report.decisions if one.fused]
 
 
-def _count_fusions(kernel: Kernel, target: str) -> int:
+def _count_fusions(kernel: Kernel, target: str, constants: Mapping[str, int]) -> int:
     """The least fuel that changes nothing. Not the number of fused pairs in the report: a trial
     that the planner takes back has used its fuel."""
-    everything = _fused(kernel, target, MOST_FUSIONS)
+    everything = _fused(kernel, target, MOST_FUSIONS, constants)
     low, high = -1, max(1, len(everything))
-    while _fused(kernel, target, high) != everything and high < MOST_FUSIONS:
+    while _fused(kernel, target, high, constants) != everything and high < MOST_FUSIONS:
         low, high = high, high * 2
     while high - low > 1:
         middle = (low + high) // 2
-        if _fused(kernel, target, middle) == everything:
+        if _fused(kernel, target, middle, constants) == everything:
             high = middle
         else:
             low = middle
     return high
 
 
-def _difference(kernel: Kernel, target: str, fuel: int) -> str:
+def _difference(kernel: Kernel, target: str, fuel: int, constants: Mapping[str, int]) -> str:
     """The fusion that is made with `fuel` and not with one less."""
-    before = _fused(kernel, target, fuel - 1)
-    for one in _fused(kernel, target, fuel):
+    before = _fused(kernel, target, fuel - 1, constants)
+    for one in _fused(kernel, target, fuel, constants):
         if one in before:
             before.remove(one)
         else:

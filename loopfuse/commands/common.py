@@ -115,6 +115,11 @@ def sizes_for(kernels: Sequence[Kernel], sizes: Mapping[str, int]) -> list[dict[
     return chosen
 
 
+def constants_of(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The `const` parameters that have a value among `sizes`: without one, some programs are none."""
+    return {name: sizes[name] for name in kernel.constants if name in sizes}
+
+
 # ---------------------------------------------------------------------------------- arguments
 
 

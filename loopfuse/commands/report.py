@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.examples import PREFIX
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
+    constants_of,
     kernels_of,
     open_kernels,
     refuse,
@@ -23,7 +24,11 @@ from loopfuse.commands.common import (
 from loopfuse.explain import render_text, report_data
 from loopfuse.explain_dependences import dependences_text
 from loopfuse.explain_html import render_page
+from loopfuse.kernels import Kernel
 from loopfuse.sources import read_program, read_source
+
+if TYPE_CHECKING:
+    from loopfuse.lang.nodes import Program
 
 
 def explain_file(file: str, common: Common, form: str) -> None:
@@ -55,13 +60,21 @@ def show_dependences(file: str, common: Common, form: str, instances: bool) -> N
                     f"`--instances` needs every size, and `{missing[0]}` is not given",
                     f"add `--size {missing[0]}=6`",
                 )
-    found = [
-        kernel.dependences(sizes, instances=instances) for kernel, sizes in zip(kernels, chosen)
-    ]
+    found = [_dependences(kernel, sizes, instances) for kernel, sizes in zip(kernels, chosen)]
     if form == "json":
         say_json(found if len(found) > 1 else found[0], indent=None)
     else:
         say("\n\n".join(dependences_text(one) for one in found))
+
+
+def _dependences(kernel: Kernel, sizes: dict[str, int], instances: bool) -> dict[str, Any]:
+    constants = constants_of(kernel, sizes)
+    if not constants:
+        return kernel.dependences(sizes, instances=instances)
+    from loopfuse import pipeline
+
+    program = kernel.program(constants)
+    return pipeline.describe_dependences(program, kernel.name, sizes, instances)
 
 
 def check_file(file: str, common: Common) -> None:
@@ -73,11 +86,15 @@ def check_file(file: str, common: Common) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said below, once
         kernels = kernels_of(source, common)
-        sizes_for(kernels, dict(common.sizes))
+        chosen = sizes_for(kernels, dict(common.sizes))
         warnings.simplefilter("always")
-        program = read_program(source, common.fp)
-        for kernel in kernels:
-            pipeline.check_kernel(program, kernel.name)
+        programs: dict[tuple[tuple[str, int], ...], Program] = {}
+        for kernel, sizes in zip(kernels, chosen):
+            constants = constants_of(kernel, sizes)
+            key = tuple(constants.items())
+            if key not in programs:  # one reading, and its warnings, for kernels of the same
+                programs[key] = read_program(source, common.fp, constants or None)
+            pipeline.check_kernel(programs[key], kernel.name)
     count = len(kernels)
     say(f"{file}: {count} kernel{'' if count == 1 else 's'}, no errors")
 

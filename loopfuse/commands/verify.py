@@ -19,6 +19,7 @@ from loopfuse.base.options import parse_target
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
+    constants_of,
     open_kernels,
     random_arguments,
     run_kernel,
@@ -101,7 +102,9 @@ def verify_kernel(
     unfused = strict.with_options(fuel=0)
     default = kernel.with_options(target=where.name)
     # Not what a Python kernel adds for its reader: its conditions are evaluated.
-    report = Kernel.explain(default, target=where.name).report
+    report = Kernel.explain(
+        default, target=where.name, **constants_of(kernel, sizes or {})
+    ).report
     if not report.reassociated:
         strict = default  # nothing to hold in order: the same plan
     if not any(decision.fused for decision in report.decisions):

@@ -9,6 +9,8 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -19,6 +21,7 @@ def test_readme_types_what_a_wheel_has() -> None:
     assert len(code) > 6 and not [block for block in code if "examples/" in block]
 
 
+@pytest.mark.whole
 def test_the_source_distribution_is_whole(tmp_path: Path) -> None:
     build = f"from hatchling.build import build_sdist; print(build_sdist({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=True)

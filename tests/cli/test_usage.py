@@ -164,6 +164,22 @@ def test_each_kernel_takes_its_own_sizes(say: Any) -> None:
     assert say("verify two.lf --size Q=4")[0] == 1
 
 
+@pytest.mark.parametrize(
+    "command", ["check", "deps", "explain", "verify", "verify --bisect", "compile", "deps --instances"]
+)
+def test_a_program_that_needs_a_constant_takes_it(say: Any, command: str) -> None:
+    """What the message proposes works: `--size S=2`."""
+    step = SCALE.replace("a: f32", "a: f32, S: const i64").replace("0..N", "0..N step S")
+    Path("step.lf").write_text(step)
+    command += " step.lf" + ("" if command[:5] in ("check", "deps", "deps ") else " --target cpu")
+    if "--instances" in command:
+        assert say(f"{command} --size N=6,S=2")[0] == 0
+        return
+    status, _, err = say(command)
+    assert status == 1 and "on the command line `--size S=1`" in err
+    assert say(f"{command} --size S=2")[0] == 0
+
+
 def test_the_limit_of_the_cache_is_a_number(say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOPFUSE_CACHE_LIMIT", "abc")
     for command in ("cache", "explain scale.lf"):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHELL = """\
 import sys

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Type = tuple[Any, ...]
 """A type as a key: ("array", dtype, rank, extents or None, mode) or ("number", dtype, weak)."""
 
-_PYTHON = {float: (DType.F64, True), int: (DType.I64, True), bool: (DType.BOOL, False)}
+_PYTHON = {float: (DType.F64, True), int: (DType.I64, True), bool: (DType.BOOL, True)}
 
 
 def annotated_types(function: FunctionType) -> dict[str, Type]:

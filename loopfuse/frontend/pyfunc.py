@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.diagnostics import UserError
+from loopfuse.base.dtypes import DType
 from loopfuse.frontend import pyfunc_arrays, pyfunc_expr, pyfunc_refuse, pyfunc_results
 from loopfuse.frontend.pyfunc_context import Argument, Reader, Returned, Shared
 from loopfuse.frontend.pyfunc_loops import count_in_loops, turn_continues
@@ -175,8 +176,9 @@ def _parameters(
         span = reader.python.span(nodes[argument.name])
         if argument.rank is None:
             quiet = argument.name in used
+            weak = argument.weak and argument.dtype is not DType.BOOL
             params.append(
-                syntax.Param(argument.name, argument.dtype, weak=argument.weak, span=span, quiet=quiet)
+                syntax.Param(argument.name, argument.dtype, weak=weak, span=span, quiet=quiet)
             )
             continue
         array = arrays[argument.name]

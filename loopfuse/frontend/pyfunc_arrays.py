@@ -13,7 +13,7 @@ from loopfuse.frontend import pyfunc_vocabulary as words
 from loopfuse.frontend.pyfunc_context import Argument, Array, Reader
 from loopfuse.frontend.pyfunc_expr import read_expression, resolve, whole_number
 from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
-from loopfuse.frontend.pyfunc_types import WEAK_INT, Kind, literal
+from loopfuse.frontend.pyfunc_types import PYTHON_BOOL, WEAK_INT, Kind, literal
 from loopfuse.lang import syntax
 
 
@@ -44,7 +44,9 @@ def declare_arguments(
     nodes = {one.arg: one for one in _parameters(python.tree.args)}
     for argument in arguments:
         if argument.rank is None:
-            reader.scalars[argument.name] = Kind(argument.dtype, weak=argument.weak)
+            python_bool = argument.weak and argument.dtype is DType.BOOL
+            kind = PYTHON_BOOL if python_bool else Kind(argument.dtype, weak=argument.weak)
+            reader.scalars[argument.name] = kind
             reader.shared.taken.add(argument.name)
             reader.visible[0].add(argument.name)
     named = _given_names(python.tree.body, stores)

@@ -288,7 +288,7 @@ def _read_cast(reader: Reader, node: ast.Call, function: Any, dtype: DType) -> T
     if function is float:
         return syntax.Call("python.float", (argument,), span=span), WEAK_FLOAT
     if function is bool:
-        return syntax.Call("bool", (argument,), span=span), BOOL
+        return syntax.Call("bool", (argument,), span=span), PYTHON_BOOL
     return syntax.Call(dtype.value, (argument,), span=span), Kind(dtype)
 
 

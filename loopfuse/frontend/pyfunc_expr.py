@@ -369,6 +369,9 @@ def combine(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -
     kind, exact = arithmetic(op, left[1], right[1])
     if not exact:
         refuse_mix(reader, left if left[1] and (left[1].among or left[1].loose) else right)
+    if op in "&|^" and all(one[1] is not None and one[1].dtype is DType.BOOL for one in (left, right)):
+        python = {one[1] and one[1].among for one in (left, right)} == {PYTHON_BOOL.among}
+        kind = PYTHON_BOOL if python else BOOL
     return syntax.Binary(op, left[0], right[0], span=span), kind
 
 
@@ -449,7 +452,7 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
             combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
     ops = tuple(COMPARISONS[type(op)] for op in node.ops)
     operands = tuple(part[0] for part in parts)
-    python = all(kind is not None and kind.weak for _, kind in parts)
+    python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
     return syntax.Comparison(operands, ops, span=reader.python.span(node)), PYTHON_BOOL if python else BOOL
 
 

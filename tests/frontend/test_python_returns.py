@@ -481,3 +481,45 @@ def test_copies_and_ndarray() -> None:
         return x[0]
 
     same(annotated, X)
+
+
+# --------------------------------------------------------------------------------------- bools
+
+
+def either_of(v):
+    return v or False
+
+
+def given_bool(x, flag):
+    return bool(x[0]), flag, not flag
+
+
+def default_bool(x, flag=False):
+    return flag, flag == True, flag & True, flag | (len(x) > 2), flag ^ flag  # noqa: E712
+
+
+def annotated_bool(x, flag: bool, n: int):
+    return flag, flag and n > 2, flag * n, int(flag), either_of(flag), flag if n > 1 else False
+
+
+def bools_of_numpy(x, flag: bool):
+    return flag & (x[0] > 0), x[0] > 0, np.bool_(flag), either_of(x[0] > 0), (x[0] > 0) == (x[1] > 0)
+
+
+def gathered_bool(x, flag: bool):
+    every = True
+    for i in range(len(x)):
+        every = every and bool(x[i] > 0)
+    return every, every and flag
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.filterwarnings("ignore:.*never-used")
+def test_bools(flag: bool) -> None:
+    same(given_bool, X, flag)
+    same(given_bool, X, np.bool_(flag))
+    same(default_bool, X)
+    same(default_bool, X, flag)
+    same(annotated_bool, X, flag, 3)
+    same(bools_of_numpy, X + 1, flag)
+    same(gathered_bool, X, flag)

@@ -253,7 +253,7 @@ def _quick_key(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         else:
             try:
                 key.append((kind, value.dtype, value.ndim))
-            except AttributeError:
+            except Exception:  # no array, or one that another library cannot describe
                 return None
     return tuple(key)
 
@@ -356,10 +356,17 @@ class PythonKernel(Generic[P, R]):
             if name in self._annotated:
                 types[name] = self._annotated[name]
             elif name in given:
-                types[name] = type_of_value(self.name, name, given[name])
+                types[name] = type_of_value(
+                    self.name, name, given[name], lambda one=name: self._writes(one)
+                )
             else:
                 raise self._missing(name)
         return types
+
+    def _writes(self, name: str) -> bool:
+        from loopfuse.frontend.pyfunc_written import may_write
+
+        return may_write(self.function, name)
 
     def _missing(self, name: str) -> UserError:
         return UserError(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.base.annotations import ArrayType, ScalarType
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.runtime.views import problem_of, view
+from loopfuse.runtime.not_arrays import what_to_pass
+from loopfuse.runtime.views import view
 
 if TYPE_CHECKING:
     from loopfuse.frontend.pyfunc_context import Argument
@@ -75,8 +76,11 @@ def type_of_annotation(annotation: Any) -> Type | None:
     return None
 
 
-def type_of_value(kernel: str, name: str, value: Any) -> Type:
-    """The type that a call's argument has."""
+def type_of_value(
+    kernel: str, name: str, value: Any, writes: Callable[[], bool] = lambda: False
+) -> Type:
+    """The type that a call's argument has. `writes`: whether the function changes it, as far as is
+    known, for what is no array."""
     kind = type(value)
     if kind in _PYTHON:
         return ("number", *_PYTHON[kind])
@@ -85,25 +89,26 @@ def type_of_value(kernel: str, name: str, value: Any) -> Type:
         assert found is not None
         return found
     try:
-        shape = getattr(value, "shape", None)
-    except Exception:  # a nested tensor has none, and says so as an error of its own
-        shape = None
-    if shape == () and hasattr(value, "dtype"):
-        dtype = from_numpy_name(str(value.dtype).removeprefix("torch."))
-        if dtype is not None:
-            return ("number", dtype, False)
+        is_number = getattr(value, "shape", None) == () and hasattr(value, "dtype")
+        dtype = from_numpy_name(str(value.dtype).removeprefix("torch.")) if is_number else None
+    except Exception:  # a nested tensor has no shape, and says so as an error of its own
+        dtype = None
+    if dtype is not None:
+        return ("number", dtype, False)
     seen = view(value) if not isinstance(value, numbers.Number) else None
     if seen is not None and seen.dtype is not None:
         return ("array", seen.dtype, len(seen.shape), None, "")
     what = f"{seen.dtype_name} array" if seen is not None else type(value).__name__
-    problem, fix = problem_of(value) if seen is None else ("", "")
+    fix = "pass arrays of numbers (NumPy, CuPy, PyTorch) and Python or NumPy numbers"
+    problem = ""
+    if seen is None:
+        problem, fix = what_to_pass(name, value, writes(), fix)
     raise UserError(
         Diagnostic(
             "argument-type",
             f"`{kernel}` got `{name}` as a {what}, which no kernel can take",
             notes=(problem,) if problem else (),
-            fix=fix.format(name)
-            or "pass arrays of numbers (NumPy, CuPy, PyTorch) and Python or NumPy numbers",
+            fix=fix,
         )
     )
 

@@ -73,7 +73,7 @@ def copy_of(values: Mapping[str, Any]) -> Arrays:
 
 def on_host(value: Any) -> Any:
     """An argument as NumPy: arrays of other libraries are copied to main memory."""
-    if isinstance(value, (np.ndarray, np.generic)) or not hasattr(value, "shape"):
+    if isinstance(value, (np.ndarray, np.generic)) or not _has_shape(value):
         return value
     for method in ("get", "cpu"):  # CuPy's and PyTorch's ways
         if callable(move := getattr(value, method, None)):
@@ -85,6 +85,13 @@ def on_host(value: Any) -> Any:
         raise refuse(
             "not-an-array", f"{type(value).__name__} cannot be copied to NumPy", "pass NumPy arrays"
         ) from error
+
+
+def _has_shape(value: Any) -> bool:
+    try:
+        return hasattr(value, "shape")
+    except Exception:  # what it raises, the call says
+        return False
 
 
 def complete(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arrays:

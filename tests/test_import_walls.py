@@ -46,7 +46,7 @@ TOP: dict[str, tuple[str, ...]] = {
     "explain_dependences": ("base",),
     "watch": ("base", "commands.progress", "pipeline"),
     "pykernel": (
-        "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "pykernel_scope",
+        "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "frontend.pyfunc_written", "pykernel_scope",
         "pykernel_types", "pykernel_words", "runtime.cache", "tuning", "watch",
         "distribution.torch_op", "pykernel_sent", "pykernel_results",
     ),
@@ -57,7 +57,7 @@ TOP: dict[str, tuple[str, ...]] = {
     "__main__": ("cli",),
     "mypy_plugin": (),
     "pykernel_scope": ("base",),
-    "pykernel_types": ("base", "runtime.views", "frontend.pyfunc_context"),
+    "pykernel_types": ("base", "runtime.not_arrays", "runtime.views", "frontend.pyfunc_context"),
     "pykernel_words": ("base",),
     "cli": ("", "base", "commands", "watch"),
 }

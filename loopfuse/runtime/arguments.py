@@ -14,9 +14,10 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
+from loopfuse.runtime.not_arrays import what_to_pass
 from loopfuse.runtime.overlap import overlaps_itself
 from loopfuse.runtime.packing import can_pack
-from loopfuse.runtime.views import ArrayView, numpy_dtype, problem_of, view
+from loopfuse.runtime.views import ArrayView, numpy_dtype, view
 
 Value = bool | int | float
 
@@ -203,15 +204,10 @@ def read_array(kernel: str, parameter: Parameter, value: Any, packs: bool = Fals
     expects = named(kernel, parameter)
     found = view(value)
     if found is None:
-        problem, fix = problem_of(value)
-        if parameter.mode in ("out", "inout") and "resolve_" in fix:  # which gives a copy
-            fix = "copy it in and out: `t = " + fix.split("`")[1] + "`, pass `t`, then `{}.copy_(t)`"
-        raise refuse(
-            "not-an-array",
-            f"{expects}, but got {_kind_of(value)}",
-            fix.replace("{}", parameter.name) or _array_hint(parameter, value),
-            [problem] if problem else (),
-        )
+        hint = "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)"
+        problem, fix = what_to_pass(parameter.name, value, parameter.mode != "in", hint)
+        notes = [problem] if problem else ()
+        raise refuse("not-an-array", f"{expects}, but got {_kind_of(value)}", fix, notes)
     assert parameter.extents is not None
     if not found.pointer and not found.is_empty:
         raise refuse(
@@ -260,17 +256,6 @@ def read_array(kernel: str, parameter: Parameter, value: Any, packs: bool = Fals
             f"pass an array with memory for each element, such as {_copy_of(parameter, found)}",
         )
     return found
-
-
-def _array_hint(parameter: Parameter, value: Any) -> str:
-    """How to make an array of the value. Dask's and xarray's may lie on a disk, or in parts."""
-    match type(value).__module__.partition(".")[0]:
-        case "dask":
-            return f"load all of it: `{parameter.name}.compute()`"
-        case "xarray":
-            return f"load all of it: `{parameter.name}.to_numpy()`"
-        case _:
-            return "pass a NumPy, CuPy or PyTorch array (`np.asarray(...)`)"
 
 
 def _copy_of(parameter: Parameter, found: ArrayView) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.runtime import dlpack
 from loopfuse.runtime.unwritten import Boxes, clear_boxes
@@ -326,16 +327,18 @@ def view(value: Any) -> ArrayView | None:
         return None
     if home in ("jax", "jaxlib") and hasattr(value, "block_until_ready"):
         return _view_jax(value)
-    interface = getattr(value, "__cuda_array_interface__", None)
     try:
+        interface = getattr(value, "__cuda_array_interface__", None)
         if isinstance(interface, dict):
             return _view_cuda_interface(value, interface)
         if hasattr(value, "__array_interface__"):
             return _view_numpy(np.asarray(value))
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):  # `problem_of` says so
+        if hasattr(value, "__dlpack__"):
+            return _view_dlpack(value)
+    except LoopfuseError:
+        raise
+    except Exception:  # whatever another library's property raises: `problem_of` says so
         return None
-    if hasattr(value, "__dlpack__"):
-        return _view_dlpack(value)
     return None
 
 
@@ -346,13 +349,23 @@ def problem_of(value: Any) -> tuple[str, str]:
         return "the mask of a masked array would be lost", "pass `{}.filled(0)`, or another value"
     if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
         return _torch_problem(value)
-    for protocol in ("__cuda_array_interface__", "__array_interface__"):
-        if hasattr(value, protocol):
+    for protocol in ("__cuda_array_interface__", "__array_interface__", "__dlpack__"):
+        try:
+            if not hasattr(value, protocol) or isinstance(value, np.generic):
+                continue
+        except Exception as error:
+            return f"its `{protocol}` raised {described(error)}", ""
+        if protocol != "__dlpack__":
             return f"its `{protocol}` describes no array", ""
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         answer = dlpack.read(value)
         return answer if isinstance(answer, str) else "", ""
     return "", ""
+
+
+def described(error: Exception) -> str:
+    """An error of another library, as part of a sentence."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}" + (f": {lines[0][:120]}" if lines else "")
 
 
 def allocate(

@@ -110,14 +110,3 @@ def test_tensors() -> None:
     with pytest.warns(UserWarning):
         z = kernel_for("f32")(x, y)
     assert isinstance(z, torch.Tensor) and z[0, 1] == 3 and y[0, 1] == 2 and y[0, 0] == 1
-
-
-@pytest.mark.parametrize(("home", "words"), [
-    ("dask.array.core", "load all of it: `x.compute()`"),
-    ("xarray.core.dataarray", "load all of it: `x.to_numpy()`"),
-])  # fmt: skip
-def test_arrays_that_are_not_loaded(home: str, words: str) -> None:
-    lazy = type("Array", (), {"__module__": home, "shape": (3, 4), "dtype": np.dtype(np.float32)})
-    with pytest.raises(UserError) as told:
-        kernel_for("f32")(lazy(), np.ones((3, 4), np.float32))
-    assert told.value.diagnostics[0].code == "not-an-array" and told.value.diagnostics[0].fix == words

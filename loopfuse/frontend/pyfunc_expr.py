@@ -7,6 +7,8 @@ import ast
 import difflib
 import functools
 import itertools
+import operator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -450,10 +452,45 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
             continue
         if not compares_alike(COMPARISONS[type(op)], first[1], second[1]):
             combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
+    decided = [
+        _decided(COMPARISONS[type(op)], first[1], second[1])
+        for op, (first, second) in zip(node.ops, itertools.pairwise(parts))
+    ]
     ops = tuple(COMPARISONS[type(op)] for op in node.ops)
     operands = tuple(part[0] for part in parts)
     python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
-    return syntax.Comparison(operands, ops, span=reader.python.span(node)), PYTHON_BOOL if python else BOOL
+    span = reader.python.span(node)
+    if any(one is not None for one in decided):
+        each: list[syntax.Expr] = [
+            syntax.Comparison(pair, (op,), span=span) if known is None else syntax.Number(known, span=span)
+            for known, op, pair in zip(decided, ops, itertools.pairwise(operands))
+        ]
+        both = functools.reduce(lambda left, right: syntax.Binary("and", left, right, span=span), each)
+        return both, BOOL
+    return syntax.Comparison(operands, ops, span=span), PYTHON_BOOL if python else BOOL
+
+
+def _decided(op: str, left: Kind | None, right: Kind | None) -> bool | None:
+    """What an integer of NumPy's compares to beside a Python number outside its type: NumPy compares them
+    exactly. None where it depends on the integer."""
+    if left is None or right is None:
+        return None
+    for typed, number in ((left, right), (right, left)):
+        known, dtype = number.known, typed.dtype
+        if not known or number.dtype is not DType.I64 or not number.weak or typed.weak or typed.among:
+            continue
+        if dtype.is_integer:
+            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+            outside = not any(low <= one < low + (1 << dtype.bits) for one in known)
+            found = {_COMPARE[op](*((0, one) if typed is left else (one, 0))) for one in known}
+            if outside and len(found) == 1:
+                return found.pop()
+    return None
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:

@@ -33,7 +33,10 @@ import numpy as np
 
 from loopfuse.frontend.pyfunc_source import MISSING, PythonSource
 from loopfuse.frontend.pyfunc_tables import is_mixed, numbers_in
+from loopfuse.frontend.pyfunc_vocabulary import CREATIONS, lookup
 
+MOST_COPIED = 1000
+"""Nodes of what follows an `elif` that ends in `continue`, which every other branch gets."""
 MOST_TURNS = 64
 """Turns of a loop over a table that are written out for the types of its elements."""
 
@@ -64,6 +67,7 @@ class _Writer:
                 setattr(stmt, part, self.block(inner))
         if isinstance(stmt, ast.Assign):
             self.divided(stmt)
+            return self.one_by_one(stmt)
         if not isinstance(stmt, ast.For):
             return [stmt]
         stmt.iter = self.named(stmt.iter, f"{_first_name(stmt.target)}_values")
@@ -96,6 +100,50 @@ class _Writer:
                 stmt.value = self.placed(ast.Tuple(parts, ast.Load()), stmt.value)
             case _:
                 pass
+
+    def one_by_one(self, stmt: ast.Assign) -> list[ast.stmt]:
+        """`a = b = e` as `v = e; a = v; b = v`, or with `e` twice where that is as good; left as it is where
+        a target is taken apart or `e` makes an array."""
+        names = {node.id for target in stmt.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        if len(stmt.targets) < 2 or self.is_array(stmt.value) or not all(
+            isinstance(target, (ast.Name, ast.Subscript)) for target in stmt.targets
+        ):
+            return [stmt]
+        value, before = stmt.value, list[ast.stmt]()
+        if not self.is_plain(value, names):
+            name = self.fresh(f"{_first_name(stmt.targets[0])}_value")
+            before = [self.placed(ast.Assign([ast.Name(name, ast.Store())], value), stmt)]
+            value = ast.copy_location(ast.Name(name, ast.Load()), value)
+        sets = [ast.Assign([target], copy.deepcopy(value)) for target in stmt.targets]
+        return [*before, *(ast.copy_location(one, stmt) for one in sets)]
+
+    def is_array(self, value: ast.expr) -> bool:
+        """An array or a table, of which two names would be names of one."""
+        match value:
+            case ast.Tuple() | ast.List():
+                return True
+            case ast.Call(func=ast.Attribute(attr="copy")):
+                return True
+            case ast.Call(func=function):
+                return lookup(CREATIONS, self.meant(function)) is not None
+            case _:
+                return False
+
+    def is_plain(self, value: ast.expr, names: set[str]) -> bool:
+        """A number that is known without computing, of none of these names."""
+        for part in ast.walk(value):
+            if isinstance(part, ast.Call) and not (
+                self.meant(part.func) is len
+                or (isinstance(self.meant(part.func), type) and all(isinstance(a, ast.Constant) for a in part.args))
+            ):
+                return False
+            if isinstance(part, ast.Subscript) and not (
+                isinstance(part.value, ast.Attribute) and part.value.attr == "shape"
+            ):
+                return False
+            if isinstance(part, ast.Name) and part.id in names and part is not value:
+                return False
+        return not isinstance(value, (ast.IfExp, ast.BoolOp, ast.Compare))
 
     def meant(self, node: ast.expr) -> Any:
         """What a dotted name outside the function refers to."""
@@ -322,8 +370,8 @@ class _Writer:
 
 
 def turn_continues(python: PythonSource) -> None:
-    """What follows an `if` that ends in `continue` becomes its other branch. A `continue` deeper inside
-    is left as it is, for `pyfunc_refuse`.
+    """What follows an `if` that ends in `continue` becomes its other branch, or that of all branches which do
+    not. A `continue` deeper inside is left as it is, for `pyfunc_refuse`.
 
     before:  if x[i] < 0:                 after:  if x[i] < 0:
                  continue                             pass
@@ -340,6 +388,10 @@ def _without_continues(body: list[ast.stmt]) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     for position, stmt in enumerate(body):
         rest = body[position + 1 :]
+        if rest and isinstance(stmt, ast.If) and _elif_ends(stmt) and _size(rest) <= MOST_COPIED:
+            stmt.orelse = [*stmt.orelse, *copy.deepcopy(rest)]
+            stmt.body = [*stmt.body, *rest]
+            rest = []
         if isinstance(stmt, ast.Continue):
             return out or [ast.copy_location(ast.Pass(), stmt)]
         if isinstance(stmt, ast.If) and (not rest or _ends(stmt.body) or _ends(stmt.orelse)):
@@ -350,6 +402,21 @@ def _without_continues(body: list[ast.stmt]) -> list[ast.stmt]:
             return [*out, stmt]
         out.append(stmt)
     return out
+
+
+def _elif_ends(stmt: ast.If) -> bool:
+    """Only some `elif` of it ends in `continue`: what follows it belongs to several branches."""
+    if _ends(stmt.body) or _ends(stmt.orelse):
+        return False
+    while len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], ast.If):
+        stmt = stmt.orelse[0]
+        if _ends(stmt.body) or _ends(stmt.orelse):
+            return True
+    return False
+
+
+def _size(body: list[ast.stmt]) -> int:
+    return sum(1 for stmt in body for _ in ast.walk(stmt))
 
 
 def _ends(body: list[ast.stmt]) -> bool:

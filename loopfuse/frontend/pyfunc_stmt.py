@@ -73,19 +73,13 @@ def read_statement(reader: Reader, stmt: ast.stmt) -> list[syntax.Stmt]:
         case ast.Assign(targets=[target], value=value):
             return read_assignment(reader, stmt, target, value)
         case ast.Assign(targets=targets, value=value):
-            if not isinstance(value, (ast.Constant, ast.Name)):
-                python.refuse(
-                    "chained-assignment",
-                    "two targets of one assignment",
-                    stmt,
-                    f"write two: `{python.text(targets[-1])} = ...`, then "
-                    f"`{python.text(targets[0])} = {python.text(targets[-1])}`",
-                )
-            return [
-                part
-                for target in targets
-                for part in read_assignment(reader, stmt, target, value)
-            ]
+            each = [f"`{python.text(target)} = {python.text(value)}`" for target in reversed(targets)]
+            python.refuse(
+                "chained-assignment",
+                "two targets of one assignment, which is neither of numbers nor of elements",
+                stmt,
+                f"write {', then '.join(each)}",
+            )
         case ast.AugAssign(target=target, op=op, value=value):
             return [_update(reader, stmt, target, op, value)]
         case ast.For():

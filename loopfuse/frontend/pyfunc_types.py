@@ -321,11 +321,13 @@ def compares_alike(op: str, left: Kind | None, right: Kind | None) -> bool:
 
 def negated(op: str, kind: Kind) -> tuple[Kind, bool]:
     """(the kind of `-x`, `+x` and `~x`, whether it is CPython's on every path)."""
-    if not kind.among or op == "+" or kind.dtype is DType.BOOL:
+    if not (kind.among or kind.weak) or op == "+" or kind.dtype is DType.BOOL:
         return kind.plain, True
-    known = kind.known
+    known = kind.known if op == "-" or kind.dtype.is_integer else None
     values = None if known is None else frozenset(-one if op == "-" else ~int(one) for one in known)
     made = replace(kind.plain, constants=values)
+    if not kind.among:
+        return made, True
     if not kind.dtype.is_integer or kind.forms == frozenset({(DType.I64, True), (DType.I64, False)}):
         return made, True
     fits_ = values is not None and all(_in_range(kind.dtype, one) for one in values)

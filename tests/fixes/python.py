@@ -213,9 +213,7 @@ PYTHON: dict[str, Entry] = {
     ),
     "statement-without-effect": ByMachine(_without_line, HEAD + "    x[0] + 1.0\n    y[0] = x[0]\n"),
     "early-return": ByMachine(_under_the_opposite),
-    "chained-assignment": ByMachine(
-        lambda s: s.line_put(template(s.codes[0], **{"...": s.here.split(" = ")[-1]}), s.codes[1])
-    ),
+    "chained-assignment": ByMachine(lambda s: s.line_put(*s.codes)),
     "assignment-target": ByUser("which element is meant is not written"),
     "unpacking": ByUser("which elements the names are to have is not written"),
     "loop-over-elements": ByMachine(_elements),

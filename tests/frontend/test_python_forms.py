@@ -1,0 +1,111 @@
+"""Forms that are natural in Python mean in a kernel what they mean in CPython."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopfuse
+
+
+def chained_constants(x: Any) -> Any:
+    a = b = -1
+    n = m = len(x)
+    h = w = x.shape[0] - 1
+    z1 = z2 = np.float32(0.0)
+    s = t = 0.0
+    for i in range(n):
+        z1 += np.float32(x[i])
+        s += x[i]
+    return a + b, n + m, z1, z2, s, t, h + w
+
+
+def chained_sizes(x: Any) -> Any:
+    n = m = len(x)
+    y = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = x[i] + x[j]
+    return y
+
+
+def chained_elements(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x) - 1):
+        t = x[i] = y[i] = x[i + 1] + x[i]
+        y[i + 1] = x[i] = t + t
+    return y
+
+
+def chained_swap(x: Any) -> Any:
+    a = x[0]
+    b = x[1]
+    c = a = b = a + b
+    return a, b, c
+
+
+def elif_continue(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        if x[i] > 5:
+            y[i] = 1
+        elif x[i] > 2:
+            y[i] = 2
+            continue
+        y[i] += 7
+    return y
+
+
+def elifs_continue(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        if x[i] > 6:
+            y[i] = 1
+        elif x[i] > 4:
+            continue
+        elif x[i] > 3:
+            y[i] = 2
+        else:
+            y[i] = 5
+            continue
+        t = x[i] + 1
+        if x[i] == 7:
+            y[i] += 1
+        elif x[i] == 5:
+            continue
+        y[i] += t
+    return y
+
+
+def compared(x: Any) -> Any:
+    y = np.zeros(len(x), np.int64)
+    for i in range(len(x)):
+        if x[i] < 1180591620717411303424:
+            y[i] += 1
+        if x[i] > -(2**40) and -1180591620717411303424 < x[i] < 3:
+            y[i] += 2
+        if x[i] == 300 or 5 <= x[i] <= 1000:
+            y[i] += 4
+    return y, x[0] < 300, x[1] != -1, x[0] <= 2**40, x[0] == 73786976294838206464, 1 < x[2] < 73786976294838206464
+
+
+KERNELS = (
+    chained_constants, chained_sizes, chained_elements, chained_swap, elif_continue, elifs_continue, compared,
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*never-used")
+@pytest.mark.parametrize("function", KERNELS, ids=lambda one: one.__name__)
+def test_as_cpython_has_it(function: Callable[..., Any]) -> None:
+    kernel: Any = loopfuse.kernel(function, fp="strict", reassociate=False)
+    dtypes = (np.int8, np.uint8, np.int32, np.uint64, np.int64)
+    for dtype in dtypes if function is compared else (np.int64, np.float32, np.float64):
+        mine, theirs = (np.array([3, 1, 4, 5, 9, 2, 6, 7, 0]).astype(dtype) for _ in range(2))
+        result, wanted = kernel(mine), function(theirs)
+        result, wanted = (one if isinstance(one, tuple) else (one,) for one in (result, wanted))
+        for one, other in zip((*result, mine), (*wanted, theirs), strict=True):
+            assert type(one) is type(other), (dtype, one, other)
+            np.testing.assert_array_equal(one, other)

@@ -62,6 +62,7 @@ B = TypeVar("B")
 EMPTY = inspect.Parameter.empty
 NUMBERS = (float, int, bool)
 QUICK_LIMIT = 64
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
@@ -298,6 +299,8 @@ class PythonKernel(Generic[P, R]):
         }  # fmt: skip
         self._parameters = call_parameters(plain)
         self._names = tuple(self._parameters)
+        kinds = inspect.signature(plain).parameters
+        self._positional = tuple(n for n in self._names if kinds[n].kind is not KEYWORD_ONLY)
         self._annotated: dict[str, Type] | None = None
         self._scope: Scope | None = None
         self._kernels: dict[object, list[Specialised]] = {}
@@ -453,6 +456,16 @@ class PythonKernel(Generic[P, R]):
         return None
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Bound:
+        named = self._names[len(self._positional) :]
+        if named and len(self._positional) < len(args) <= len(self._names):
+            raise UserError(
+                Diagnostic(
+                    "too-many-arguments",
+                    f"`{self.name}` takes {len(self._positional)} "
+                    f"argument{'s' * (len(self._positional) != 1)} by position, but got {len(args)}",
+                    fix="pass by name what follows `*`: " + ", ".join(f"`{name}=...`" for name in named),
+                )
+            )
         if len(args) > len(self._names):
             raise UserError(
                 Diagnostic(
@@ -516,7 +529,8 @@ class PythonKernel(Generic[P, R]):
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the arguments, as the function would; arrays that it creates and returns are of
         the arguments' library. One UserError for whatever is wrong, before anything runs."""
-        key = _quick_key(args) if not kwargs and len(args) == len(self._names) else None
+        complete = not kwargs and len(args) == len(self._names) == len(self._positional)
+        key = _quick_key(args) if complete else None
         if key is not None and self._scope is not None and self._scope.holds():
             quick = self._quick.get((id(self._scope), key))
             if quick is not None:

@@ -107,23 +107,25 @@ def _bind(
     pyfunc_refuse.parameters(source)
     parameters = source.tree.args
     names = [one.arg for one in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
-    given: dict[str, ast.expr | _Default] = dict(zip(names, node.args))
+    positional = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
+    given: dict[str, ast.expr | _Default] = dict(zip(positional, node.args))
+    doubled = {*given, *(one.arg for one in parameters.posonlyargs)}
     for keyword in node.keywords:
         if keyword.arg is None:
             pyfunc_refuse.expression(reader.python, ast.copy_location(ast.Starred(keyword.value), node))
         given[keyword.arg] = keyword.value
-    positional = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
     values = source.function.__defaults__ or ()
     defaults = dict(zip(positional[len(positional) - len(values) :], values))
     defaults |= getattr(source.function, "__kwdefaults__", None) or {}
     unknown = [name for name in given if name not in names]
+    unknown += [word.arg for word in node.keywords if word.arg in doubled]
     missing = [name for name in names if name not in given and name not in defaults]
-    if unknown or missing or len(node.args) > len(names):
+    if unknown or missing or len(node.args) > len(positional):
         reader.python.refuse(
             "helper-arguments",
             f"`{source.name}` is called with the wrong arguments",
             node,
-            f"it is `{source.name}({', '.join(names)})`",
+            f"it is `{source.name}({ast.unparse(parameters)})`",
         )
     return {name: given[name] if name in given else _Default(defaults[name]) for name in names}
 

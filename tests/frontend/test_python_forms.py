@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse.base.diagnostics import UserError
 
 
 def chained_constants(x: Any) -> Any:
@@ -109,3 +110,56 @@ def test_as_cpython_has_it(function: Callable[..., Any]) -> None:
         for one, other in zip((*result, mine), (*wanted, theirs), strict=True):
             assert type(one) is type(other), (dtype, one, other)
             np.testing.assert_array_equal(one, other)
+
+
+def by_name(x: Any, *, b: Any = 3, c: Any = 1) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] * b + c
+    return y
+
+
+@pytest.mark.parametrize("given", [(2.0,), (2.0, 1.0)])
+def test_what_follows_a_star_is_given_by_name(given: tuple[float, ...]) -> None:
+    kernel: Any = loopfuse.kernel(by_name)
+    x = np.arange(3.0)
+    for _ in range(2):
+        with pytest.raises(UserError, match="takes 1 argument by position, but got") as caught:
+            kernel(x, *given)
+        assert caught.value.diagnostics[0].code == "too-many-arguments"
+        assert caught.value.diagnostics[0].fix == "pass by name what follows `*`: `b=...`, `c=...`"
+        np.testing.assert_array_equal(kernel(x, b=2.0), by_name(x, b=2.0))
+        np.testing.assert_array_equal(kernel(x, c=2.0, b=5), by_name(x, c=2.0, b=5))
+        np.testing.assert_array_equal(kernel(x), by_name(x))
+
+
+def star(a: Any, *, b: Any = 3) -> Any:
+    return a + b
+
+
+def slash(a: Any, /, b: Any = 3) -> Any:
+    return a + b
+
+
+def test_helpers_take_arguments_as_functions_do() -> None:
+    def good(x: Any) -> Any:
+        return star(x[0], b=2), star(x[0]), slash(x[0], 1), slash(x[0], b=1)
+
+    def by_position(x: Any) -> Any:
+        return star(x[0], 2)  # pyright: ignore[reportCallIssue]
+
+    def positional_by_name(x: Any) -> Any:
+        return slash(a=x[0])  # pyright: ignore[reportCallIssue]
+
+    def doubled(x: Any) -> Any:
+        return slash(x[0], 1, b=2)  # pyright: ignore[reportCallIssue]
+
+    x = np.arange(3.0)
+    result: Any = loopfuse.kernel(good)(x)
+    assert result == good(x)
+    for function, text in ((by_position, "star"), (positional_by_name, "slash"), (doubled, "slash")):
+        with pytest.raises(TypeError):
+            function(x)
+        with pytest.raises(UserError, match=f"`{text}` is called with the wrong arguments") as caught:
+            loopfuse.kernel(function)(x)
+        assert caught.value.diagnostics[0].code == "helper-arguments"

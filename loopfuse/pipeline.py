@@ -212,9 +212,11 @@ def read_program(
     constants: Mapping[str, int] | None = None,
     run: Run | None = None,
     door: Callable[[Source], Module] | None = None,
+    words: Callable[[Diagnostic], Diagnostic] | None = None,
 ) -> Program:
     """`source` parsed and checked; warnings go to Python's `warnings`. UserError or LimitError
     with every place that is wrong. `door` reads the text, if given; else its language says how.
+    `words` says warnings as their reader would.
     MLIR is always read under `fp="strict"`: it says itself what is an FMA."""
     run = run or Run()
     if source.language == "mlir":
@@ -229,7 +231,7 @@ def read_program(
         lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
     )
     for complaint in complaints:
-        warn(str(LoopfuseError(complaint)))
+        warn(str(LoopfuseError(words(complaint) if words else complaint)))
     return program
 
 

@@ -157,7 +157,7 @@ class Specialised(Kernel):
 
         module = self._module().module
         return pipeline.read_program(
-            module.source, fp, constants, current_run(), door=lambda _: module
+            module.source, fp, constants, current_run(), lambda _: module, in_python
         )
 
     def program(self, constants: Mapping[str, int] | None = None) -> Any:

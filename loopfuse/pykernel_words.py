@@ -15,6 +15,7 @@ from loopfuse.base.diagnostics import Diagnostic, Label, UserError
 _RANGE = re.compile(r"`(\w+) in ([^`]+?)\.\.([^`]+?)(?: step (-?\d+))?`")
 _EXTENT = re.compile(r"\b0\.\.([\w+*/() -]+?)(?=$|[;,`])")
 _EDGE = re.compile(r"repeat the edge: `(\w+)\.clamp\[([^`\]]*)\]`")
+_FROM_END = re.compile(r"(?<=count from the end: )`(\w+\[)([^`]*)`")
 _CAST = re.compile(r"`([^`]*)\b(f16|f32|f64|i8|i16|i32|i64|u8|u16|u32|u64)\(([^`]*)`")
 _NUMPY = {"f": "float", "i": "int", "u": "uint"}
 
@@ -22,6 +23,8 @@ FIXES = {
     "assign-to-let": "use another name",
     "not-affine": "use subscripts and bounds made of iterators and sizes, with `+ -` and `* // %` "
     "by constants",
+    "step-not-constant": "use a number, or one from outside the function, such as `STEP = 2`: another one is "
+    "another compile",
     "not-parallel": "write `range` instead of `loopfuse.prange`, or write to another array",
     "swap-rotation": "exchange each array with one other in loops, or copy elements in a loop",
     "swap-too-deep": "exchange directly in the body of one loop, outside any `if`",
@@ -39,12 +42,13 @@ def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None) -> Diagnosti
     fix, sizes are said as `len(x)` and `x.shape[1]`: nothing else has their names in the function."""
     shapes = shapes or {}
     labels = tuple(Label(one.span, _extents(one.text)) for one in diagnostic.labels)
+    fix = diagnostic.fix if "wraps" in diagnostic.fix else FIXES.get(diagnostic.code, diagnostic.fix)
     return replace(
         diagnostic,
         label=_extents(diagnostic.label),
         labels=labels,
         notes=tuple(_fix(note, {}) for note in diagnostic.notes),
-        fix=FIXES.get(diagnostic.code, _fix(diagnostic.fix, shapes)),
+        fix=_fix(fix, shapes),
     )
 
 
@@ -89,6 +93,7 @@ def _fix(text: str, shapes: Shapes) -> str:
         return f"repeat the edge: `{name}[{', '.join(clamped)}]`"
 
     text = _EDGE.sub(edge, _RANGE.sub(loop, text))
+    text = _FROM_END.sub(lambda found: f"`{found[1]}{spelt(found[2])}`", text)
     return _CAST.sub(lambda m: f"`{m[1]}np.{_NUMPY[m[2][0]]}{m[2][1:]}({m[3]}`", text)
 
 

@@ -330,6 +330,17 @@ def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
     return None if dtype is None else (syntax.Call(dtype.value, (argument,), span=span), Kind(dtype))
 
 
+def limit_of_a_type(reader: Reader, node: ast.Call, attribute: str) -> Any:
+    """`np.finfo(x.dtype).eps`, `np.iinfo(np.int32).max`; MISSING where it is nothing of these."""
+    function = pyfunc_expr.resolve(reader, node.func)
+    if function not in (np.finfo, np.iinfo) or len(node.args) != 1 or node.keywords:
+        return MISSING
+    dtype = _named_dtype(reader, node.args[0])
+    if dtype is None or dtype in (DType.BF16, DType.BOOL) or dtype.is_float is not (function is np.finfo):
+        return MISSING
+    return getattr(function(dtype.numpy_name), attribute, MISSING)
+
+
 def _named_dtype(reader: Reader, node: ast.expr) -> DType | None:
     match node:
         case ast.Attribute(attr="dtype", value=ast.Name(id=name)) if name in reader.arrays:

@@ -79,6 +79,8 @@ def read_expression(reader: Reader, node: ast.expr) -> Typed:
             result = read[0][0]
             for part, _ in read[1:]:
                 result = syntax.Binary(word, result, part, span=result.span.to(part.span))
+            if {kind.dtype is DType.BOOL for _, kind in read if kind is not None} == {False}:
+                return _one_of(word, read)
             kinds = [PYTHON_BOOL if kind is None else kind for _, kind in read]
             if any(kind.dtype is not DType.BOOL for kind in kinds):
                 return result, PYTHON_BOOL if any(kind.among for kind in kinds) else BOOL
@@ -94,6 +96,17 @@ def read_expression(reader: Reader, node: ast.expr) -> Typed:
             return pyfunc_calls.read_call(reader, node)
         case _:
             pyfunc_refuse.expression(reader.python, node)
+
+
+def _one_of(word: str, parts: list[Typed]) -> Typed:
+    """`a or b` of numbers: `a if a != 0 else b`; `a and b`: `b if a != 0 else a`."""
+    result, kind = parts[-1]
+    for part, other in reversed(parts[:-1]):
+        span = part.span.to(result.span)
+        given = syntax.Comparison((part, syntax.Number(0, span=part.span)), ("!=",), span=part.span)
+        ends = (part, result) if word == "or" else (result, part)
+        result, kind = syntax.Conditional(given, *ends, span=span), either(other, kind)
+    return result, kind
 
 
 def read_condition(reader: Reader, node: ast.expr) -> syntax.Expr:
@@ -315,12 +328,15 @@ def read_attribute(reader: Reader, node: ast.Attribute) -> Typed:
             "arrays have `.shape`, `.ndim`, `.size` and `.dtype` in a kernel",
         )
     found = resolve(reader, node)
+    if found is MISSING and isinstance(node.value, ast.Call):
+        found = pyfunc_calls.limit_of_a_type(reader, node.value, node.attr)
     if found is MISSING:
+        computed = any(isinstance(part, (ast.Call, ast.Subscript)) for part in ast.walk(node))
         python.refuse(
             "undefined-name",
-            f"`{python.text(node)}` is not defined",
+            f"`{python.text(node)}` is not known in a kernel" if computed else f"`{python.text(node)}` is not defined",
             node,
-            "check the spelling",
+            "compute it before the call, and pass it" if computed else "check the spelling",
         )
     return outer_value(reader, node, found)
 
@@ -503,7 +519,9 @@ def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:
             "float-index",
             f"a {what} must be an integer, but `{reader.python.text(node)}` is a float",
             node,
-            "use `//` instead of `/`",
+            "use `//` instead of `/`"
+            if any(isinstance(part, ast.Div) for part in ast.walk(node))
+            else f"write `int({reader.python.text(node)})`",
         )
     return expr
 

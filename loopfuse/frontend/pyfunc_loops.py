@@ -55,6 +55,9 @@ class _Writer:
         self.local = local_names(python)
         self.set_here = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
         self.set_here |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+        in_loops = {id(part) for n in nodes if isinstance(n, ast.For) for part in ast.walk(n.target)}
+        self.assigned = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load) and id(n) not in in_loops}
+        "The names that something else than a loop sets."
         self.taken = {n.id for n in nodes if isinstance(n, ast.Name)} | self.set_here
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -230,11 +233,15 @@ class _Writer:
         """The loop as one that counts."""
         plain = [one.id for one, value in sets if isinstance(value, ast.Name) and value.id == ""]
         counter = plain[0] if len(plain) == 1 else self.fresh(f"{_first_name(stmt.target)}_at")
+        turn, start = ast.Name(counter, ast.Load()), self.counts_from(sets, sizes)
+        if start is not None:
+            counter, first = start
+            turn = ast.BinOp(ast.Name(counter, ast.Load()), ast.Sub(), ast.Constant(first))
         made: list[ast.stmt] = []
         for target, value in sets:
-            if isinstance(value, ast.Name) and value.id == "" and target.id == counter:
+            if isinstance(value, (ast.Name, ast.BinOp)) and target.id == counter:
                 continue
-            number = _filled(value, ast.Name(counter, ast.Load()))
+            number = _filled(value, turn)
             made.append(self.placed(ast.Assign([target], number), target))
             if isinstance(value, ast.Subscript):
                 self.python.turns.add(id(value))
@@ -248,6 +255,7 @@ class _Writer:
         elif known:
             lengths = [str(min(known))]
         count = lengths[0] if len(lengths) == 1 else f"min({', '.join(lengths)})"
+        count = f"{start[1]}, {count} + {start[1]}" if start is not None else count
         return ast.copy_location(
             ast.For(
                 self.placed(ast.Name(counter, ast.Store()), stmt.target),
@@ -257,6 +265,19 @@ class _Writer:
             ),
             stmt,
         )
+
+    def counts_from(
+        self, sets: list[tuple[ast.Name, ast.expr]], sizes: dict[str, int | None]
+    ) -> tuple[str, int] | None:
+        """The name that counts the turns from a number other than 0, and the number, where a loop can count
+        with it: nothing else sets it."""
+        if any(size is not None for size in sizes.values()):
+            return None
+        match [(one.id, value) for one, value in sets if not isinstance(value, ast.Subscript)]:
+            case [(name, ast.BinOp(right=ast.Constant(value=int(first))))] if first > 0:
+                return None if name in self.assigned else (name, first)
+            case _:
+                return None
 
     def table_length(self, name: str) -> int | None:
         """The length of a table of the enclosing scope; None of an array."""

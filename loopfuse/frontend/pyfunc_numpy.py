@@ -120,6 +120,10 @@ def extreme(
     span = reader.python.span(node)
     result, kind = parts[0]
     for part, other in parts[1:]:
+        if kind is not None and other is not None and kind.dtype is other.dtype is DType.BOOL:
+            # The same bits as Python's, which gives its first operand where they are equal.
+            result, kind = syntax.Binary("and" if name == "min" else "or", result, part, span=span), either(kind, other)
+            continue
         if numpy and (_depends(kind) or _depends(other)):
             _, kind = pyfunc_expr.combine(reader, "+", (result, kind), (part, other), node)
         else:

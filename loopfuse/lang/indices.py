@@ -85,7 +85,9 @@ def data_index(context: Context, value: Value, what: str, span: Span, array: str
             span,
             label=f"checked when it runs; what it {'touches' if what == 'subscript' else 'bounds'} "
             "is not known before",
-            fix=f"give `{name}` a dimension more: `{name}[i, j]` instead of `{name}[i*N + j]`"
+            fix=f"write `i64(...)` around each {value.dtype.value} in it, whose arithmetic wraps"
+            if _wraps(value.dtype)
+            else f"give `{name}` a dimension more: `{name}[i, j]` instead of `{name}[i*N + j]`"
             if what == "subscript"
             else "make the product a size or an integer parameter of its own",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -163,3 +164,141 @@ def test_helpers_take_arguments_as_functions_do() -> None:
         with pytest.raises(UserError, match=f"`{text}` is called with the wrong arguments") as caught:
             loopfuse.kernel(function)(x)
         assert caught.value.diagnostics[0].code == "helper-arguments"
+
+
+def or_and(x: Any) -> Any:
+    z = np.zeros_like(x)
+    for i in range(1, len(x)):
+        z[i] = x[i] or x[i - 1] or 3
+    return z, x[0] and x[1], x[-1] or x[1], x[0] or (x[1] and x[2])
+
+
+def limits(x: Any) -> Any:
+    low = np.iinfo(np.int64).max
+    for i in range(len(x)):
+        low = min(low, int(x[i]))
+    return low, np.finfo(np.float32).eps, np.finfo("f8").tiny, np.iinfo(np.uint8).max
+
+
+def eroded(x: Any) -> Any:
+    seen = np.zeros(len(x), np.bool_)
+    for i in range(len(x)):
+        seen[i] = x[i] > 3
+    out = np.zeros(len(x), np.bool_)
+    wide = np.zeros(len(x), np.bool_)
+    for i in range(1, len(x) - 1):
+        out[i] = min(seen[i], seen[i - 1], seen[i + 1])
+        most = seen[i]
+        for k in range(-1, 2):
+            most = max(most, seen[i + k])
+        wide[i] = np.maximum(most, out[i])
+    return out, wide, np.minimum(seen[0], seen[1])
+
+
+def counted_from_two(x: Any) -> Any:
+    y = np.zeros(len(x) + 2)
+    for i, v in enumerate(x, 2):
+        y[i] = v * i
+    for i, (v, w) in enumerate(zip(x, y), start=1):
+        y[i] += v * w
+    return y
+
+
+@pytest.mark.filterwarnings("ignore:.*never-used")
+@pytest.mark.parametrize("function", [or_and, limits, eroded, counted_from_two], ids=lambda one: one.__name__)
+def test_more_as_cpython_has_it(function: Callable[..., Any]) -> None:
+    test_as_cpython_has_it(function)
+
+
+def says(function: Callable[..., Any], *arguments: Any) -> str:
+    """The fixes that are proposed, of errors and warnings."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        kernel: Any = loopfuse.kernel(function)
+        try:
+            kernel(*arguments)
+        except UserError as error:
+            return "; ".join(one.fix for one in error.diagnostics)
+    return "; ".join(str(one.message).rpartition("fix: ")[2].strip() for one in told)
+
+
+NARROW = np.int8(3)
+STEP = 2
+
+
+def test_fixes_are_in_the_words_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPFUSE_CACHE", "0")  # a kernel that was compiled before says nothing
+    x, y = np.arange(6.0), np.zeros(6)
+
+    def mixed(p: Any, x: Any, y: Any) -> None:
+        for i in range(len(x)):
+            y[i] = p[i] * x[i]
+
+    assert says(mixed, x.astype(np.int32), x.astype(np.float32), y).startswith("write `np.float32(p[i])` to stay")
+    assert says(mixed, x.astype(np.uint64), x.astype(np.int64), y).startswith("write `np.int64(p[i])` to stay")
+
+    def stepped(x: Any, y: Any, k: Any) -> None:
+        for i in range(0, len(x), k):
+            y[i] = x[i]
+
+    assert "const" not in says(stepped, x, y, 2)
+
+    def by_global(x: Any, y: Any) -> None:
+        for i in range(0, len(x), STEP):
+            y[i] = x[i]
+
+    assert says(by_global, x, y) == ""
+
+    def up_to_a_float(x: Any, y: Any, n: Any) -> None:
+        for i in range(n):
+            y[i] = x[i]
+
+    assert says(up_to_a_float, x, y, 2.0) == "write `int(n)`"
+
+    def narrow(x: Any, y: Any) -> None:
+        for i in range(len(x) - NARROW):
+            y[i] = x[i]
+
+    assert says(narrow, x, y).startswith("write `np.int64(...)` around each i8")
+
+    def not_narrow(x: Any, y: Any) -> None:
+        for i in range(len(x) - np.int64(NARROW)):
+            y[i] = x[i]
+
+    assert says(not_narrow, x, y) == ""
+
+    def zoomed(a: Any, b: Any) -> None:
+        for i in range(b.shape[0]):
+            for j in range(b.shape[1]):
+                b[i, j] = a[i * a.shape[0] // b.shape[0], j]
+
+    assert "dimension more" not in says(zoomed, np.zeros((6, 4)), np.zeros((3, 4)))
+
+    def computed(x: Any, y: Any) -> None:
+        y[0] = x[0] + np.finfo(len).eps  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+    assert says(computed, x, y) == "compute it before the call, and pass it"
+
+
+def test_subscripts_that_all_count_from_the_end() -> None:
+    x, y = np.arange(6.0), np.zeros(6)
+
+    def read(x: Any, y: Any) -> None:
+        for i in range(len(x)):
+            y[i] = x[-1 - i]
+
+    def written(x: Any, y: Any) -> None:
+        for i in range(1, len(x) + 1):
+            y[-i] = x[i - 1]
+
+    def counted(x: Any, y: Any) -> None:
+        for i, v in enumerate(x, 1):
+            y[-i] = v
+
+    def right(x: Any, y: Any) -> None:
+        for i in range(len(x)):
+            y[i] = x[len(x) - i - 1]
+
+    assert says(read, x, y) == "count from the end: `x[len(x)-i-1]`"
+    assert says(written, x, y) == says(counted, x, y) == "count from the end: `y[len(x)-i]`"
+    assert says(right, x, y) == ""

@@ -1,6 +1,6 @@
-"""What LLVM's loop vectoriser made of divisions under conditions, looked at.
+"""What LLVM's loop vectoriser made of accesses under conditions, looked at.
 
-It may compute what is the same in all lanes once, under the condition of the first lane alone, and use
+**Divisions.** It may compute what is the same in all lanes once, under the condition of the first lane alone, and use
 it in the address of a masked access for the others (`mlir_hoist`). In the optimised module that is a
 scalar that is made of a quotient on one way and `poison` on the other:
 
@@ -11,10 +11,21 @@ Index arithmetic no longer stands under such conditions. What is left are divisi
 subscript at once; where one of theirs looks like that, the module is compiled without the loop
 vectoriser. (The quotients of single lanes, which are as they should be, become vectors at once, or
 stay under their own lane's condition; of these, some are taken for the other kind.)
+
+**Masked loads.** For AVX-512, LLVM 22 makes a masked load the memory operand of the instruction that uses it under
+the same mask, which is right, and may then take it out again without the mask (`TwoAddressInstructionPass`,
+`unfoldMemoryOperand`), which reads what no lane asked for:
+
+    vfmadd132pd -8(%rdi,%rcx,8), ... {%k1} {z}   ->   vmovupd -8(%rdi,%rcx,8), %ymm11
+                                                      vfmadd132pd %ymm10, %ymm28, %ymm11 {%k1} {z}
+
+`hold_masked_loads` puts an empty piece of assembly behind each, which costs nothing and through which nothing
+is moved into another instruction.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 
 _DIVISION = re.compile(r"= [us](?:div|rem) i\d+ ")
@@ -22,6 +33,49 @@ _LABEL = re.compile(r"^([^\s:;]+|\"[^\"]+\"):")
 _MERGED = re.compile(
     r"= phi (?:i\d+|ptr) \[ ([^ ,]+), %([^ ]+) \], \[ ([^ ,]+), %([^ ]+) \](?:, !dbg.*)?$"
 )
+
+
+MASKED_LOAD = "llvm.masked.load."
+_MASKED = re.compile(
+    r"^(\s+)(%\S+) = ((?:tail )?call <(\d+) x (\w+)> @llvm\.masked\.load\.[^\n]*)$", re.MULTILINE
+)
+_BITS = {"double": 64, "float": 32, "half": 16, "bfloat": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
+_LEAST, _MOST = 128, 512
+"""Bits of a vector register."""
+
+
+def hold_masked_loads(optimised: str) -> str | None:
+    """The module with every masked load on its own; None where one is of a type that no register has."""
+    numbers = itertools.count()
+    odd = False
+
+    def hold(found: re.Match[str]) -> str:
+        nonlocal odd
+        indent, name, load, count, element = found[1], found[2], found[3], int(found[4]), found[5]
+        bits = count * _BITS.get(element, 0)
+        if not bits or bits > _MOST or bits & (bits - 1):
+            odd = True
+            return found[0]
+        loaded, held = (f"%masked.{next(numbers)}" for _ in range(2))
+        kind = f"<{count} x {element}>"
+        lines = [f"{loaded} = {load}"]
+        if bits >= _LEAST:
+            lines.append(f'{name} = call {kind} asm "", "=v,0"({kind} {loaded})')
+        else:  # a part of a register
+            several = _LEAST // _BITS[element]
+            wide = f"<{several} x {element}>"
+            spread = ", ".join(f"i32 {k if k < count else 'poison'}" for k in range(several))
+            back = ", ".join(f"i32 {k}" for k in range(count))
+            filled, kept = f"{held}.wide", f"{held}.kept"
+            lines += [
+                f"{filled} = shufflevector {kind} {loaded}, {kind} poison, <{several} x i32> <{spread}>",
+                f'{kept} = call {wide} asm "", "=v,0"({wide} {filled})',
+                f"{name} = shufflevector {wide} {kept}, {wide} poison, <{count} x i32> <{back}>",
+            ]
+        return "\n".join(indent + line for line in lines)
+
+    made = _MASKED.sub(hold, optimised)
+    return None if odd else made
 
 
 def divides(llvm: str) -> bool:

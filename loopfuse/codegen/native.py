@@ -6,7 +6,12 @@ import llvmlite.binding as binding
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.options import Target, cpu_from_environment
-from loopfuse.codegen.llvm_lanes import divides, has_guarded_quotient
+from loopfuse.codegen.llvm_lanes import (
+    MASKED_LOAD,
+    divides,
+    has_guarded_quotient,
+    hold_masked_loads,
+)
 from loopfuse.codegen.llvm_passes import initialize, optimize, parse, target_machine
 
 _NEEDED = {
@@ -51,14 +56,26 @@ def host_triple(target: Target) -> tuple[str, str]:
 
 
 def optimize_llvm(llvm: str, target: Target) -> binding.ModuleRef:
-    """The module after O3 with the loop and SLP vectorisers; without them where the first kept a
-    division under the wrong lane's condition (`llvm_lanes`)."""
+    """The module after O3 with the loop and SLP vectorisers, its masked loads held; without them where the
+    first kept a division under the wrong lane's condition, or cannot be held (`llvm_lanes`)."""
     module = parse(llvm)
     optimize(module, host_machine(target), vectorize=True)
-    if divides(llvm) and has_guarded_quotient(str(module)):
+    held: str | None = ""
+    if any(one.name.startswith(MASKED_LOAD) for one in module.functions) and _has_masks(target):
+        held = hold_masked_loads(str(module))
+    if held is None or (divides(llvm) and has_guarded_quotient(str(module))):
         module = parse(llvm)
         optimize(module, host_machine(target), vectorize=False)
+    elif held:
+        module = parse(held)
     return module
+
+
+def _has_masks(target: Target) -> bool:
+    """Whether instructions of the CPU take masks (AVX-512), or nobody says that they do not."""
+    cpu, features = host_cpu(target)
+    x86 = binding.get_default_triple().startswith("x86_64")
+    return x86 and ("+avx512f" in features or (not features and cpu not in ("x86-64", "x86-64-v2", "x86-64-v3")))
 
 
 def emit_object(llvm: str, target: Target) -> bytes:

@@ -79,7 +79,11 @@ def _with_what_it_overwrites(
     """`_shifts` of a border, or of what reads nothing that is made: each element where the step stands
     that wrote the array last. (What the step leaves as it is would lie beyond the loops otherwise.)"""
     (array, name), *_ = step.writes.items()
-    mine = step.placed.unit.statements[0].write.load
+    mine = next(
+        s.write.load
+        for s in step.placed.unit.statements
+        if s.target.index and step.array_of(s.write.load) == array
+    )
     for other in reversed(before):
         if other.writes.get(array) != earlier_name(name):
             continue

@@ -86,7 +86,8 @@ class Context:
     `hoists` collects the statements that must run before the one being elaborated; `target` names
     what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
     `alone`: this is a `func` without a caller, whose arguments are not known. `unknown` are the
-    iterators whose range is known only when the program runs. `accumulators` are reductions of
+    iterators whose range is known only when the program runs, `ends` are the bounds of the others.
+    `related` are the names that assumptions speak of together. `accumulators` are reductions of
     f16 or bf16, which the core keeps as f32.
     """
 
@@ -109,6 +110,8 @@ class Context:
     alone: bool = False
     accumulators: set[str] = field(default_factory=set[str])
     unknown: set[str] = field(default_factory=set[str])
+    ends: dict[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
+    related: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
     tree_sizes: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
 
     # ------------------------------------------------------------------------- complaints

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
@@ -12,10 +13,15 @@ from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.context import Context
 from loopfuse.lang.indices import affine_value, data_index, to_index
 from loopfuse.lang.labels import HIDDEN
-from loopfuse.lang.nodes import Const, Define, Expr, Iter, Load, Stmt
+from loopfuse.lang.nodes import Binary, Const, Define, Expr, Iter, Load, Stmt, Symbol
+from loopfuse.lang.printer import print_expr
 from loopfuse.lang.scope import ValueEntry
 from loopfuse.lang.unroll import MAX_COPIES
-from loopfuse.lang.walk import iterators, loads
+from loopfuse.lang.walk import iterators, loads, walk_expr
+
+MOST_PERIODS = 16
+"""`e % n` of an `e` of more times `n` than this is taken to be known only when the program runs
+(`poly.isl.DIVISION_PIECES`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +74,67 @@ def _affine_bound(context: Context, expr: syntax.Expr) -> Expr:
         value = expressions.elaborate(context, expr)
     finally:
         context.hoists = outer
-    if first or (value.dtype.is_integer and affine_value(context, value) is None):
+    index = affine_value(context, value) if value.dtype.is_integer else None
+    if first or (value.dtype.is_integer and index is None):
         context.limit(
             "data-dependent-bound",
             "the bounds of this loop must be known before anything runs",
             expr.span,
             fix="use bounds made of iterators, sizes and integer parameters",
         )
+    rest = None if index is None else far_division(context, index)
+    if rest is not None:
+        text = re.sub(r"(?<=\w)\.\d+", "", print_expr(rest))
+        context.limit(
+            "data-dependent-bound",
+            f"the bounds of this loop must be known before anything runs, and `{text}` is not",
+            expr.span,
+            fix=f"make what is now `{text}` the iterator of a loop of its own",
+        )
     return to_index(context, value, "bound", expr.span)
 
 
+def far_division(context: Context, index: Expr) -> Expr | None:
+    """The first `e % n` by a size in `index` where `e` may be many times `n`: it cannot be told piece by
+    piece what that is before the program gets there."""
+    for expr in walk_expr(index):
+        match expr:
+            case Binary(op="mod", left=left, right=Symbol(name=period)):
+                if not _is_positive(context, period) or not _is_near(context, left, period):
+                    return expr
+            case _:
+                pass
+    return None
+
+
+def _is_positive(context: Context, period: str) -> bool:
+    """A size, or a parameter that something is assumed of."""
+    entry = context.scope.find(period)
+    is_size = isinstance(entry, ValueEntry) and (entry.what == "size" or entry.value.weak)
+    return is_size or any(period in each for each in context.related)
+
+
+def _is_near(context: Context, expr: Expr, period: str) -> bool:
+    """Does `expr` grow with nothing but the size `period`, and what is assumed of it together with
+    others?"""
+    for each in walk_expr(expr):
+        match each:
+            case Binary(op="mul", left=Const(value=value)) | Binary(op="mul", right=Const(value=value)):
+                if abs(int(value)) > MOST_PERIODS:
+                    return False
+            case Symbol(name=name) | Iter(name=name):
+                if name == period or any({name, period} <= one for one in context.related):
+                    continue
+                ends = context.ends.get(name)
+                if ends is None or not all(_is_near(context, one, period) for one in ends):
+                    return False
+            case _:
+                pass
+    return True
+
+
 def run_time_bounds(context: Context, each: syntax.Range) -> Bounds:
-    """The bounds of a range, which may depend on data.
+    """The bounds of a range, which may depend on data, or on what only the program can compute.
 
     before:  for k in ptr[i]..ptr[i + 1]: ...
     after:   define k_start = ptr[i]; define k_end = ptr[i + 1]; for k in k_start..k_end: ...
@@ -92,10 +147,11 @@ def run_time_bounds(context: Context, each: syntax.Range) -> Bounds:
     cells = 0
     for value, expr, word in zip(values, (each.lower, each.upper), ("start", "end"), strict=True):
         index = affine_value(context, value) if value.dtype.is_integer else None
-        if index is None:
-            index = data_index(context, value, "bound", expr.span)
+        if index is None or far_division(context, index) is not None:
+            if index is None:
+                index = data_index(context, value, "bound", expr.span)
             index, cells = _cell(context, each, word, index), cells + 1
-        ends.append(index)
+        ends.append(replace(index, span=expr.span))
     lower, upper = ends
     if not cells or step == 1:
         return Bounds(lower, upper, step)
@@ -105,9 +161,16 @@ def run_time_bounds(context: Context, each: syntax.Range) -> Bounds:
 
 
 def _cell(context: Context, each: syntax.Range, word: str, value: Expr) -> Load:
-    """A scalar of the compiler's own that holds `value` from here on."""
+    """A scalar of the compiler's own that holds `value` from here on: where it reads no data, one for
+    all ranges that are bounded by it."""
+    text = print_expr(value)
+    known = None if loads(value) else context.scope.find_cell(text)
+    if known is not None:
+        return Load(known, (), DType.I64, span=value.span)
     core = context.names.declare(f"{each.iterator}_{word}")
     context.hoists.append(Define(core, DType.I64, value, label=HIDDEN, span=value.span))
+    if not loads(value):
+        context.scope.cells[text] = core
     return Load(core, (), DType.I64, span=value.span)
 
 

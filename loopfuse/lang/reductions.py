@@ -110,6 +110,8 @@ def declare_iterator(
     if limits is not None:
         if ranges.is_unknown(context, limits):
             context.unknown.add(core)
+        else:
+            context.ends[core] = limits.lower, limits.upper
         here = limits.value(here)
     iterator = Value(here, weak=True)
     context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))

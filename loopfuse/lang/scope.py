@@ -67,10 +67,21 @@ Entry = ArrayEntry | ScalarEntry | ValueEntry | TableEntry | PoisonEntry
 
 @dataclass(slots=True)
 class Scope:
-    """A chain of name tables, innermost first."""
+    """A chain of name tables, innermost first. `cells`: by their text, expressions of sizes and
+    iterators that were computed already."""
 
     parent: Scope | None = None
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    cells: dict[str, str] = field(default_factory=dict[str, str])
+
+    def find_cell(self, text: str) -> str | None:
+        """The scalar of the compiler's own that holds what `text` computes, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if text in scope.cells:
+                return scope.cells[text]
+            scope = scope.parent
+        return None
 
     def find(self, name: str) -> Entry | None:
         """The entry `name` refers to here, or None."""

@@ -40,7 +40,7 @@ from loopfuse.lang.swap import pair_of
 from loopfuse.lang.swap_counts import any_swap, count_swaps, too_deep
 from loopfuse.lang.typing import Value
 from loopfuse.lang.unroll import unrolled_iterators
-from loopfuse.lang.walk import loads
+from loopfuse.lang.walk import iterators, loads, symbols
 
 
 def elaborate_block(context: Context, stmts: tuple[syntax.Stmt, ...]) -> list[Stmt]:
@@ -241,6 +241,7 @@ def assume(context: Context, stmt: syntax.Assume) -> Stmt:
             stmt.condition.span,
             fix="assume something of sizes, parameters and iterators",
         )
+    context.related.add(symbols(promise) | iterators(promise))
     return Assume(promise, span=stmt.span)
 
 

@@ -178,9 +178,9 @@ class _Builder:
             raise LimitError(
                 Diagnostic(
                     "data-dependent-bound",
-                    f"a bound of the loop over `{loop.iterator}` is not affine",
+                    f"a bound of the loop over `{loop.iterator.split('.')[0]}` is not affine",
                     bound.span,
-                    fix="use bounds made of sizes, integer parameters and outer iterators",
+                    fix="let the loop run over all it may need, and test in it: `if j < end:`",
                 )
             )
         if loop.unknown or (iterators(loop.lower) | iterators(loop.upper)) & self.wandering:

@@ -213,10 +213,11 @@ def read_program(
     run: Run | None = None,
     door: Callable[[Source], Module] | None = None,
     words: Callable[[Diagnostic], Diagnostic] | None = None,
+    told: set[str] | None = None,
 ) -> Program:
     """`source` parsed and checked; warnings go to Python's `warnings`. UserError or LimitError
     with every place that is wrong. `door` reads the text, if given; else its language says how.
-    `words` says warnings as their reader would.
+    `words` says warnings as their reader would; those that were `told` before are not told again.
     MLIR is always read under `fp="strict"`: it says itself what is an FMA."""
     run = run or Run()
     if source.language == "mlir":
@@ -231,7 +232,11 @@ def read_program(
         lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
     )
     for complaint in complaints:
-        warn(str(LoopfuseError(words(complaint) if words else complaint)))
+        text = str(LoopfuseError(words(complaint) if words else complaint))
+        if told is None or text not in told:
+            warn(text)
+        if told is not None:
+            told.add(text)
     return program
 
 

@@ -42,7 +42,7 @@ from loopfuse.pykernel_types import (
     type_of_value,
 )
 from loopfuse.pykernel_words import in_python, remedy_in_python
-from loopfuse.runtime import cache
+from loopfuse.runtime import arrays, cache
 from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.session import BUDGET, check_budget, check_tune
 from loopfuse.watch import current_run, is_watched
@@ -87,13 +87,17 @@ class Specialised(Kernel):
         types: Mapping[str, Type],
         scope: Scope,
         equal: tuple[Dimensions, ...] = (),
+        like: Specialised | None = None,
         **options: Any,
     ) -> None:
+        """`like`: the same under other options, which has read the function."""
         self.function = function
         self.types = dict(types)
         self.scope = scope
         self.equal = equal
-        self._modules: list[Any] = []
+        self._modules: list[Any] = [] if like is None else like._modules
+        self._readings: dict[str, Any] = {} if like is None else like._readings
+        self._told: set[str] = set() if like is None else like._told
         self._given_options = options
         described, source = self._describe(options.get("fp", "fast"))
         self.results = read_results(described["results"])
@@ -141,7 +145,7 @@ class Specialised(Kernel):
 
         with _python_words():
             reading = self._module()
-            program = self._read(fp, None)
+            program = self._read(fp)
         described: dict[str, Any] = {
             "kernel": describe_kernel(program.kernels[0]),
             "results": describe_results(reading.results, program.kernels[0]),
@@ -152,19 +156,23 @@ class Specialised(Kernel):
         cache.put(key, described)
         return described, reading.module.source
 
-    def _read(self, fp: str, constants: Mapping[str, int] | None) -> Any:
+    def _read(self, fp: str) -> Any:
+        """The program, read once for all kernels of these types; each warning is told once."""
         from loopfuse import pipeline
 
-        module = self._module().module
-        return pipeline.read_program(
-            module.source, fp, constants, current_run(), lambda _: module, in_python
-        )
+        if fp not in self._readings or is_watched():
+            module = self._module().module
+            self._readings[fp] = pipeline.read_program(
+                module.source, fp, None, current_run(), door=lambda _: module, words=in_python,
+                told=self._told,
+            )
+        return self._readings[fp]
 
     def program(self, constants: Mapping[str, int] | None = None) -> Any:
         """The checked program."""
         with _python_words(), self._lock:
             if () not in self._programs:
-                self._programs[()] = self._read(self._fp, None)
+                self._programs[()] = self._read(self._fp)
             return self._programs[()]
 
     def shapes(self) -> dict[str, tuple[str, ...]]:
@@ -211,7 +219,7 @@ class Specialised(Kernel):
         """The same kernel under other options; None keeps this one's."""
         given = {name: value for name, value in changes.items() if value is not None}
         options = {**self._given_options, **given}
-        return Specialised(self.function, self.types, self.scope, self.equal, **options)
+        return Specialised(self.function, self.types, self.scope, self.equal, self, **options)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As for .lf kernels; what the shapes of the first call are taken to show is among what
@@ -600,13 +608,21 @@ class PythonKernel(Generic[P, R]):
             return kernel.explain(target=target, **bound.others)
 
     def dependences(
-        self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
+        self, *args: Any, sizes: Mapping[str, int] | None = None, instances: bool = False, **kwargs: Any
     ) -> DependencesDict:
-        """Every dependence, as the `deps` JSON, for the annotated types or the latest call's."""
+        """Every dependence, as the `deps` JSON: for a call's arguments, at its sizes; else for the
+        annotated types or the latest call's, at `sizes` (a mapping, or by name) or for all of them.
+        `instances` (needs sizes) lists the pairs."""
+        if len(args) == 1 and isinstance(args[0], Mapping) and sizes is None:
+            args, sizes = (), args[0]
         with _python_words():
-            kernel = self._specialised({})
+            kernel, bound = self._for(args, kwargs)
         with _python_words(kernel):
-            return kernel.dependences(sizes, instances=instances)
+            known = {**(sizes or {}), **{n: v for n, v in bound.others.items() if type(v) is int}}
+            if any(hasattr(value, "shape") for value in bound.given.values()):
+                matched = arrays.match(kernel.signature, (), {**bound.given, **bound.others})
+                known |= {n: v for n, v in matched.values.items() if type(v) is int}
+            return kernel.dependences(known or None, instances=instances)
 
     def compile(self, target: str | None = None, **types: Any) -> Artifact:
         """Compile without running. Keywords give types (`x=loopfuse.f32["N"]`), arrays, or sizes

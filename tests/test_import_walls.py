@@ -47,7 +47,7 @@ TOP: dict[str, tuple[str, ...]] = {
     "watch": ("base", "commands.progress", "pipeline"),
     "pykernel": (
         "base", "kernels", "pipeline", "signatures", "frontend.pyfunc", "frontend.pyfunc_written", "pykernel_scope",
-        "pykernel_types", "pykernel_words", "runtime.cache", "tuning", "watch",
+        "pykernel_types", "pykernel_words", "runtime.arrays", "runtime.cache", "tuning", "watch",
         "distribution.torch_op", "pykernel_sent", "pykernel_results",
     ),
     "pykernel_results": (

@@ -91,6 +91,7 @@ def read_function(
         _parameters(reader, arguments),
         statements,
         name_span=python.span(_name_place(python)),
+        quiet=frozenset(reader.created_names & _mentioned(python.tree)),
         span=python.span(_name_place(python)),
     )
     items = (*reader.shared.constants.values(), *reader.shared.functions.values(), kernel)
@@ -103,6 +104,20 @@ def read_function(
     )
     is_tuple = final is not None and isinstance(final.value, ast.Tuple)
     return Reading(module, results, is_tuple, tuple(dict.fromkeys(typed)))
+
+
+def _mentioned(tree: ast.FunctionDef) -> set[str]:
+    """Names that stand anywhere but before a subscript that is assigned to."""
+    bases = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in bases
+    }
 
 
 def _new_reader(

@@ -94,7 +94,8 @@ def _kernel(
             del report.errors[before:]
             report.add(_needs_value(report, kernel, missing[0]))
     if not report.errors:
-        _warn_unused(context, core.params, {p.name for p in kernel.params if p.quiet})
+        quiet = kernel.quiet | {p.name for p in kernel.params if p.quiet}
+        _warn_unused(context, core.params, quiet)
     return core
 
 
@@ -127,7 +128,9 @@ def _needs_value(report: Report, kernel: syntax.Kernel, param: syntax.Param) -> 
 
 
 def _warn_unused(
-    context: Context, params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...], quiet: set[str]
+    context: Context,
+    params: tuple[nodes.ArrayParam | nodes.ScalarParam, ...],
+    quiet: frozenset[str],
 ) -> None:
     outputs = {p.name for p in params if isinstance(p, ArrayParam) and p.mode != "in"}
     for core, name, span in context.declared:

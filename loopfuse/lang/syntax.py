@@ -234,12 +234,14 @@ class Const(Node):
 
 @dataclass(frozen=True, slots=True)
 class Kernel(Node):
-    """`kernel name(params):` and its body."""
+    """`kernel name(params):` and its body. `quiet`: temporaries that the Python door's text names
+    elsewhere (an exchange, a shape), whose use is no use of their elements."""
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Stmt, ...]
     name_span: Span = field(default=NOWHERE, compare=False, kw_only=True)
+    quiet: frozenset[str] = field(default=frozenset(), compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

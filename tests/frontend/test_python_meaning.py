@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse import UserError
 from loopfuse.frontend import pyfunc_stmt
 from loopfuse.lang import syntax
 from loopfuse.testing import assert_equivalent
@@ -63,3 +64,29 @@ def test_where_python_has_no_result_nothing_is_compared() -> None:
             x[i] = i // (n - n)
 
     assert divided.verify()
+
+
+def test_an_inverted_bool_is_not_of_numpy_and_refused_of_python() -> None:
+    """`~` of an np.bool is `not`; of a Python bool it is -1 or -2, both true."""
+
+    def chosen(x, y):  # pyright: ignore
+        for i in range(len(x)):
+            y[i] = 5 if ~(x[i] > 2) else 7
+
+    def iterated(x, y):  # pyright: ignore
+        for i in range(len(x)):
+            y[i] = 5 if ~(i > 2) else 7  # pyright: ignore
+
+    def mended(x, y):  # pyright: ignore
+        for i in range(len(x)):
+            y[i] = 5 if not (i > 2) else 7
+
+    x = np.arange(6, dtype=np.float32)
+    for function in (chosen, mended):
+        y = np.zeros(6, np.float32)
+        loopfuse.kernel(function, target="cpu")(x, y)
+        assert y.tolist() == [5, 5, 5, 7, 7, 7]
+    with pytest.raises(UserError) as caught:
+        loopfuse.kernel(iterated, target="cpu")(x, x.copy())
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.fix) == ("inverted-bool", "write `not (i > 2)`")

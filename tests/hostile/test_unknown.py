@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,26 @@ def test_no_unknown_escapes_whatever_the_limit(operations: int) -> None:
                 describe_dependences(program, program.kernels[0].name, operations=operations)
             except LimitError as error:
                 assert error.diagnostics[0].code == "dependences-unknown"
+
+
+@pytest.mark.parametrize("operations", ["1", "300", "3000", "10000"])
+def test_warnings_speak_of_the_program(
+    operations: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Wherever the analysis gives up: no text of isl's, no place in its sources or ours, and the line that
+    Python prints below is the caller's."""
+    monkeypatch.setenv("LOOPFUSE_ISL_OPERATIONS", operations)
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path))
+    import loopfuse
+
+    for name in FEW:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            kernel = loopfuse.load(ROOT / "examples" / f"{name}.lf", target="cpu")
+            shown = [str(kernel.explain()), *(str(one.message) for one in told)]
+        assert all(one.filename == __file__ for one in told)
+        for text in shown:
+            assert not re.search(r"isl|\.c:\d|\.py|operations exceeded|->.*\{|return ", text), text
 
 
 def test_a_bad_subscript_of_the_plain_route_is_told_and_touches_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -468,6 +469,48 @@ def test_no_remedy_that_the_next_iteration_would_undo() -> None:
         CPU,
     )
     assert [d.remedy for d in planned.plan.decisions if d.between == ("L1.1", "L1.2")] == [None]
+
+
+OWN_VALUES = {
+    "a range of one": """
+        kernel k(inout a: f32[N], inout b: f32[N]):
+            for i in 0..1:
+                b[i] = 2.0*a[i]
+            for i in 0..1:
+                a[i] = b[i] + 1.0
+        """,
+    "overwritten here and there": """
+        kernel k(x: f32[N], c: f32[N], inout t: f32[N], out y: f32[N]):
+            for i in 0..N:
+                t[i] = x[i]
+            for i in 0..N:
+                if c[i] > 0.5:
+                    t[i] = 2.0
+            for i in 0..N:
+                y[i] = t[i]
+        """,
+}
+
+
+@pytest.mark.parametrize("target", [CPU, GPU], ids=lambda one: one.name)
+@pytest.mark.parametrize("name", OWN_VALUES)
+def test_own_values_alone_are_the_reason(name: str, target: Target) -> None:
+    planned = plan(OWN_VALUES[name], target)
+    assert len(planned.report.kernels) == 1
+    assert {(one.fused, one.reason, one.remedy) for one in planned.report.decisions} == {
+        (True, "no shift: each iteration needs only its own values", None)
+    }
+
+
+@pytest.mark.parametrize("name", ["harris", "lattice_boltzmann", "group_norm"])
+@pytest.mark.parametrize("target", [CPU, GPU], ids=lambda one: one.name)
+def test_plans_of_examples_are_dumped_in_short_lines(name: str, target: Target) -> None:
+    path = Path(__file__).parents[2] / "examples" / f"{name}.lf"
+    program = pipeline.read_program(Source(path.name, path.read_text()))
+    lines: list[str] = []
+    run = pipeline.Run(dump=("fuse",), write=lines.append)
+    pipeline.plan_kernel(program, program.kernels[0].name, Options(target=target), run)
+    assert len(lines) == 1 and max(map(len, lines[0].splitlines())) < 400
 
 
 def test_a_plan_is_dumped_in_short_lines() -> None:

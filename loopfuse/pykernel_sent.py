@@ -22,6 +22,7 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -107,6 +108,15 @@ class _Named:
 
 
 @dataclass(frozen=True, slots=True)
+class _Partial:
+    """A function with some of its arguments (functools.partial)."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class _Sent:
     """One function: `code` is marshalled, `lines` its text from line `first` of `file`;
     `outer` are the globals that it names, `cells` what its closure holds (None: not assigned)."""
@@ -149,6 +159,9 @@ class _Packer:
             return _Module(value.__name__)
         if type(value) is tuple:
             return tuple(self.value(part, names) for part in value)
+        if isinstance(value, partial):
+            given = {name: self.value(one, names) for name, one in value.keywords.items()}
+            return _Partial(self.value(value.func, names), self.value(value.args, names), given)
         function = _plain(value)
         if function is not None:
             # By name only what is found by it: what a decorator wraps is not.
@@ -236,7 +249,7 @@ def _names(code: CodeType) -> set[str]:
 def _can_be_sent(value: Any) -> bool:
     """`co_names` has attributes' names too: a global of such a name need not be what is meant, and
     is left out where it cannot be sent."""
-    if isinstance(value, (_Ref, _Module, int, float, str)):
+    if isinstance(value, (_Ref, _Module, _Partial, int, float, str)):
         return True
     try:
         _dumps(value)
@@ -295,6 +308,9 @@ def unpack(data: bytes) -> FunctionType:
         match found:
             case _Ref():
                 return made[found.number]
+            case _Partial():
+                given = {name: value(one) for name, one in found.keywords.items()}
+                return partial(value(found.function), *value(found.arguments), **given)
             case _Module():
                 return importlib.import_module(found.name)
             case _Holder():

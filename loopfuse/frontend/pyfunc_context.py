@@ -6,6 +6,7 @@ import ast
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.pyfunc_names import Webs
@@ -65,9 +66,10 @@ class Shared:
 
     constants: dict[str, syntax.Const] = field(default_factory=dict[str, syntax.Const])
     functions: dict[str, syntax.Func] = field(default_factory=dict[str, syntax.Func])
-    known: dict[tuple[int, tuple[Kind | None, ...]], tuple[str, Kind]] = field(
-        default_factory=dict[tuple[int, tuple[Kind | None, ...]], tuple[str, Kind]]
+    known: dict[tuple[Any, ...], tuple[str, Kind]] = field(
+        default_factory=dict[tuple[Any, ...], tuple[str, Kind]]
     )
+    "Helpers by function, the kinds of the arguments, and which of several results it is."
     taken: set[str] = field(default_factory=set[str])
     reading: tuple[int, ...] = ()
 
@@ -119,6 +121,8 @@ class Reader:
     "The kind of what each accumulating assignment adds, by the statement's id."
     kept: list[syntax.Stmt] = field(default_factory=list[syntax.Stmt])
     "Those statements, so that their ids stay their own."
+    part: tuple[int, int] | None = None
+    "Which of how many numbers of a returned tuple is read, of a helper."
     loop_names: set[str] = field(default_factory=set[str])
     "Names that some loop counts with."
 

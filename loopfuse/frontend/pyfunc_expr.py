@@ -402,7 +402,10 @@ def counted(operand: Typed, other: Typed) -> Typed:
         return operand
     if kind.among or isinstance(expr, syntax.Number):
         numbers = (syntax.Number(1, span=expr.span), syntax.Number(0, span=expr.span))
-        return syntax.Conditional(expr, *numbers, span=expr.span), WEAK_INT
+        # Of what may be NumPy's bool, too, beside a Python number, NumPy makes its own.
+        of_numpy = bool(kind.among) and kind.among != PYTHON_BOOL.among and beside.weak
+        made = either(WEAK_INT, Kind(beside.dtype)) if of_numpy else WEAK_INT
+        return syntax.Conditional(expr, *numbers, span=expr.span), made
     # Beside what may be a Python number, NumPy's bool makes it NumPy's.
     among = frozenset({(DType.BOOL, False)}) if beside.among else frozenset[Form]()
     return syntax.Call(beside.dtype.value, (expr,), span=expr.span), Kind(beside.dtype, among=among)

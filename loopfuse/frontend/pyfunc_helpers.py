@@ -5,7 +5,7 @@ before:  def lerp(a, b, t):                  called with f32, f32, f32
 after:   func lerp(a: f32, b: f32, t: f32) -> f32:
              return a + t * (b - a)
 
-A helper is assignments to names, `if` and `return`s of one number. What depends on a branch becomes a
+A helper is assignments to names, `if` and `return`s of one number, or of a tuple that is taken apart at once: a `func` for each part. What depends on a branch becomes a
 conditional expression.
 """
 
@@ -17,15 +17,41 @@ from types import FunctionType
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend import pyfunc_expr, pyfunc_refuse
+from loopfuse.frontend import pyfunc_expr, pyfunc_refuse, pyfunc_unknown
 from loopfuse.frontend.pyfunc_context import Reader, Typed
-from loopfuse.frontend.pyfunc_source import PythonSource, read_source
+from loopfuse.frontend.pyfunc_source import MISSING, PythonSource, callee, read_source
 from loopfuse.frontend.pyfunc_types import Kind, either
 from loopfuse.lang import syntax
 
 
-def call_helper(reader: Reader, node: ast.Call, function: FunctionType) -> Typed:
-    """A call of a function of the user's own."""
+def call_parts(reader: Reader, value: ast.expr, count: int) -> list[Typed] | None:
+    """What a call of a helper that returns a tuple gives, number by number; None for anything else."""
+    if not isinstance(value, ast.Call):
+        return None
+    found = pyfunc_expr.resolve(reader, value.func)
+    if found is MISSING or hasattr(found, "__loopfuse_kernel__"):
+        return None
+    function = callee(found)
+    if not isinstance(function, FunctionType) or pyfunc_unknown.is_foreign(function):
+        return None
+    returns = [node.value for node in ast.walk(read_source(function, is_helper=True).tree) if isinstance(node, ast.Return)]
+    tuples = [one for one in returns if isinstance(one, ast.Tuple)]
+    if not tuples and not any(isinstance(one, ast.Call) for one in returns):
+        return None
+    if any(len(one.elts) != count for one in tuples):
+        reader.python.refuse(
+            "unpacking",
+            f"`{function.__name__}` returns {len(tuples[0].elts)} values, but {count} names are given",
+            value,
+            f"give {len(tuples[0].elts)}",
+        )
+    return [call_helper(reader, value, function, (part, count)) for part in range(count)]
+
+
+def call_helper(
+    reader: Reader, node: ast.Call, function: FunctionType, which: tuple[int, int] | None = None
+) -> Typed:
+    """A call of a function of the user's own; of one that returns a tuple, the part `which`."""
     python, shared = reader.python, reader.shared
     for part in node.args:
         if isinstance(part, ast.Starred):
@@ -58,12 +84,12 @@ def call_helper(reader: Reader, node: ast.Call, function: FunctionType) -> Typed
     span = python.span(node)
     if any(kind is None for kind in kinds):
         return syntax.Call(function.__name__, tuple(a[0] for a in arguments), span=span), None
-    key = (id(function), kinds)
+    key = (id(function), kinds, which)
     if key not in shared.known:
         name = shared.free(function.__name__)
         shared.reading = (*shared.reading, id(function))
         try:
-            made, kind = _read_helper(reader, source, name, tuple(given), kinds)
+            made, kind = _read_helper(reader, source, name, tuple(given), kinds, which)
         except UserError as error:
             raise _called_from(error, source, python, node) from None
         finally:
@@ -136,8 +162,9 @@ def _read_helper(
     name: str,
     parameters: tuple[str, ...],
     kinds: tuple[Kind | None, ...],
+    part: tuple[int, int] | None,
 ) -> tuple[syntax.Func, Kind]:
-    inner = Reader(source, reader.shared)
+    inner = Reader(source, reader.shared, part=part)
     inner.locals = {
         node.id
         for stmt in source.tree.body
@@ -187,7 +214,14 @@ def _run(
             case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Assert():
                 continue
             case ast.Return(value=ast.expr() as value):
-                return pyfunc_expr.read_expression(reader, value)
+                return pyfunc_expr.read_expression(reader, value) if reader.part is None else _part(reader, value)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Call() as value) if (
+                all(isinstance(one, ast.Name) for one in targets)
+                and (parts := call_parts(reader, value, len(targets))) is not None
+            ):
+                for target, typed in zip(targets, parts):
+                    assert isinstance(target, ast.Name)
+                    _set(reader, lets, target, typed)
             case ast.Assign(targets=[ast.Name() as target], value=value):
                 _set(reader, lets, target, pyfunc_expr.read_expression(reader, value))
             case ast.Assign(
@@ -235,6 +269,23 @@ def _run(
                     "move loops and arrays into the kernel",
                 )
     return None
+
+
+def _part(reader: Reader, value: ast.expr) -> Typed:
+    """The part that is asked for of a returned tuple."""
+    assert reader.part is not None
+    part, count = reader.part
+    if isinstance(value, ast.Tuple) and len(value.elts) == count:
+        return pyfunc_expr.read_expression(reader, value.elts[part])
+    parts = call_parts(reader, value, count)
+    if parts is None:
+        reader.python.refuse(
+            "helper-return",
+            f"`{reader.python.name}` does not return {count} numbers on every path",
+            value,
+            f"return a tuple of {count} numbers",
+        )
+    return parts[part]
 
 
 def _returns(body: list[ast.stmt]) -> bool:

@@ -12,6 +12,7 @@ from loopfuse.frontend import (
     pyfunc_arrays,
     pyfunc_exchange,
     pyfunc_expr,
+    pyfunc_helpers,
     pyfunc_refuse,
     pyfunc_results,
     pyfunc_rotation,
@@ -396,6 +397,8 @@ def _unpack(
                     "give as many values as targets",
                 )
             return _assign_together(reader, stmt, targets, values)
+        case ast.Call() if (parts := pyfunc_helpers.call_parts(reader, value, len(targets))) is not None:
+            return _set_together(reader, stmt, targets, [value] * len(targets), parts)
         case _:
             python.refuse(
                 "unpacking",
@@ -420,8 +423,16 @@ def _assign_together(
             stmt,
             "exchange two arrays with `a, b = b, a`, or copy elements in a loop",
         )
+    return _set_together(reader, stmt, targets, values, [read_expression(reader, value) for value in values])
+
+
+def _set_together(
+    reader: Reader, stmt: ast.Assign, targets: list[ast.expr], values: list[ast.expr], read: list[Typed]
+) -> list[syntax.Stmt]:
+    """Gives each target what was `read` of its value."""
+    python = reader.python
+    names = [t.id if isinstance(t, ast.Name) else "" for t in targets]
     spans = [python.span(value) for value in values]
-    read = [read_expression(reader, value) for value in values]
     # All values are computed before the first target is set.
     out: list[syntax.Stmt] = []
     if any(

@@ -302,3 +302,71 @@ def test_subscripts_that_all_count_from_the_end() -> None:
     assert says(read, x, y) == "count from the end: `x[len(x)-i-1]`"
     assert says(written, x, y) == says(counted, x, y) == "count from the end: `y[len(x)-i]`"
     assert says(right, x, y) == ""
+
+
+def both_ways(a: Any, b: Any) -> Any:
+    return a + b, a - b
+
+
+def ordered(a: Any, b: Any) -> Any:
+    if a > b:
+        return b, a
+    low, high = a, b
+    return low, high
+
+
+def of_both(a: Any, b: Any, scale: Any = 2) -> Any:
+    low, high = ordered(a, b)
+    total, other = both_ways(high * scale, low)
+    return total, other, low
+
+
+def passed_on(a: Any, b: Any) -> Any:
+    return both_ways(b, a)
+
+
+def taken_apart(x: Any) -> Any:
+    y = np.zeros_like(x)
+    a = x[0]
+    b = x[1]
+    for i in range(1, len(x)):
+        low, high = ordered(x[i], x[i - 1])
+        y[i] = high - low
+        y[i - 1], low = both_ways(low, high)
+        p, q, _ = of_both(x[i], low)
+        y[i] += p * q
+        a, b = both_ways(a, b)
+    c, d = passed_on(a, b)
+    return y, a, b, c, d
+
+
+def test_helpers_that_return_tuples() -> None:
+    test_as_cpython_has_it(taken_apart)
+    x = np.arange(3.0)
+
+    def too_few(x: Any) -> Any:
+        a, b = of_both(x[0], x[1])
+        return a + b
+
+    def one_number(x: Any) -> Any:
+        a, b = star(x[0])
+        return a + b
+
+    assert says(too_few, x) == "give 3"
+    assert says(one_number, x).startswith("assign one name at a time")
+
+
+def counts_tests(x: Any) -> Any:
+    pairs = 0
+    weighed = 0.5
+    z = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(len(x)):
+            pairs += (i != j) and (x[i] == x[j] + 1)
+            weighed += (i != j) and (x[i] == x[j] + 1)
+            z[i] += (i != j) and (x[i] == x[j] + 1)
+    return pairs, weighed, z
+
+
+def test_tests_that_are_counted() -> None:
+    test_as_cpython_has_it(counts_tests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib.util
 import linecache
 import os
@@ -211,6 +212,24 @@ def test_functions_that_call_each_other_and_empty_cells() -> None:
     with pytest.raises(NameError):
         unpack(pack(unset))()  # type: ignore[arg-type]
     later = 1
+
+
+def test_partial_functions_are_sent_with_what_they_hold() -> None:
+    """They are no helpers, and are refused as such on both sides."""
+
+    def add(a: Any, b: Any) -> Any:
+        return a + b
+
+    more = functools.partial(add, b=2)
+
+    def plain(x: Any) -> Any:
+        return more(x[0])
+
+    there = unpack(pack(plain))  # type: ignore[arg-type]
+    assert there(X) == plain(X)
+    for function in (plain, there):
+        with pytest.raises(UserError, match="`more` is not a function that a kernel can call"):
+            loopfuse.kernel(function)(X)
 
 
 def test_another_python_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,7 @@ DIFFERENT = {
     "parallel_for": "a variable that only sums is a sum",
     "private_array_under_data": "a variable that takes the greatest is a greatest",
     "var_overwritten_at_places": "a variable that adds to itself is a sum",
+    "partly_computed_anew": "a value that no path reads is a local of its own",
     "reduce_arg": "argmin is a comparison in a loop",
     "reduce_each_kind": "`any` is a variable",
     "reduce_in_condition": "`any` is a variable",

@@ -186,7 +186,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_testnodedown(node: Any) -> None:
     """What a worker's tests took, brought to the process that started it."""
-    node.config.stash[_TOOK].update(node.workeroutput.get("took", {}))
+    output = getattr(node, "workeroutput", {})  # a worker that crashed hands nothing over
+    node.config.stash[_TOOK].update(output.get("took", {}))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

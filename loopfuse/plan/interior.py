@@ -203,7 +203,8 @@ def _copy(
 ) -> Loop:
     """The loop again with other bounds and its own variables."""
     var = fresh(loop.var)
-    return Loop(var, lower, upper, 1, loop.mapping, _renamed(body, {loop.var: Iter(var)}, fresh))
+    inside = _renamed(body, {loop.var: Iter(var)}, fresh)
+    return Loop(var, lower, upper, loop.step, loop.mapping, inside)
 
 
 def _renamed(

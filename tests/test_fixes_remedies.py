@@ -102,19 +102,27 @@ def applied(text: str, report: Report, decision: Decision) -> str:
             if len(lines[k]) - len(lines[k].lstrip()) > depth:
                 lines[k] = lines[k][4:]
         return "\n".join([*lines[:at], *lines[at + 1 :]])
-    found = re.match(r"let (it|L[\d.]+) write a new array instead of `(\w+)`", remedy)
+    found = re.match(
+        r"let (it|L[\d.]+) write a new array (?:`(?P<new>\w+)` )?instead of `(?P<array>\w+)`"
+        r"(?:, and `(?P<swap>swap \w+, \w+)` after each sweep)?",
+        remedy,
+    )
     assert found is not None, remedy
+    new, mode = found["new"] or "new", "inout" if found["swap"] else "out"
     label = decision.between[0] if found[1] == "it" else found[1]
-    array, block = found[2], block_of(text, report, label)
+    array, block = found["array"], block_of(text, report, label)
     declared = re.search(rf"{array}: ([^\]]*\])", text)
     assert declared is not None
     for k in range(block.first, block.end):
         lines[k] = re.sub(
             rf"^( +){array}\[([^=]*)\] ([-+*/]?)= (.*)",
-            lambda m: f"{m[1]}new[{m[2]}] = " + (f"{array}[{m[2]}] {m[3]} ({m[4]})" if m[3] else m[4]),
+            lambda m: f"{m[1]}{new}[{m[2]}] = " + (f"{array}[{m[2]}] {m[3]} ({m[4]})" if m[3] else m[4]),
             lines[k],
         )
-    return "\n".join(lines).replace(f"{declared[0]}", f"{declared[0]}, out new: {declared[1]}", 1)
+    if found["swap"]:  # the last thing that a time step does
+        inner = lines[block.first + 1]
+        lines.insert(block.end, inner[: len(inner) - len(inner.lstrip())] + found["swap"])
+    return "\n".join(lines).replace(f"{declared[0]}", f"{declared[0]}, {mode} {new}: {declared[1]}", 1)
 
 
 def first_with_remedy(report: Report) -> Decision | None:

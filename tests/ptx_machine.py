@@ -275,6 +275,9 @@ class Machine:
         if name == "ld" and op[1] == "param" and not operands[1].startswith("[%"):
             number = int(operands[1].strip("[]").rpartition("_")[2])
             self.put(operands[0], np.full(int(mask.sum()), self.arguments[number], np.uint64), mask)
+        elif name == "createpolicy":  # what the cache is to keep: it changes nothing that is stored
+            assert op[1] == "fractional" and operands[1] == "1.0", one
+            self.put(operands[0], np.zeros(int(mask.sum()), np.uint64), mask)
         elif name == "prefetch":
             pass  # it changes nothing, and faults nowhere
         elif name == "bar":  # all of the warp are here, or of the block
@@ -343,6 +346,10 @@ class Machine:
         return self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
 
     def _memory(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        if "L2::cache_hint" in op:
+            policy = operands[-1]
+            assert policy in self.registers, policy
+            operands = operands[:-1]
         count = next((int(each[1:]) for each in op if re.fullmatch(r"v\d", each)), 1)
         bits = int(op[-1][1:])
         place = operands[1] if op[0] == "ld" else operands[0]

@@ -56,6 +56,8 @@ DIFFERENT = {
     "narrow_reductions": "`any` is a variable",
     "parallel_for": "a variable that only sums is a sum",
     "private_array_under_data": "a variable that takes the greatest is a greatest",
+    "private_never_written_under_data": "a least in one arm of a conditional is made before it",
+    "fuzz_masked_under_its_own_mask": "a sum over a table is a loop",
     "var_overwritten_at_places": "a variable that adds to itself is a sum",
     "partly_computed_anew": "a value that no path reads is a local of its own",
     "reduce_arg": "argmin is a comparison in a loop",

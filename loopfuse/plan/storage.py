@@ -95,7 +95,7 @@ def _place(
     if not any(touches(s, array.name)[-1:] and touches(s, array.name)[-1][1] for _, s in users):
         if not users:
             return Store("none")
-        return Store("global", array.private_to, zeroed=True)
+        return _zeroed_anew(array, touching)
     groups_of = {id(group): group for group, _ in users}
     if len(groups_of) == 1 and users[0][0].kind == "window" and array.kind != "scalar":
         return Store("window")
@@ -118,8 +118,12 @@ def _place(
     apart = tuple(i for i in array.private_to if not _is_sequential(i, users, groups))
     if not zeroed:
         return Store("global", apart)
-    # What nothing wrote is zero anew in each iteration: then each has a copy of its own, or, where
-    # data says how many there are, one copy is cleared in each.
+    return _zeroed_anew(array, touching, apart)
+
+
+def _zeroed_anew(array: Array, touching: Sequence[Statement], apart: tuple[str, ...] = ()) -> Store:
+    """What nothing wrote is zero anew in each iteration: then each has a copy of its own, or, where data
+    says how many there are, one copy (one for each iteration of `apart`) is cleared in each."""
     if _is_in_unknown_loop(array, touching):
         return Store("global", apart, zeroed=True, cleared=array.private_to[-1])
     return Store("global", array.private_to, zeroed=True)

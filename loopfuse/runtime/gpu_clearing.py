@@ -29,6 +29,8 @@ from loopfuse.runtime.unwritten import Piece
 MOST_PIECES = 16
 MOST_ARRAYS = 8
 UNIT_LIMIT = 1 << 31
+SECTOR = 32
+"""Bytes: what moves between the L2 cache and memory."""
 PARAMETER_BYTES = 4096
 """What a kernel may take on every GPU and driver, its table included."""
 
@@ -41,7 +43,8 @@ SMALL = 1 << 20
 
 class ClearedPiece(ctypes.Structure):
     """A piece as the beginning reads it. `width` and `total` count units of `unit` bytes; row number
-    `unit number * magic >> shift`; `array` is where in the table the array's address stands."""
+    `unit number * magic >> shift`; `array` is where in the table the array's address stands; `kept`: 1 if
+    what is stored should stay in the L2 cache until the kernel has written what lies beside it."""
 
     _fields_ = [
         ("offset", ctypes.c_uint64),
@@ -52,6 +55,8 @@ class ClearedPiece(ctypes.Structure):
         ("shift", ctypes.c_uint32),
         ("unit", ctypes.c_uint32),
         ("array", ctypes.c_uint32),
+        ("kept", ctypes.c_uint32),
+        ("spare", ctypes.c_uint32),
     ]
 
 
@@ -75,6 +80,14 @@ def unit_of(piece: Piece) -> int:
     offset, pitch, width, rows = piece
     bits = 16 | offset | width | (pitch if rows > 1 else 0)
     return bits & -bits
+
+
+def is_kept(piece: Piece) -> bool:
+    """Does the kernel write most sectors of the piece as well? Columns at the side of an array are parts of
+    sectors. Memory takes a part by reading the sector, so that one that leaves the cache before its other part
+    is written moves twice: on an H200, a twentieth of what horizontal diffusion takes."""
+    _, _, width, rows = piece
+    return rows > 1 and width < 2 * SECTOR and width % SECTOR != 0
 
 
 def dividing_by(width: int) -> tuple[int, int]:
@@ -127,7 +140,11 @@ def fill_table(arrays: Sequence[Made], grid: int, threads: int) -> Table:
             unit = unit_of(piece)
             if total := width // unit * rows:
                 magic, shift = dividing_by(width // unit)
-                pieces.append(ClearedPiece(offset, pitch, width // unit, total, magic, shift, unit, where))
+                pieces.append(
+                    ClearedPiece(
+                        offset, pitch, width // unit, total, magic, shift, unit, where, is_kept(piece)
+                    )
+                )
     pieces.sort(key=lambda piece: -piece.total)
     table = Table(units=sum(piece.total for piece in pieces), count=len(pieces))
     table.pieces[: len(pieces)] = pieces
@@ -153,11 +170,11 @@ class Clearing:
 # ---------------------------------------------------------------------------------- the text
 
 _STORES = {
-    16: "st.global.v4.u32 [%rdclear3], {%rclear9, %rclear9, %rclear9, %rclear9};",
-    8: "st.global.v2.u32 [%rdclear3], {%rclear9, %rclear9};",
-    4: "st.global.u32 [%rdclear3], %rclear9;",
-    2: "st.global.u16 [%rdclear3], %rclear9;",
-    1: "st.global.u8 [%rdclear3], %rclear9;",
+    16: ("v4.u32", "{%rclear9, %rclear9, %rclear9, %rclear9}"),
+    8: ("v2.u32", "{%rclear9, %rclear9}"),
+    4: ("u32", "%rclear9"),
+    2: ("u16", "%rclear9"),
+    1: ("u8", "%rclear9"),
 }
 
 
@@ -175,13 +192,15 @@ def _beginning(table: str) -> str:
     """
     piece = {one[0]: getattr(ClearedPiece, one[0]).offset for one in ClearedPiece._fields_}
     stores = "\n".join(
-        f"\tsetp.eq.u32 %pclear0, %rclear6, {unit};\n\t@%pclear0 {store}" for unit, store in _STORES.items()
+        f"\tsetp.eq.u32 %pclear0, %rclear6, {unit};\n"
+        f"\t@%pclear0 st.global.L2::cache_hint.{kind} [%rdclear3], {zeros}, %rdclear4;"
+        for unit, (kind, zeros) in _STORES.items()
     )
     return f"""\
 \t{{
 \t.reg .pred %pclear<1>;
 \t.reg .b32 %rclear<10>;
-\t.reg .b64 %rdclear<6>;
+\t.reg .b64 %rdclear<7>;
 \tmov.u64 %rdclear0, {table};
 \tmov.u32 %rclear0, %ctaid.x;
 \tld.param.u32 %rclear1, [%rdclear0+{Table.blocks.offset}];
@@ -225,12 +244,26 @@ $L__clear_store:
 \tmad.lo.u64 %rdclear4, %rdclear2, %rdclear5, %rdclear4;
 \tmad.wide.u32 %rdclear4, %rclear4, %rclear6, %rdclear4;
 \tadd.u64 %rdclear3, %rdclear3, %rdclear4;
+\tld.param.u32 %rclear4, [%rdclear1+{piece["kept"]}];
+\tsetp.ne.u32 %pclear0, %rclear4, 0;
+\tcreatepolicy.fractional.L2::evict_last.b64 %rdclear5, 1.0;
+\tcreatepolicy.fractional.L2::evict_normal.b64 %rdclear6, 1.0;
+\tselp.b64 %rdclear4, %rdclear5, %rdclear6, %pclear0;
 {stores}
 \tadd.u32 %rclear3, %rclear3, %rclear1;
 \tbra $L__clear_next;
 \t}}
 $L__clear_done:
 """
+
+
+_VERSION = re.compile(r"^\.version (\d+)\.(\d+)", re.MULTILINE)
+_NEEDS = (7, 4)
+"""The version of PTX in which stores say what the L2 cache is to keep."""
+
+
+def _version(found: re.Match[str]) -> str:
+    return ".version {}.{}".format(*max((int(found[1]), int(found[2])), _NEEDS))
 
 
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\((.*?)^\)(.*?)^\{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
@@ -258,7 +291,7 @@ def weave(ptx: str, entry: str, registers: int = 0) -> str | None:
     def one(other: re.Match[str]) -> str:
         return woven if other[1] == entry else ""
 
-    return _ENTRY.sub(one, ptx)
+    return _VERSION.sub(_version, _ENTRY.sub(one, ptx), count=1)
 
 
 def launch_of(launch: Mapping[str, Any]) -> dict[str, Any]:

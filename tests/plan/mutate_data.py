@@ -9,7 +9,7 @@ from dataclasses import replace
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Select, Symbol
-from loopfuse.lang.walk import map_expr
+from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.plan.looptree import Compute, Guard, Mapping, TreeNode
 from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite
 from tests.plan.mutate_planned import in_every_node, renamed
@@ -129,15 +129,18 @@ def reads_copy(at: str, copy: Callable[[Expr], Expr]) -> Edit:
 
 
 def arms(condition: int, then: str, otherwise: str) -> Edit:
-    """S2 chooses `then` where j != M - `condition`, else `otherwise`: registers, or elements j."""
+    """S2 chooses `then` where j != M - `condition`, else `otherwise`: registers, or elements j; also in the loop
+    that the planner has made of those j for which the choice is known."""
 
     def arm(name: str, node: Compute) -> Load:
         index = node.iteration if name in "ab" else ()
         return Load(name, index, DType.I32)
 
     def edit(node: Compute) -> tuple[TreeNode, ...]:
+        chooses = any(isinstance(one, Select) for one in walk_expr(node.value))
+
         def one(expr: Expr) -> Expr:
-            if not isinstance(expr, Select):
+            if not (isinstance(expr, Select) if chooses else expr == Load("t", (), DType.I32)):
                 return expr
             last = combine("sub", Symbol("M", DType.I64), integer(condition))
             test = Compare("ne", node.iteration[0], last)

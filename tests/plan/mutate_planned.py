@@ -381,7 +381,7 @@ ROWS = [
     Row("accumulator not set again", "matmul_bias_relu cpu", "only for the first column",
         put("S1[", lambda node: (Guard(Compare("eq", Iter("j"), Const(0, DType.I64)), (node,)),))),
     Row("store before the sum is complete", "matmul_bias_relu cpu", "before the loop over k",
-        before("S3[", "serial for k")),
+        before("serial for j_2", "serial for k")),
     Row("a register read after it is overwritten", "in_place cpu",
         "a's new value is taken where u is meant", rewrite("S4[", "u_2[]", "u_1")),
     Row("stale value of a renamed register", "in_place cpu", "b reads a before it is stored",

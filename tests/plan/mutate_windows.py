@@ -99,7 +99,7 @@ SMALL = Tuning(columns=1, rows=6, warps=1)
 STEPS = Tuning(columns=1, rows=6, warps=1, steps=1)
 
 BASES = [
-    planned("blur", "sm_90", {"H": 5, "W": 9}, {"H": 19, "W": 62}, {"H": 24, "W": 63},
+    planned("blur", "sm_90", {"H": 5, "W": 9}, {"H": 19, "W": 62}, {"H": 25, "W": 63},
             text=BLUR, tuning=SMALL),
     planned("pairs", "sm_90", {"H": 20, "W": 124}, text=BLUR,
             tuning=Tuning(columns=2, rows=4, warps=1, ahead=0)),

@@ -102,6 +102,24 @@ def test_the_widest_store(piece: unwritten.Piece, unit: int) -> None:
     assert gpu_clearing.unit_of(piece) == unit
 
 
+@pytest.mark.parametrize("piece, kept", [
+    ((0, 2048, 8, 512), True), ((2040, 2048, 8, 512), True),  # columns at the sides
+    ((0, 2036, 40, 512), True),  # no row of them is made of whole sectors
+    ((0, 2048, 32, 512), False),  # whole sectors, which nobody else writes
+    ((0, 1 << 20, 4096, 80), False), ((0, 8, 8, 1), False),  # rows: little of them is part of a sector
+])  # fmt: skip
+def test_parts_of_sectors_stay_in_the_cache(piece: unwritten.Piece, kept: bool) -> None:
+    table = fill_table([Made(0, 1 << 30, (piece,))], 1000, 32)
+    assert gpu_clearing.is_kept(piece) == kept == table.pieces[0].kept
+
+
+def test_a_text_of_an_older_ptx_becomes_a_newer_one() -> None:
+    text = weave(EMPTY, "nothing")
+    assert text is not None and text.startswith(".version 7.4\n")
+    newer = weave(EMPTY.replace(".version 7.0", ".version 8.1"), "nothing")
+    assert newer is not None and newer.startswith(".version 8.1\n")
+
+
 def border(height: int, width: int, item: int = 4, number: int = 0) -> Made:
     boxes = (
         (slice(0, 2), slice(0, width)), (slice(height - 2, height), slice(0, width)),

@@ -26,6 +26,10 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.semantics import COMPARE
 
+LARGEST = 1 << 40
+"""The largest number of an index expression: sums and multiples of a few, which are taken to be
+exact, then fit 64 bits."""
+
 # --------------------------------------------------------------------------------- building
 
 
@@ -294,3 +298,69 @@ def _print_polynomial(terms: Polynomial) -> str:
         sign = ("-" if coefficient < 0 else "") if not text else " - " if coefficient < 0 else " + "
         text += sign + "*".join(factors)
     return text
+
+
+# ---------------------------------------------------------------------------- linear forms
+
+
+def keeps_value(operand: DType, dtype: DType) -> bool:
+    """Does a conversion from one integer type to another never change the number? (A u64 that
+    becomes an index is taken to be small enough.)"""
+    if dtype is DType.I64:
+        return True
+    if operand.is_signed == dtype.is_signed:
+        return operand.bits <= dtype.bits
+    return operand.is_unsigned and operand.bits < dtype.bits
+
+
+def linear(expr: Expr) -> dict[str, int] | None:
+    """`expr` as coefficients by name ("" for the constant), or None if it is not linear.
+
+    Sums and products are those of i64 alone, which index arithmetic is done in: those of
+    narrower types wrap, and so may those of numbers that no index expression has.
+    """
+    found = _terms(expr)
+    if found is None or any(abs(coefficient) > LARGEST for coefficient in found.values()):
+        return None
+    return found
+
+
+def _terms(expr: Expr) -> dict[str, int] | None:
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return {"": int(value)} if dtype.is_integer else None
+        case Iter(name=name):
+            return {name: 1}
+        case Symbol(name=name, dtype=dtype):
+            return {name: 1} if dtype.is_integer else None
+        case Unary(op="neg", operand=operand, dtype=DType.I64):
+            inner = linear(operand)
+            return None if inner is None else {name: -c for name, c in inner.items()}
+        case Cast(operand=operand, dtype=dtype) if is_plain_cast(operand.dtype, dtype):
+            return linear(operand)
+        case Binary(op="add" | "sub" as op, left=left, right=right, dtype=DType.I64):
+            first, second = linear(left), linear(right)
+            if first is None or second is None:
+                return None
+            sign = 1 if op == "add" else -1
+            out = dict(first)
+            for name, coefficient in second.items():
+                out[name] = out.get(name, 0) + sign * coefficient
+            return out
+        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
+            first, second = linear(left), linear(right)
+            if first is None or second is None:
+                return None
+            if not any(c for name, c in first.items() if name):
+                first, second = second, first
+            elif any(c for name, c in second.items() if name):
+                return None
+            factor = second.get("", 0)
+            return {name: c * factor for name, c in first.items()}
+        case _:
+            return None
+
+
+def is_plain_cast(operand: DType, dtype: DType) -> bool:
+    """Does a conversion take an integer to an integer, and never change it?"""
+    return dtype.is_integer and operand.is_integer and keeps_value(operand, dtype)

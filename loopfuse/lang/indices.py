@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import checked, combine, integer
+from loopfuse.lang.affine import LARGEST, checked, combine, integer
 from loopfuse.lang.context import Context
 from loopfuse.lang.nodes import (
     Binary,
@@ -29,10 +29,6 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.typing import Value, promote
 from loopfuse.lang.walk import iterators, loads
-
-LARGEST = 1 << 40
-"""The largest number of an index expression: sums and multiples of a few, which are taken to be
-exact, then fit 64 bits."""
 
 
 def to_index(context: Context, value: Value, what: str, span: Span, array: str = "a") -> Expr:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.affine import evaluate_index, linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.cpu_nest import LINE, MIXED, VECTOR_BYTES, find_nest, have_mixed_steps
@@ -22,7 +22,6 @@ from loopfuse.plan.recompute import Resolver, TooMany, Value
 from loopfuse.plan.storage import touches
 from loopfuse.plan.strips import STRIP
 from loopfuse.plan.window_planes import whole_name
-from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
 
 LARGE = 4096

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loopfuse.lang.affine import linear
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.groups import Group
 from loopfuse.plan.strips import AGAIN, IN_TURN, access_price, is_short_loop
-from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Access, Loop, Statement
 
 VECTOR_BYTES = 32

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Symbol, Unary
 from loopfuse.lang.semantics import COMPARE
 from loopfuse.lang.walk import iterators
-from loopfuse.poly.isl import linear
 
 TRUE = Const(True, DType.BOOL)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.align import Placed, place_map
@@ -21,7 +21,7 @@ from loopfuse.plan.recompute import tidy
 from loopfuse.plan.storage import Store
 from loopfuse.plan.strips import LONG_STRIP, STRIP, find_strips, plan_strips
 from loopfuse.plan.tree_price import usual_price
-from loopfuse.poly.isl import linear, value_expr
+from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram
 

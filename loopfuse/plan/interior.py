@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer, is_affine
+from loopfuse.lang.affine import combine, integer, is_affine, linear
 from loopfuse.lang.nodes import (
     Binary,
     Compare,
@@ -30,7 +30,6 @@ from loopfuse.plan.expressions import compare, conjoin, from_linear, greatest, l
 from loopfuse.plan.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.poly.isl import linear
 
 MOST_PEELED = 12
 """More thresholds than this and the loop is left whole."""

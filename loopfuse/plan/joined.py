@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from loopfuse.lang.affine import linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import loads, substitute
 from loopfuse.plan.independent import are_independent
 from loopfuse.plan.looptree import Compute, Guard, Loop, TreeNode
 from loopfuse.plan.tree_walk import node_expressions, walk_nodes
-from loopfuse.poly.isl import linear
 
 
 def join_neighbours(nodes: Sequence[TreeNode], wanted: Callable[[Loop], bool]) -> list[TreeNode]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.body import guard_of, host_conditions
@@ -34,7 +34,6 @@ from loopfuse.plan.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.pointwise_columns import find_columns
 from loopfuse.plan.recompute import Resolver, TooMany, tidy
-from loopfuse.poly.isl import linear
 from loopfuse.poly.model import Statement
 
 VECTOR_BYTES = 16

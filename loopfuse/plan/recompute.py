@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, is_affine
+from loopfuse.lang.affine import combine, is_affine, linear
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Select, Symbol, Unary
 from loopfuse.lang.walk import children, iterators, substitute, with_children
 from loopfuse.plan.expressions import TRUE, conjoin, from_linear, negate
 from loopfuse.plan.groups import Group, Solved, solve_target
-from loopfuse.poly.isl import linear
 from loopfuse.poly.model import PolyProgram, Statement
 
 LIMIT = 400

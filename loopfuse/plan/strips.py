@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.plan.body import Names
@@ -27,7 +27,6 @@ from loopfuse.plan.looptree import Buffer, Compute, Guard, LineBuffer, Loop, Reg
 from loopfuse.plan.looptree import Mapping as Where
 from loopfuse.plan.recompute import tidy
 from loopfuse.plan.tree_walk import node_expressions, walk_nodes
-from loopfuse.poly.isl import linear
 
 STRIP = 128
 """Neighbours that take their steps together: so many elements of a row are read at a time. Threads have

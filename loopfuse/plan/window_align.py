@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loopfuse.lang.affine import linear
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.align import Coordinate, Placed
 from loopfuse.plan.window_borders import is_border
 from loopfuse.plan.window_edges import inner_of
 from loopfuse.plan.window_records import Step, earlier_name
-from loopfuse.poly.isl import linear
 
 
 def align_steps(steps: Sequence[Step]) -> tuple[Step, ...] | str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import is_affine
+from loopfuse.lang.affine import is_affine, linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, map_expr, walk_expr
 from loopfuse.plan.forest import Item, Nest, Unit, statements_of
 from loopfuse.poly.edges import lower_subscript
-from loopfuse.poly.isl import linear
 from loopfuse.poly.model import PolyProgram, Statement
 
 MODES = ("clamp", "reflect", "symmetric", "wrap")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, LimitError, Span, UserError
-from loopfuse.lang.affine import combine, integer, is_checked, to_python
+from loopfuse.lang.affine import combine, integer, is_checked, linear, to_python
 from loopfuse.lang.nodes import Assume, Binary, Const, Expr, For, Load
 from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
 from loopfuse.poly import isl
@@ -257,7 +257,7 @@ def _message(program: PolyProgram, violation: _Violation) -> str:
 def _driving_loop(violation: _Violation) -> tuple[Loop, int] | None:
     """The one loop whose iterator the subscript follows, and the coefficient."""
     subscript = violation.access.load.index[violation.dim]
-    coefficients = isl.linear(subscript)
+    coefficients = linear(subscript)
     names = iterators(subscript)
     if coefficients is None or len(names) != 1:
         return None

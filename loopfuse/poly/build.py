@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import is_affine, is_checked
+from loopfuse.lang.affine import is_affine, is_checked, linear
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
@@ -571,7 +571,7 @@ class _Builder:
         lead = len(values)
         unknown: list[int] = []
         possible = where
-        if any(isl.linear(subscript) is None for subscript in load.index):
+        if any(linear(subscript) is None for subscript in load.index):
             possible = where.intersect_params(self.known)
         for position, subscript in enumerate(load.index):
             value = reader.piecewise(subscript, possible)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import islpy
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.indices import LARGEST
+from loopfuse.lang.affine import is_plain_cast, linear
+from loopfuse.lang.affine import keeps_value as keeps_value
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -22,9 +23,7 @@ from loopfuse.lang.nodes import (
     Compare,
     Const,
     Expr,
-    Iter,
     Select,
-    Symbol,
     Unary,
 )
 from loopfuse.poly.isl_budget import FAILURES as FAILURES
@@ -216,68 +215,6 @@ def reading_everything(elements: Any) -> Any:
 # --------------------------------------------------------------------------- core to isl
 
 
-def keeps_value(operand: DType, dtype: DType) -> bool:
-    """Does a conversion from one integer type to another never change the number? (A u64 that
-    becomes an index is taken to be small enough.)"""
-    if dtype is DType.I64:
-        return True
-    if operand.is_signed == dtype.is_signed:
-        return operand.bits <= dtype.bits
-    return operand.is_unsigned and operand.bits < dtype.bits
-
-
-def linear(expr: Expr) -> dict[str, int] | None:
-    """`expr` as coefficients by name ("" for the constant), or None if it is not linear.
-
-    Sums and products are those of i64 alone, which index arithmetic is done in: those of
-    narrower types wrap, and so may those of numbers that no index expression has.
-    """
-    found = _linear(expr)
-    if found is None or any(abs(coefficient) > LARGEST for coefficient in found.values()):
-        return None
-    return found
-
-
-def _linear(expr: Expr) -> dict[str, int] | None:
-    match expr:
-        case Const(value=value, dtype=dtype):
-            return {"": int(value)} if dtype.is_integer else None
-        case Iter(name=name):
-            return {name: 1}
-        case Symbol(name=name, dtype=dtype):
-            return {name: 1} if dtype.is_integer else None
-        case Unary(op="neg", operand=operand, dtype=DType.I64):
-            inner = linear(operand)
-            return None if inner is None else {name: -c for name, c in inner.items()}
-        case Cast(operand=operand, dtype=dtype) if _is_plain_cast(operand.dtype, dtype):
-            return linear(operand)
-        case Binary(op="add" | "sub" as op, left=left, right=right, dtype=DType.I64):
-            first, second = linear(left), linear(right)
-            if first is None or second is None:
-                return None
-            sign = 1 if op == "add" else -1
-            out = dict(first)
-            for name, coefficient in second.items():
-                out[name] = out.get(name, 0) + sign * coefficient
-            return out
-        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
-            first, second = linear(left), linear(right)
-            if first is None or second is None:
-                return None
-            if not any(c for name, c in first.items() if name):
-                first, second = second, first
-            elif any(c for name, c in second.items() if name):
-                return None
-            factor = second.get("", 0)
-            return {name: c * factor for name, c in first.items()}
-        case _:
-            return None
-
-
-def _is_plain_cast(operand: DType, dtype: DType) -> bool:
-    return dtype.is_integer and operand.is_integer and keeps_value(operand, dtype)
-
-
 class Reader:
     """Reads core index expressions and conditions over one set space.
 
@@ -333,7 +270,7 @@ class Reader:
             case Unary(op="neg", operand=operand, dtype=DType.I64):
                 inner = self.piecewise(operand, where)
                 return None if inner is None else inner.neg()
-            case Cast(operand=operand, dtype=dtype) if _is_plain_cast(operand.dtype, dtype):
+            case Cast(operand=operand, dtype=dtype) if is_plain_cast(operand.dtype, dtype):
                 return self.piecewise(operand, where)
             case Call(function="abs", arguments=(operand,), dtype=DType.I64):
                 inner = self.piecewise(operand, where)

@@ -15,8 +15,8 @@ from typing import Any
 
 import formulas as f
 
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source
+from loopfuse.kernels import kernel as kernels
 from loopfuse.runtime.formulas import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ from pathlib import Path
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, parse_target
-from loopfuse.codegen.assemble import assemble
+from loopfuse.codegen.targets.assemble import assemble
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 STAGES = ("parse", "check", "model", "dependences", "simplify", "fuse", "schedule", "verify",

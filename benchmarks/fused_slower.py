@@ -36,7 +36,7 @@ from fuzz.generate import generate  # noqa: E402
 
 from loopfuse.base.diagnostics import LoopfuseError, Source  # noqa: E402
 from loopfuse.commands.bench_clock import WallClock, time_in_turns  # noqa: E402
-from loopfuse.kernels import Kernel, load_all  # noqa: E402
+from loopfuse.kernels.kernel import Kernel, load_all  # noqa: E402
 
 LIMIT = 1.05
 """Slower than this is slower."""

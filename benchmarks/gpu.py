@@ -343,7 +343,7 @@ def main(arguments: list[str] | None = None) -> int:
     problems: dict[str, str] = {}
     if options.device == "cuda" and options.jobs > 1:
         # Before PyTorch starts the GPU: these are forks of this process.
-        from loopfuse.runtime import cuda
+        from loopfuse.runtime.devices import cuda
 
         target = cuda.need_gpu(0).target
         problems = compile_ahead(cases, target, options.jobs, start + options.budget)

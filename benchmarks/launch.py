@@ -115,7 +115,7 @@ def by_cuda_core(artifact: Any, pointers: dict[str, int]) -> Callable[[], Any]:
 
 def by_bindings(artifact: Any, pointers: dict[str, int]) -> Callable[[], Any]:
     """cuda.bindings' cuLaunchKernel with a prepacked argument block."""
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     values, grid, one = bare_arguments(artifact.manifest, pointers)
     module = cuda.load(artifact.manifest, artifact.ptx, 0)
@@ -226,7 +226,7 @@ def by_torch(arrays: int) -> Callable[[], Any]:
 
 def on_gpu() -> list[Row]:
     """A row for each number of arrays; none where there is no GPU."""
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     info = cuda.gpu()
     if info is None:
@@ -282,7 +282,7 @@ def on_gpu() -> list[Row]:
 
 def cuda_array() -> Any:
     """An array of ones on the GPU, of nobody's library."""
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
     return DeviceArray(np.ones(COUNT, np.float32))
 
@@ -349,7 +349,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = {"cpu": on_cpu(), "gpu": [] if options.cpu else on_gpu()}
     if options.json:
-        from loopfuse.runtime import cuda
+        from loopfuse.runtime.devices import cuda
 
         info = cuda.gpu()
         made = {

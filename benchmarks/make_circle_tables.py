@@ -1,4 +1,4 @@
-"""Makes loopfuse/codegen/mathfns_circle_tables.py: what the functions in `mathfns_circle`,
+"""Makes loopfuse/codegen/math/circle_tables.py: what the functions in `mathfns_circle`,
 `mathfns_hyperbolic` and `mathfns_roots` read, by mpmath.
 
 Run it from the repository's root; it prints each polynomial's error. Nothing else needs it.
@@ -123,7 +123,7 @@ def main() -> None:
             out += [f'        "{each.hex()}",' for each in make(bits)]
             out.append("    ),")
         out += ["}", f'"""{meanings[name]}"""\n']
-    with open("loopfuse/codegen/mathfns_circle_tables.py", "w", encoding="ascii") as file:
+    with open("loopfuse/codegen/math/circle_tables.py", "w", encoding="ascii") as file:
         file.write("\n".join(out).rstrip() + "\n")
 
 

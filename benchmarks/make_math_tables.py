@@ -1,4 +1,4 @@
-"""Makes loopfuse/codegen/mathfns_tables.py: near-minimax coefficients, by mpmath.
+"""Makes loopfuse/codegen/math/tables.py: near-minimax coefficients, by mpmath.
 
 Run it from the repository's root; it prints each polynomial's error. Nothing else needs it.
 """
@@ -123,7 +123,7 @@ def main() -> None:
     out.append('"""The first has so few bits that its multiples by exponents are exact."""\n')
     constants(("LOG2E", "LOG2E_LOW"), {bits: pair(1 / log(2), bits) for bits in (32, 64)})
     constants(("TWO_THIRDS", "TWO_THIRDS_LOW"), {b: pair(mpf(2) / 3, b) for b in (32, 64)})
-    with open("loopfuse/codegen/mathfns_tables.py", "w", encoding="ascii") as file:
+    with open("loopfuse/codegen/math/tables.py", "w", encoding="ascii") as file:
         file.write("\n".join(out) + "\n")
 
 

@@ -86,7 +86,7 @@ def open_kernel(name: str, on_gpu: bool) -> Any:
 @contextmanager
 def launches_apart() -> Iterator[None]:
     """Calls that are learnt inside are cleared by a launch before the kernel's."""
-    from loopfuse.runtime import fast_gpu
+    from loopfuse.runtime.call import fast_gpu
 
     choose = fast_gpu.choose
     fast_gpu.choose = lambda arrays, threads: ()

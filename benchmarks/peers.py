@@ -124,7 +124,7 @@ def bare_launch(
     """The same machine code, launched by cuda.bindings with a ready block of arguments."""
     if not case.back_to_back:
         return None
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     kernel = case.load()
     artifact = kernel.compile(

@@ -61,8 +61,8 @@ def conditions(on_gpu: bool) -> dict[str, Any]:
     if on_gpu:
         import torch
 
-        from loopfuse.codegen.assemble import ptxas_version
-        from loopfuse.runtime.cuda import need_gpu
+        from loopfuse.codegen.targets.assemble import ptxas_version
+        from loopfuse.runtime.devices.cuda import need_gpu
 
         info = need_gpu()
         device = info.name

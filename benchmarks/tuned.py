@@ -43,7 +43,7 @@ def arguments_of(kernel: Any, case: Case, variant: str, on_gpu: bool) -> dict[st
     found = random_arguments(kernel, {**sizes, **numbers}, 0) | dict(case.scalars)
     if not on_gpu:
         return found
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
     return {n: DeviceArray(v) if isinstance(v, np.ndarray) else v for n, v in found.items()}
 
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     target, device = Target("cpu"), platform.processor() or platform.machine()
     if given.target == "gpu":
-        from loopfuse.runtime import cuda
+        from loopfuse.runtime.devices import cuda
 
         found = cuda.need_gpu()
         target, device = Target(found.target), found.name

@@ -29,8 +29,8 @@ from loopfuse.base.annotations import (
     wrap,
 )
 from loopfuse.base.diagnostics import InternalError, LimitError, LoopfuseError, UserError
-from loopfuse.kernels import Kernel, Kernels, load, loads, synchronize
-from loopfuse.pykernel import PythonKernel, kernel
+from loopfuse.kernels.kernel import Kernel, Kernels, load, loads, synchronize
+from loopfuse.kernels.python import PythonKernel, kernel
 
 
 def _version() -> str:

@@ -44,47 +44,47 @@ from loopfuse.base.options import Options, Target
 from loopfuse.base.printable import printable
 from loopfuse.base.warn import warn
 from loopfuse.codegen.abi import build_manifest, entry_name
-from loopfuse.codegen.assemble import assemble
-from loopfuse.codegen.debug_info import locations
+from loopfuse.codegen.llvm.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
-from loopfuse.codegen.mathfns import ULP_BOUNDS
+from loopfuse.codegen.math.functions import ULP_BOUNDS
 from loopfuse.codegen.shared_memory import placed_in
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check_with_warnings, heads
+from loopfuse.codegen.targets.assemble import assemble
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check_with_warnings, heads
+from loopfuse.lang.check.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.lang.collection import rare_collection
-from loopfuse.lang.depth import deep_recursion
-from loopfuse.lang.format import format_module
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
-from loopfuse.lang.syntax import Module
-from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
+from loopfuse.lang.surface.depth import deep_recursion
+from loopfuse.lang.surface.format import format_module
+from loopfuse.lang.surface.syntax import Module
 from loopfuse.plan import chosen
-from loopfuse.plan.collapse import as_one
-from loopfuse.plan.cost import CostModel
-from loopfuse.plan.dead import live_statements, remove_dead
-from loopfuse.plan.easier import easier_windows
-from loopfuse.plan.fuse import FusionPlan, Planner
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.plan.parallel import check_parallel_loops
-from loopfuse.plan.plain import PlainPlan, plan_plain
-from loopfuse.plan.plain_report import GAVE_UP, plain_decisions, plain_report
-from loopfuse.plan.plan_printer import print_plan
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.fuse import FusionPlan, Planner
+from loopfuse.plan.fusion.parallel import check_parallel_loops
+from loopfuse.plan.printer import print_plan
 from loopfuse.plan.records import Report
-from loopfuse.plan.rename import rename_webs
 from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
-from loopfuse.plan.scalars import write_out_scalars
 from loopfuse.plan.schedule import Scheduled, build_tree
-from loopfuse.plan.storage import Store, place_storage
-from loopfuse.plan.tree_printer import print_tree
-from loopfuse.plan.tree_walk import trust_subscripts
-from loopfuse.plan.verify import Verdict, verify
-from loopfuse.plan.window_shape import WindowRules
+from loopfuse.plan.simplify.dead import live_statements, remove_dead
+from loopfuse.plan.simplify.rename import rename_webs
+from loopfuse.plan.simplify.scalars import write_out_scalars
+from loopfuse.plan.strategies.plain.plain import PlainPlan, plan_plain
+from loopfuse.plan.strategies.plain.report import GAVE_UP, plain_decisions, plain_report
+from loopfuse.plan.strategies.sliding.easier import easier_windows
+from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
+from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
+from loopfuse.proof.check import Verdict, verify
+from loopfuse.tree.looptree import LoopTree
+from loopfuse.tree.printer import print_tree
+from loopfuse.tree.rewrite.collapse import as_one
+from loopfuse.tree.walk import trust_subscripts
 
 T = TypeVar("T")
 
@@ -221,7 +221,7 @@ def read_program(
     MLIR is always read under `fp="strict"`: it says itself what is an FMA."""
     run = run or Run()
     if source.language == "mlir":
-        from loopfuse.frontend import affine  # xDSL takes 0.3 s to import
+        from loopfuse.frontend.mlir import door as affine  # xDSL takes 0.3 s to import
 
         door, fp = affine.parse, "strict"
     door = door or parse
@@ -293,7 +293,7 @@ def _plan_exactly(
 def _plan_plainly(
     kernel: Kernel, source: Source, options: Options, run: Run, reason: str = ""
 ) -> Planned:
-    """The route that asks isl nothing (`plan.plain`), for when it has given up, or decided nothing."""
+    """The route that asks isl nothing (`plan.strategies.plain.plain`), for when it has given up, or decided nothing."""
     gave_up = f"the analysis of `{kernel.name}` took too long and was given up (operation limit)"
     warn(f"{reason or gave_up}; it is compiled as it is written, for one thread")
     device = "gpu" if options.target.is_gpu else "cpu"
@@ -521,7 +521,7 @@ def _compile_kernel(
         tree = trust_subscripts(tree)
     loops = nest = ""
     if "affine" in emit:
-        from loopfuse.codegen.affine import emit_affine, emit_fused
+        from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
 
         loops, nest = emit_affine(kernel), emit_fused(tree, kernel)
     tree = as_one(tree)
@@ -677,7 +677,7 @@ def describe_dependences(
 
 def scalar_math() -> Mapping[Any, Any]:
     """Our math functions with the bits of compiled code, for the interpreters."""
-    from loopfuse.codegen.mathfns_host import compiled_math
+    from loopfuse.codegen.math.host import compiled_math
 
     return compiled_math()
 

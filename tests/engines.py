@@ -16,15 +16,16 @@ from case_files import copy_arguments
 from fuzz.machines import machine
 from window_kernels import without_proofs
 
-from loopfuse import kernels, pipeline
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.codegen.mathfns_host import compiled_math
+from loopfuse.codegen.math.host import compiled_math
+from loopfuse.kernels import kernel as kernels
 from loopfuse.lang import nodes
 from loopfuse.lang.interp import interpret as run_program
-from loopfuse.plan.looptree import Loop
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.verify_reductions import free_updates
+from loopfuse.proof.reductions import free_updates
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import Loop
 
 GPU = Target("sm_80")
 SMALL = Tuning(columns=2, rows=8, warps=1, steps=2)

@@ -131,7 +131,8 @@ class _Workspaces:
 def guarded_workspaces(side: str) -> Generator[list[int]]:
     """Inside, what the CPU runtime allocates for a call lies between guard pages as well; gives the
     sizes of what it asked for."""
-    from loopfuse.runtime import cpu, fast_cpu
+    from loopfuse.runtime.call import fast_cpu
+    from loopfuse.runtime.devices import cpu
 
     made: list[int] = []
     before = cpu.np, fast_cpu.np

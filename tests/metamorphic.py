@@ -17,10 +17,10 @@ from typing import Any
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError, Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang import syntax
-from loopfuse.lang.format import format_module
-from loopfuse.plan.parallel import check_parallel_loops
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.surface import syntax
+from loopfuse.lang.surface.format import format_module
+from loopfuse.plan.fusion.parallel import check_parallel_loops
 
 EDGES = {"clamp", "wrap", "reflect", "symmetric", "zero"}
 

@@ -20,8 +20,8 @@ from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.codegen.abi import to_python
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.runtime.steps import run_steps
+from loopfuse.runtime.devices.steps import run_steps
+from loopfuse.tree.looptree import LoopTree
 
 DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
 

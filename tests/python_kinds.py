@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from loopfuse.base.dtypes import DType, from_numpy_name
-from loopfuse.lang import syntax
+from loopfuse.lang.surface import syntax
 
 WHOLE = ("floor", "ceil", "round", "trunc")
 """Functions that leave an integer as it is."""

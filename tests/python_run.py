@@ -16,9 +16,9 @@ from python_names import door_names, plain_names
 from python_text import python_text
 
 import loopfuse
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
+from loopfuse.kernels import kernel as kernels
 from loopfuse.lang import nodes
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.semantics import array_dtype

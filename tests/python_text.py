@@ -27,8 +27,8 @@ from python_kinds import CASTS, EXTREMES, FLOAT, INT, PAIRS, TESTS, WHOLE, Kind,
 from python_names import NAMES
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import syntax
-from loopfuse.lang.format_expr import format_expr
+from loopfuse.lang.surface import syntax
+from loopfuse.lang.surface.format_expr import format_expr
 
 
 class Inexpressible(Exception):

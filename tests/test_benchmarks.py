@@ -18,7 +18,7 @@ import pytest
 
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.base.options import Target
-from loopfuse.codegen.assemble import assemble
+from loopfuse.codegen.targets.assemble import assemble
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -17,7 +17,7 @@ from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of 
 from window_registers import hold  # noqa: E402
 
 from loopfuse.base.register_steps import STEPS  # noqa: E402
-from loopfuse.plan.window_shape import Shape, Windowed  # noqa: E402
+from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed  # noqa: E402
 
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",

@@ -10,10 +10,12 @@ import pytest
 from fuzz import seeds
 from fuzz.quick import calls_of, check, program_of, text
 
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU
-from loopfuse.codegen import llvm_lanes, mlir_module, native
+from loopfuse.codegen.llvm import lanes as llvm_lanes
+from loopfuse.codegen.mlir import module as mlir_module
+from loopfuse.codegen.targets import native
+from loopfuse.kernels import kernel as kernels
 
 FUZZ = Path(__file__).parent / "loopfuse-fuzz"
 

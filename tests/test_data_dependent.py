@@ -23,8 +23,8 @@ from loopfuse import UserError
 from loopfuse.base.diagnostics import Source
 from loopfuse.lang.interp import Offence, OutOfBounds
 from loopfuse.lang.interp import interpret as run_program
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
+from loopfuse.tree.interp.run import run_tree
 
 DATA = tuple(case for case in read_cases() if case.name.startswith("data_"))
 
@@ -186,7 +186,7 @@ def test_deps_are_not_exact() -> None:
 @pytest.mark.parametrize("check", ["lazy", "sync"])
 def test_on_the_gpu(check: str) -> None:
     """Lazily, the next call raises, or `synchronize`; with `sync`, the call itself."""
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
     assert cuda.gpu() is not None, "this test needs an NVIDIA GPU"
     kernel = loopfuse.loads(GATHER, check=check)
@@ -210,7 +210,7 @@ def test_on_the_gpu(check: str) -> None:
 @pytest.mark.parametrize("case", DATA, ids=lambda case: case.name)
 def test_wild_subscripts_on_the_gpu(case: Case) -> None:
     """As `test_all_ways_agree_on_wild_subscripts`."""
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
     for kernel in engines.read(case.source).kernels:
         for sizes in case.sizes:

@@ -22,8 +22,8 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.options import Options
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check, check_with_warnings
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check, check_with_warnings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [

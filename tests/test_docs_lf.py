@@ -11,9 +11,9 @@ from case_files import ROOT, assert_same, make_arguments
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check_with_warnings
-from loopfuse.lang.format import format_module
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check_with_warnings
+from loopfuse.lang.surface.format import format_module
 
 _BLOCK = re.compile(r"^```lf\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -22,8 +22,8 @@ def test_page_is_current() -> None:
 
 def test_every_code_of_the_planner_and_options_is_documented() -> None:
     page = make_page()
-    for folder in ("plan", "base"):
-        for path in (ROOT / "loopfuse" / folder).glob("*.py"):
+    for folder in ("plan", "proof", "tree", "base"):
+        for path in (ROOT / "loopfuse" / folder).rglob("*.py"):
             for code in re.findall(r'Diagnostic\(\s*"([a-z-]+)"', path.read_text()):
                 known = f"### {code}\n" in page or code in INTERNAL or code.startswith("tree-")
                 assert known, (path.name, code)

@@ -24,8 +24,8 @@ from fuzz.compare import differs, has_reductions
 from fuzz.program import Program
 from guarded import SIDES, guard_all, guarded, guarded_workspaces, run_apart
 
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.kernels import kernel as kernels
 
 PARTS = 24
 SAMPLE = 3

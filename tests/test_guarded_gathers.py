@@ -7,8 +7,8 @@ import engines
 import numpy as np
 import pytest
 
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.kernels import kernel as kernels
 from loopfuse.lang.interp import OutOfBounds, interpret
 
 HEAD = "kernel f(b: f32[M], g: i32[N], inout a: f32[M]):\n    for i in 0..M:\n"

@@ -33,11 +33,12 @@ from fuzz.generate import generate
 from fuzz.program import Program
 from metamorphic import CHANGES, Variant, variants
 
-from loopfuse import kernels, pipeline
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.options import CPU, Options
+from loopfuse.kernels import kernel as kernels
 from loopfuse.lang import nodes
-from loopfuse.plan.tree_printer import print_tree
+from loopfuse.tree.printer import print_tree
 
 PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_CHANGED", "120"))

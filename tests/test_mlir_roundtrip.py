@@ -19,7 +19,7 @@ from python_run import normal
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.affine import emit_affine
+from loopfuse.codegen.upstream.affine import emit_affine
 from loopfuse.lang import nodes
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Unary
 from loopfuse.lang.printer import print_expr
@@ -57,6 +57,7 @@ DIFFERENT = {
     "multigrid_restrict": "a conjunction is read from the left",
     "parallel_for": ADDS_UP,
     "private_array_under_data": ADDS_UP,
+    "private_never_written_under_data": "a condition whose first branch is empty is its negation",
     "var_overwritten_at_places": ADDS_UP,
     "subscript_modulo_size": "a remainder by the extent is `.wrap`",
     "let_and_var": "a variable that is never changed is a `let`",

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import loopfuse
-import loopfuse.kernels
+import loopfuse.kernels.kernel
 import loopfuse.testing
 from loopfuse.base.dtypes import DType
-from loopfuse.pykernel import PythonKernel
+from loopfuse.kernels.python import PythonKernel
 
 # What is called for its result and refuses bad input: its docstring names the error.
 CAN_FAIL = {

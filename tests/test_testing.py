@@ -338,7 +338,7 @@ def test_a_removed_temporary_has_no_home() -> None:
 
 
 def test_homes_match_with_and_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopfuse import testing_facts
+    from loopfuse.testing import facts as testing_facts
 
     monkeypatch.setattr(testing_facts, "homes_of", lambda *_: ("window(5)",))
     assert_home(BLUR, "rows", "window")
@@ -357,7 +357,7 @@ def test_homes_that_are_none() -> None:
 
 def test_every_code_is_explained() -> None:
     said: set[str] = set()
-    for file in (ROOT / "loopfuse").glob("testing*.py"):
+    for file in (ROOT / "loopfuse" / "testing").glob("*.py"):
         said |= set(re.findall(r'refuse\(\s*"([a-z-]+)"', file.read_text()))
     page = (ROOT / "docs/errors.md").read_text()
     assert len(said) > 12

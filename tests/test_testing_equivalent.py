@@ -10,9 +10,9 @@ import pytest
 from test_testing import example, refused, said, smooth_and_blend
 
 import loopfuse
-from loopfuse import testing_forms
 from loopfuse.testing import assert_equivalent
-from loopfuse.testing_forms import find_difference
+from loopfuse.testing import forms as testing_forms
+from loopfuse.testing.forms import find_difference
 
 SWEEPS = """
 kernel sweeps(inout a: f64[N, M], inout b: f64[N, M], steps: i64):
@@ -120,7 +120,7 @@ def test_a_planted_miscompile_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_gpu_plan_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopfuse.plan import tree_interp
+    from loopfuse.tree.interp import run as tree_interp
 
     real = tree_interp.run_tree
 

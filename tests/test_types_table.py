@@ -9,10 +9,11 @@ import types_programs
 import types_table as table
 from types_programs import Check
 
-from loopfuse import kernels, pipeline
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target
+from loopfuse.kernels import kernel as kernels
 
 CHECKS = (
     *types_programs.operation_checks(),

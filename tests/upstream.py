@@ -1,6 +1,6 @@
 """Upstream's own lowering of MLIR text: `mlir-opt-22`, `mlir-translate-22`, then LLVM at O1.
 
-The cross-check of everything we print. Nothing of our lowering (`codegen.llvm_walk`) takes part:
+The cross-check of everything we print. Nothing of our lowering (`codegen.llvm.walk`) takes part:
 the text is parsed, lowered to the LLVM dialect and translated by upstream, and llvmlite only makes
 machine code of the result, with no fast-math and no contraction.
 
@@ -26,8 +26,8 @@ import ml_dtypes
 import numpy as np
 
 from loopfuse.base.options import CPU
-from loopfuse.codegen import native
-from loopfuse.codegen.llvm_passes import initialize, target_machine
+from loopfuse.codegen.llvm.passes import initialize, target_machine
+from loopfuse.codegen.targets import native
 
 OPT, TRANSLATE = "mlir-opt-22", "mlir-translate-22"
 

@@ -15,9 +15,9 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
-from loopfuse.codegen.assemble import assemble
-from loopfuse.plan.verify import Verdict
-from loopfuse.plan.window_shape import Windowed
+from loopfuse.codegen.targets.assemble import assemble
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed
+from loopfuse.proof.check import Verdict
 
 SM90 = Target("sm_90")
 

@@ -9,11 +9,11 @@ import tempfile
 from window_kernels import Compiled, assembled, limit_of
 
 from loopfuse.base.register_steps import MOST, registers_with, step_for
-from loopfuse.codegen.assemble import find_ptxas, read_report
-from loopfuse.plan.window_blocks import Cut, block_registers
-from loopfuse.plan.window_kept import kept_words
-from loopfuse.plan.window_registers import TOLERANCE, most_registers, registers
-from loopfuse.plan.window_shape import Shape, Windowed
+from loopfuse.codegen.targets.assemble import find_ptxas, read_report
+from loopfuse.plan.strategies.sliding.windows.blocks import Cut, block_registers
+from loopfuse.plan.strategies.sliding.windows.kept import kept_words
+from loopfuse.plan.strategies.sliding.windows.registers import TOLERANCE, most_registers, registers
+from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
 
 
 def shape_of(windowed: Windowed) -> Shape | None:

@@ -17,7 +17,7 @@ from loopfuse.base.options import Target
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import COMPARISONS, is_checked
 from loopfuse.lang.walk import walk_expr
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     ALIGNED,
     Arrive,
     Await,
@@ -41,7 +41,7 @@ from loopfuse.plan.looptree import (
     TreeNode,
     modulus_of,
 )
-from loopfuse.plan.tree_price import launch_prices
+from loopfuse.tree.price import launch_prices
 
 
 def not_lowered(what: str) -> LimitError:

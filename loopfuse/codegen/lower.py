@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loopfuse.base.options import Target
-from loopfuse.codegen import llvm_walk, native, ptx
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.ir import Operation
-from loopfuse.codegen.mlir_module import emit_module
-from loopfuse.codegen.mlir_print import print_module
-from loopfuse.codegen.native import emit_object
-from loopfuse.codegen.ptx import emit_ptx
+from loopfuse.codegen.llvm import walk as llvm_walk
+from loopfuse.codegen.mlir.module import emit_module
+from loopfuse.codegen.mlir.print import print_module
 from loopfuse.codegen.shared_memory import asked_bytes
+from loopfuse.codegen.targets import native, ptx
+from loopfuse.codegen.targets.native import emit_object
+from loopfuse.codegen.targets.ptx import emit_ptx
 from loopfuse.lang import nodes
-from loopfuse.plan.looptree import LoopTree
+from loopfuse.tree.looptree import LoopTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from loopfuse.commands.common import (
 from loopfuse.commands.progress import progress_bar
 from loopfuse.commands.sizes import accepted_near
 from loopfuse.commands.values import in_words_of_the_command_line, split_values, usage
-from loopfuse.kernels import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tuning.remember import Tuned, device_words
 from loopfuse.tuning.session import choose_budget
@@ -52,7 +52,7 @@ def bench_file(
         budget = choose_budget(tune, seconds)
     target = parse_target(common.target) if common.target else default_target(for_running=True)
     if target.is_gpu:
-        from loopfuse.runtime.cuda import need_gpu
+        from loopfuse.runtime.devices.cuda import need_gpu
 
         need_gpu()
     kernels = open_kernels(file, common)
@@ -201,7 +201,7 @@ def _copy(moved: int, on_gpu: bool) -> Callable[[], None]:
     source, target = np.ones(half, np.uint8), np.empty(half, np.uint8)
     if not on_gpu:
         return lambda: np.copyto(target, source)
-    from loopfuse.runtime.gpu_arrays import DeviceArray, copy_device
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray, copy_device
 
     there, here = DeviceArray(target), DeviceArray(source)
     return lambda: copy_device(there, here, half)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from loopfuse.commands.bench_clock import Call, batch_of
-from loopfuse.runtime import cuda
-from loopfuse.runtime.gpu_arrays import DeviceArray, allocate_bytes, fill, free_bytes
+from loopfuse.runtime.devices import cuda
+from loopfuse.runtime.devices.gpu_arrays import DeviceArray, allocate_bytes, fill, free_bytes
 
 PLUG_BYTES = 1 << 28
 PLUG_SECONDS = 8e-5

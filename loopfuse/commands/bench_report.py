@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from loopfuse.base.words import NOTICED, faster_text
-from loopfuse.explain import bytes_text
+from loopfuse.explain.text import bytes_text
 from loopfuse.tuning.remember import Tuned
 
 DISTURBED = 1.5

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
 from loopfuse.commands.common import Common, constants_of, open_kernels, say, sizes_for
-from loopfuse.commands.verify import verify_kernel
-from loopfuse.kernels import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.verify import verify_kernel
 
 MOST_FUSIONS = 1 << 16
 

@@ -17,13 +17,13 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.files import write_together
 from loopfuse.base.printable import printable
 from loopfuse.commands.index_data import fit_indices
-from loopfuse.kernels import Kernel, Kernels, load_all
-from loopfuse.runtime.arguments import Value, check_scalar, negative_size, refuse
-from loopfuse.runtime.arrays import allocate_outputs, match
+from loopfuse.kernels.kernel import Kernel, Kernels, load_all
+from loopfuse.kernels.sources import read_source
+from loopfuse.runtime.arrays.arguments import Value, check_scalar, negative_size, refuse
+from loopfuse.runtime.arrays.arrays import allocate_outputs, match
+from loopfuse.runtime.arrays.samples import random_array
+from loopfuse.runtime.arrays.views import numpy_dtype
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.samples import random_array
-from loopfuse.runtime.views import numpy_dtype
-from loopfuse.sources import read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def run_kernel(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> Ru
     if not on_gpu:
         kernel(**call)
         return Run(arrays, matched.values, allocated)
-    from loopfuse.runtime.gpu_arrays import DeviceArray
+    from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
     device = {name: DeviceArray(np.ascontiguousarray(array)) for name, array in arrays.items()}
     kernel(**(call | device))

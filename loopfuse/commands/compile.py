@@ -21,8 +21,8 @@ from loopfuse.commands.common import (
 )
 from loopfuse.commands.values import bad_usage
 from loopfuse.distribution.c_launcher import c_files
-from loopfuse.explain import place_of_pair
-from loopfuse.kernels import Kernel, default_target
+from loopfuse.explain.text import place_of_pair
+from loopfuse.kernels.kernel import Kernel, default_target
 from loopfuse.runtime.formulas import evaluate, names_in
 
 EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "c", "report")

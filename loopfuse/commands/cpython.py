@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
+from loopfuse.kernels.results import known_values
 from loopfuse.lang.nodes import Binary, Call, Expr, Kernel
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
-from loopfuse.pykernel_results import known_values
-from loopfuse.runtime.views import numpy_dtype
+from loopfuse.runtime.arrays.views import numpy_dtype
 
 if TYPE_CHECKING:
-    from loopfuse.pykernel import Specialised
+    from loopfuse.kernels.python import Specialised
 
 _NO_RESULT = (ArithmeticError, IndexError, ValueError)
 """What Python raises where a kernel has a value: division by zero, a bad root, a bad subscript."""

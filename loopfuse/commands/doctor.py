@@ -11,8 +11,9 @@ from importlib import metadata
 from pathlib import Path
 
 from loopfuse.commands.common import say
-from loopfuse.explain import bytes_text
-from loopfuse.runtime import cache, cpu, cuda, threads
+from loopfuse.explain.text import bytes_text
+from loopfuse.runtime import cache
+from loopfuse.runtime.devices import cpu, cuda, threads
 
 # (distribution, what it is for, how to get it)
 NEEDED = ("lark", "islpy", "xdsl", "llvmlite", "numpy", "ml_dtypes", "click", "rich")

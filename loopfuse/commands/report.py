@@ -21,11 +21,11 @@ from loopfuse.commands.common import (
     sizes_for,
     write_files,
 )
-from loopfuse.explain import render_text, report_data
-from loopfuse.explain_dependences import dependences_text
-from loopfuse.explain_html import render_page
-from loopfuse.kernels import Kernel
-from loopfuse.sources import read_program, read_source
+from loopfuse.explain.dependences import dependences_text
+from loopfuse.explain.html import render_page
+from loopfuse.explain.text import render_text, report_data
+from loopfuse.kernels.kernel import Kernel
+from loopfuse.kernels.sources import read_program, read_source
 
 if TYPE_CHECKING:
     from loopfuse.lang.nodes import Program
@@ -130,7 +130,7 @@ def format_file(file: str, check: bool, to_stdout: bool) -> bool:
 
 def format_source(source: Source) -> str:
     """The program's text in the canonical style, comments kept."""
-    from loopfuse.frontend.lf import parse
-    from loopfuse.lang.format import format_module
+    from loopfuse.frontend.lf.door import parse
+    from loopfuse.lang.surface.format import format_module
 
     return format_module(parse(source))

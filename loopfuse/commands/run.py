@@ -16,9 +16,9 @@ from loopfuse.commands.common import (
     write_files,
 )
 from loopfuse.commands.values import bad_usage, in_words_of_the_command_line, split_values
-from loopfuse.explain import render_summary
-from loopfuse.kernels import Kernel, default_target
-from loopfuse.runtime.samples import check_saving, describe_array, encode_array
+from loopfuse.explain.text import render_summary
+from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.runtime.arrays.samples import check_saving, describe_array, encode_array
 
 
 def run_file(
@@ -28,7 +28,7 @@ def run_file(
     kernel = open_kernel(file, common)
     target = parse_target(common.target) if common.target else default_target(for_running=True)
     if target.is_gpu:
-        from loopfuse.runtime.cuda import need_gpu
+        from loopfuse.runtime.devices.cuda import need_gpu
 
         need_gpu()
     wanted = _places(kernel, saves)

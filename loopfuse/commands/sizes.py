@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.commands.common import known_sizes, refuse
-from loopfuse.kernels import Kernel
+from loopfuse.kernels.kernel import Kernel
 from loopfuse.lang.nodes import Assume, Expr
 from loopfuse.lang.walk import iterators, loads, symbols, walk_stmts
 from loopfuse.runtime.formulas import evaluate, names_in

@@ -12,9 +12,9 @@ from typing import Any
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.commands.common import known_sizes
-from loopfuse.kernels import Kernel
-from loopfuse.runtime.arguments import Parameter, check_scalar, refuse
-from loopfuse.runtime.samples import read_number, read_value
+from loopfuse.kernels.kernel import Kernel
+from loopfuse.runtime.arrays.arguments import Parameter, check_scalar, refuse
+from loopfuse.runtime.arrays.samples import read_number, read_value
 
 
 class BadUsage(UserError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loopfuse.base.html import Column, code, fragment, table, text
 
 if TYPE_CHECKING:
-    from loopfuse.commands.verify import Verification
+    from loopfuse.kernels.verify import Verification
 
 
 def render_verification(found: Verification) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import bad_option
-from loopfuse.runtime.arguments import Parameter, Signature
+from loopfuse.runtime.arrays.arguments import Parameter, Signature
 from loopfuse.runtime.formulas import evaluate
 
 _TORCH_NAMES = {

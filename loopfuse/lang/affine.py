@@ -2,7 +2,7 @@
 
 An index expression is a core `Expr` of dtype i64 over iterators and symbols with `+ - *`, `//`
 and `%`, `min` and `max`: a bound, a subscript, an extent, a parity or a formula of a report.
-`to_index` (in `lang.indices`) is what makes one from a checked expression. The range of a loop, as
+`to_index` (in `lang.check.indices`) is what makes one from a checked expression. The range of a loop, as
 isl finds it, may besides have a Select on such expressions.
 """
 

@@ -19,7 +19,6 @@ from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
 from loopfuse.lang.affine import evaluate_index, is_checked
-from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.nodes import (
     ArrayParam,
     Assume,
@@ -47,6 +46,7 @@ from loopfuse.lang.nodes import (
     Unary,
 )
 from loopfuse.lang.semantics import MathFunctions
+from loopfuse.lang.surface.depth import deep_recursion
 
 Array = npt.NDArray[Any]
 

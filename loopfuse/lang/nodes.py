@@ -1,6 +1,6 @@
 """The core: a typed program with one meaning, shared by every later room.
 
-After `lang.check`: names are resolved and unique within a kernel, `func`s are inlined, constants
+After `lang.check.check`: names are resolved and unique within a kernel, `func`s are inlined, constants
 folded, loops over const tables unrolled, every expression has a dtype, every conversion is an
 explicit `Cast`, FMAs are explicit, and each Reduce is a statement. What is written is what is
 computed: operations are never reassociated after this point.

@@ -16,7 +16,7 @@ from typing import Literal
 from loopfuse.base.dtypes import DType
 
 Made = Literal["ours", "inline", "rewritten"]
-"""`ours`: a function of `codegen.mathfns`, the same bits everywhere; `inline`: an operation, or a few,
+"""`ours`: a function of `codegen.math.functions`, the same bits everywhere; `inline`: an operation, or a few,
 of the target; `rewritten`: other operations take its place when the program is checked."""
 
 Gives = Literal["float", "same", "bool"]

@@ -15,7 +15,6 @@ from typing import assert_never
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.depth import deep_recursion
 from loopfuse.lang.nodes import (
     ArrayParam,
     Assume,
@@ -44,6 +43,7 @@ from loopfuse.lang.nodes import (
     Temp,
     Unary,
 )
+from loopfuse.lang.surface.depth import deep_recursion
 
 # Operators with their precedence, loosest first; a right operand needs one level more.
 _BINARY = {

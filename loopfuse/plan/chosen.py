@@ -8,10 +8,10 @@ from typing import Any
 
 from loopfuse.base.choices import Choices
 from loopfuse.base.options import Tuning
-from loopfuse.plan.looptree import HostLoop, HostNode
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.window_blocks import PLANES_AHEAD
-from loopfuse.plan.window_shape import AHEAD, Windowed
+from loopfuse.plan.strategies.sliding.windows.blocks import PLANES_AHEAD
+from loopfuse.plan.strategies.sliding.windows.shape import AHEAD, Windowed
+from loopfuse.tree.looptree import HostLoop, HostNode
 
 
 def find_choices(scheduled: Scheduled, tuning: Tuning) -> Choices:

@@ -10,18 +10,18 @@ from loopfuse.base.options import Options
 from loopfuse.lang.affine import combine, integer, to_python
 from loopfuse.lang.nodes import Binary, Call, Const, Expr
 from loopfuse.lang.walk import children, loads, walk_expr, with_children
-from loopfuse.plan.fuse import FusionPlan
-from loopfuse.plan.groups import Group, HostGroup, PlanItem
-from loopfuse.plan.looptree import Launch, LineBuffer, LoopTree
+from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.storage import Store, touches
-from loopfuse.plan.tree_walk import node_expressions, walk_nodes
-from loopfuse.plan.window_planes import whole_name
-from loopfuse.plan.window_report import window_detail, window_home
+from loopfuse.plan.strategies.sliding.windows.planes import whole_name
+from loopfuse.plan.strategies.sliding.windows.report import window_detail, window_home
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.needs import summarise_needs
 from loopfuse.poly.reuse import Moved, is_border, traffic
+from loopfuse.tree.looptree import Launch, LineBuffer, LoopTree
+from loopfuse.tree.walk import node_expressions, walk_nodes
 
 
 def build_report(

@@ -8,25 +8,25 @@ from dataclasses import dataclass, field, replace
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators, substitute
-from loopfuse.plan.body import Names
-from loopfuse.plan.combine import plan_combine
-from loopfuse.plan.forest import Scope
-from loopfuse.plan.fuse import FusionPlan
-from loopfuse.plan.generic import Site, plan_map, plan_serial
-from loopfuse.plan.groups import Group, HostGroup, PlanItem
-from loopfuse.plan.line_buffers import plan_lines
-from loopfuse.plan.line_shape import LineShape
-from loopfuse.plan.looptree import HostLoop, HostNode, Launch, LoopTree
-from loopfuse.plan.pointwise import fits_pointwise, plan_pointwise
-from loopfuse.plan.pointwise_cpu import plan_rows, runs_in_rows
-from loopfuse.plan.sliding import plan_sliding
-from loopfuse.plan.sliding_planes import plan_planes
-from loopfuse.plan.storage import Store, place_storage
-from loopfuse.plan.window_shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.fusion.fuse import FusionPlan
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.strategies.generic.generic import Site, plan_map, plan_serial
+from loopfuse.plan.strategies.pointwise.cpu import plan_rows, runs_in_rows
+from loopfuse.plan.strategies.pointwise.pointwise import fits_pointwise, plan_pointwise
+from loopfuse.plan.strategies.reduce import plan_combine
+from loopfuse.plan.strategies.sliding.cpu.buffers import plan_lines
+from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
+from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.units.forest import Scope
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.tree.looptree import HostLoop, HostNode, Launch, LoopTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ to; None stands for the whole array, where the analysis knows nothing.
 
 A box is *untouched* where no instance of any statement reads or writes an element of it: whoever
 clears it may do so while the kernel runs. That is so of the code, not only of the program: the
-checker proves of each schedule that "no other element was written" (`plan.verify`, 3), and code
+checker proves of each schedule that "no other element was written" (`proof.check`, 3), and code
 generation stores what a node of the schedule stores, or nothing (its stores under a condition are
 predicated, and the ends of rows that are moved in words go one by one). It may load a neighbour in
 one word with what it needs, and drops it.

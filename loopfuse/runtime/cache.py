@@ -189,7 +189,7 @@ def _prune_sometimes(count: int) -> None:
 
 
 def _files() -> list[tuple[float, int, Path]]:
-    """(last use, bytes, path) of every entry and of the parser's tables (frontend/lf_tables.py,
+    """(last use, bytes, path) of every entry and of the parser's tables (frontend/lf/tables.py,
     beside the entries), the oldest use first."""
     found: list[tuple[float, int, Path]] = []
     root = directory()

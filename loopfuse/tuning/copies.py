@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays import Binding, Match, allocate_outputs
-from loopfuse.runtime.views import ArrayView
+from loopfuse.runtime.arrays.arrays import Binding, Match, allocate_outputs
+from loopfuse.runtime.arrays.views import ArrayView
 
 ALIGNMENT = 256
 
@@ -42,7 +42,7 @@ class Copies:
         self.on_gpu = matched.device.kind != "cpu"
         self._memory: list[int] = []
         if self.on_gpu:
-            from loopfuse.runtime import gpu_arrays
+            from loopfuse.runtime.devices import gpu_arrays
 
             gpu_arrays.settle(self._index)  # whatever stream the arrays are being written on
         # What the caller leaves out is allocated like a call would; the first such array is zeros.
@@ -82,7 +82,7 @@ class Copies:
         return Copy(name, origin, place, size, found.dtype, kept)
 
     def _device_memory(self, size: int) -> int:
-        from loopfuse.runtime import gpu_arrays
+        from loopfuse.runtime.devices import gpu_arrays
 
         pointer = gpu_arrays.allocate_bytes(size, self._index)
         self._memory.append(pointer)
@@ -91,7 +91,7 @@ class Copies:
     def restore(self) -> None:
         """Give every copy the data of its array. On the GPU this is enqueued on the stream."""
         if self.on_gpu:
-            from loopfuse.runtime import gpu_arrays
+            from loopfuse.runtime.devices import gpu_arrays
 
             for copy in self.copies:
                 gpu_arrays.fill(copy.place, copy.origin, copy.size, self._index, self.stream)
@@ -108,7 +108,7 @@ class Copies:
         for copy in self.copies:
             held = np.empty(copy.size, np.uint8)
             if self.on_gpu:
-                from loopfuse.runtime import gpu_arrays
+                from loopfuse.runtime.devices import gpu_arrays
 
                 gpu_arrays.read(held, copy.place, self._index, self.stream)
             elif copy.size:
@@ -119,7 +119,7 @@ class Copies:
     def close(self) -> None:
         """Free GPU memory."""
         if self._memory:
-            from loopfuse.runtime import gpu_arrays
+            from loopfuse.runtime.devices import gpu_arrays
 
             gpu_arrays.free_bytes(self._memory, self._index)
             self._memory.clear()

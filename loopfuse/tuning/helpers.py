@@ -3,7 +3,7 @@
     wanted: steps=1, steps=2, rows=16, rows=32, ...   (the order in which trials would come)
     now:    the first of them, one a processor; their trials start when all are compiled
 
-Nothing is measured while helpers work. What they are told is for `loopfuse.compile_helper`, which
+Nothing is measured while helpers work. What they are told is for `loopfuse.kernels.compile_helper`, which
 they run; what they reply is what the compile said. A helper that dies is no error: the trial
 compiles for itself.
 """
@@ -29,7 +29,7 @@ MOST = 16
 LENGTH = 8
 """Bytes of a message's length, which goes before it."""
 ROOT = Path(__file__).resolve().parent.parent.parent
-START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from loopfuse.compile_helper import main; main()"
+START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from loopfuse.kernels.compile_helper import main; main()"
 
 Process = subprocess.Popen[bytes]
 

@@ -9,7 +9,7 @@ from typing import Any
 from loopfuse.base.options import Tuning
 from loopfuse.base.words import as_fast_text
 from loopfuse.runtime import cache
-from loopfuse.runtime.arrays import Match
+from loopfuse.runtime.arrays.arrays import Match
 from loopfuse.tuning.search import Trial
 from loopfuse.tuning.space import FROM_ZERO, describe
 
@@ -103,10 +103,10 @@ def _power(value: int) -> int:
 def device_name(index: int | None) -> str:
     """GPU number `index`, or the CPU (None), as far as speed depends on it."""
     if index is None:
-        from loopfuse.runtime import cpu, threads
+        from loopfuse.runtime.devices import cpu, threads
 
         return f"cpu {cpu.host_cpu()} {threads.thread_count()} threads"
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     info = cuda.need_gpu(index)
     return f"{info.name} {info.target} {info.multiprocessors} driver {info.driver}"
@@ -115,10 +115,10 @@ def device_name(index: int | None) -> str:
 def device_words(index: int | None) -> str:
     """GPU number `index`, or the CPU (None), for people."""
     if index is None:
-        from loopfuse.runtime import cpu, threads
+        from loopfuse.runtime.devices import cpu, threads
 
         return f"{cpu.host_cpu().partition(' ')[0]}, {threads.thread_count()} threads"
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     return cuda.need_gpu(index).name
 

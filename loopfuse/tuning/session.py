@@ -13,8 +13,8 @@ from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, UserError
 from loopfuse.base.options import Options, Tuning, bad_option
 from loopfuse.base.warn import warn
 from loopfuse.runtime import cache
-from loopfuse.runtime.arrays import Match
-from loopfuse.runtime.call_paths import Loaded
+from loopfuse.runtime.arrays.arrays import Match
+from loopfuse.runtime.call.call_paths import Loaded
 from loopfuse.tuning.copies import Copies
 from loopfuse.tuning.helpers import Helpers
 from loopfuse.tuning.measure import Bench
@@ -193,7 +193,7 @@ def _silent(done: float, text: str) -> None:
 def _stream(matched: Match) -> int:
     if matched.device.kind == "cpu":
         return 0
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     return cuda.current_stream(matched.library, matched.device.index)
 

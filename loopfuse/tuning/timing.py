@@ -66,7 +66,7 @@ class GpuTimer:
     to enqueue the run: else short kernels would be as slow as their launches."""
 
     def __init__(self, copies: Copies) -> None:
-        from loopfuse.runtime import gpu_arrays
+        from loopfuse.runtime.devices import gpu_arrays
 
         self._copies = copies
         self._index, self._stream = copies.binding.device.index, copies.stream
@@ -86,7 +86,7 @@ class GpuTimer:
         return self._time(run)
 
     def _cover(self, runs: int) -> None:
-        from loopfuse.runtime import gpu_arrays
+        from loopfuse.runtime.devices import gpu_arrays
 
         self._copies.restore()
         for _ in range(min(100, 1 + int(1.5 * runs * self._host / PLUG_SECONDS))):
@@ -101,7 +101,7 @@ class GpuTimer:
 
     def close(self) -> None:
         """Free the memory of the plug."""
-        from loopfuse.runtime import gpu_arrays
+        from loopfuse.runtime.devices import gpu_arrays
 
         gpu_arrays.free_bytes([self._plug], self._index)
 

@@ -16,7 +16,7 @@ import pytest
 
 from loopfuse.base.options import Target
 from loopfuse.cli import _run
-from loopfuse.codegen.assemble import assemble, find_ptxas
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SAXPY = """\
@@ -296,7 +296,7 @@ def test_verify_agrees(loopfuse: Any) -> None:
 
 
 def test_verify_notices_a_difference(loopfuse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopfuse.commands import verify
+    from loopfuse.kernels import verify
 
     def wrong(kernel: Any, arguments: Any) -> Any:
         return {"y": arguments["y"] + 1}

@@ -14,9 +14,9 @@ from loopfuse.base.html import Column, code, prose, table, text
 from loopfuse.base.options import Tuning
 from loopfuse.cli import _run
 from loopfuse.commands.bench_report import Found, Row
-from loopfuse.commands.verify import Mismatch, Verification
-from loopfuse.explain import Explanation, in_text_order, render_text
-from loopfuse.explain_html import render_fragment
+from loopfuse.explain.html import render_fragment
+from loopfuse.explain.text import Explanation, in_text_order, render_text
+from loopfuse.kernels.verify import Mismatch, Verification
 from loopfuse.plan.records import Decision, Formula
 from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.search import Trial

@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLACES = (
-    "runtime", "tuning", "commands", "kernels.py", "pykernel_sent.py", "pykernel_results.py", "sources.py",
-    "watch.py", "cli.py", "base",
+    "runtime", "tuning", "commands", "kernels/kernel.py", "kernels/sent.py", "kernels/results.py",
+    "kernels/sources.py", "watch.py", "cli.py", "base",
 )  # fmt: skip
 MAKERS = ("Diagnostic", "_refuse", "refuse")
 

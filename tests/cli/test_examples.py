@@ -17,7 +17,7 @@ from loopfuse.base.diagnostics import UserError
 from loopfuse.base.examples import examples_folder, list_examples
 from loopfuse.cli import _run
 from loopfuse.commands.report import format_source
-from loopfuse.sources import read_source
+from loopfuse.kernels.sources import read_source
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = [one for one in list_examples() if one.is_program]

@@ -11,7 +11,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.cli import _run
 from loopfuse.lang.nodes import Unary
-from loopfuse.plan.looptree import Compute
+from loopfuse.tree.looptree import Compute
 
 STAGES = 7
 PROGRAM = "kernel chain(x: f32[N], out y: f32[N]):\n" + "".join(

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopfuse import sources
 from loopfuse.base import files
 from loopfuse.cli import _run
+from loopfuse.kernels import sources
 
 # What Pillow says of damaged files.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")

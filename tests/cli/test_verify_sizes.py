@@ -6,7 +6,7 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import UserError
-from loopfuse.commands import verify
+from loopfuse.kernels import verify
 
 FIXED = "kernel k(x: f32[60, 70], out y: f32[60, 70]):\n    for i in 0..60, j in 0..70:\n        y[i, j] = x[i, j] + 1.0\n"
 PARAMETER = "kernel k(x: f32[N], out y: f32[N], n: i64):\n    assume n >= 10\n    for i in 0..N:\n        y[i] = x[i] + f32(n)\n"

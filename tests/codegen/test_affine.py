@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
-from loopfuse.codegen.affine import emit_affine, emit_fused
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 
 from .test_lower import CHAIN, STENCIL, chain_gpu, stencil_cpu, sum_gpu
 from .trees import M, check_mlir

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from loopfuse.codegen.block_order import ends_first, in_order
+from loopfuse.codegen.build import Builder
 from loopfuse.codegen.ir import I32, Block, Value
-from loopfuse.codegen.mlir_build import Builder
+from loopfuse.codegen.select.block_order import ends_first, in_order
 
 BITS = (1 << 32) - 1
 

@@ -18,14 +18,14 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
-from loopfuse.codegen import mlir_module
-from loopfuse.codegen.assemble import assemble, find_ptxas
-from loopfuse.codegen.constant_division import is_exact, reciprocal_of, round_to
-from loopfuse.codegen.llvm_passes import optimize, parse
-from loopfuse.codegen.mlir_emit import Emitter
-from loopfuse.codegen.native import new_host_machine
+from loopfuse.codegen.llvm.passes import optimize, parse
+from loopfuse.codegen.mlir import module as mlir_module
+from loopfuse.codegen.mlir.emit import Emitter
+from loopfuse.codegen.select.constant_division import is_exact, reciprocal_of, round_to
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas
+from loopfuse.codegen.targets.native import new_host_machine
 from loopfuse.lang import nodes as n
-from loopfuse.plan import looptree as t
+from loopfuse.tree import looptree as t
 
 from .trees import CPU, F32, F64, M, add, buffer, compute, it, kernel, launch, load, loop, mul
 

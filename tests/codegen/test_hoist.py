@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from guarded import SIDES, guard_all, run_apart
 
-from loopfuse import kernels, pipeline
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options
-from loopfuse.codegen import llvm_lanes, native
 from loopfuse.codegen.ir import Block, BlockArgument, Operation
-from loopfuse.codegen.mlir_module import emit_module
+from loopfuse.codegen.llvm import lanes as llvm_lanes
+from loopfuse.codegen.mlir.module import emit_module
+from loopfuse.codegen.targets import native
+from loopfuse.kernels import kernel as kernels
 
 READS = {
     "reflect": "x.reflect[a+1, b, c]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopfuse.codegen.build import Builder, intrinsic_suffix, lane_values, like
 from loopfuse.codegen.ir import (
     F32,
     I32,
@@ -15,8 +16,7 @@ from loopfuse.codegen.ir import (
     module_of,
     vector_type,
 )
-from loopfuse.codegen.mlir_build import Builder, intrinsic_suffix, lane_values, like
-from loopfuse.codegen.mlir_print import print_module, print_type
+from loopfuse.codegen.mlir.print import print_module, print_type
 
 
 def test_types_are_made_once() -> None:

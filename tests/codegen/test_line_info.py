@@ -16,8 +16,8 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, Span
 from loopfuse.base.options import Options, Tuning, parse_target
 from loopfuse.cli import _run
-from loopfuse.codegen.assemble import assemble, find_ptxas
-from loopfuse.codegen.debug_info import file_name, locations
+from loopfuse.codegen.llvm.debug_info import file_name, locations
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGETS = ("sm_80", "sm_90")

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ptx_runs import compiled, run, size_of
 
 from loopfuse.base.options import Target, Tuning
-from loopfuse.codegen.assemble import assemble, find_ptxas
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas
 
 CHAIN = """
 kernel f(a: {0}[N], out c: {0}[N]):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import InternalError, LimitError
-from loopfuse.codegen import native
 from loopfuse.codegen.lower import lower
-from loopfuse.codegen.mathfns_host import compiled_math
+from loopfuse.codegen.math.host import compiled_math
+from loopfuse.codegen.targets import native
 from loopfuse.lang import nodes as n
-from loopfuse.plan import looptree as t
+from loopfuse.tree import looptree as t
 
 from .trees import (
     BOOL,

@@ -1,5 +1,5 @@
 """Masked loads keep their masks in AVX-512 code: LLVM 22 takes them out of the instructions that it made them
-operands of, without the mask (`codegen/llvm_lanes.py`)."""
+operands of, without the mask (`codegen/llvm/lanes.py`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import Target
-from loopfuse.codegen.llvm_lanes import hold_masked_loads
-from loopfuse.codegen.llvm_passes import parse, target_machine
-from loopfuse.codegen.native import optimize_llvm
+from loopfuse.codegen.llvm.lanes import hold_masked_loads
+from loopfuse.codegen.llvm.passes import parse, target_machine
+from loopfuse.codegen.targets.native import optimize_llvm
 
 V4 = Target("cpu", "x86-64-v4")
 TRIPLE = "x86_64-unknown-linux-gnu"

@@ -13,15 +13,15 @@ from mpmath import mpf
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
 from loopfuse.codegen.lower import emit_llvm
-from loopfuse.codegen.mathfns import FUNCTIONS, ULP_BOUNDS, make_math_function
-from loopfuse.codegen.mathfns_host import (
+from loopfuse.codegen.math.functions import FUNCTIONS, ULP_BOUNDS, make_math_function
+from loopfuse.codegen.math.host import (
     NAMES,
     TWO_ARGUMENTS,
     compiled_math,
     host_math_function,
     host_math_module,
 )
-from loopfuse.codegen.mlir_print import print_module
+from loopfuse.codegen.mlir.print import print_module
 
 from .trees import V2, V3, check_mlir
 

@@ -18,7 +18,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
 from loopfuse.lang import ops
-from loopfuse.runtime.steps import run_steps
+from loopfuse.runtime.devices.steps import run_steps
 
 TEXT = "kernel f(x: {dtype}[N], w: {dtype}[N], out y: {dtype}[N]):\n    for i in 0..N:\n        y[i] = {value}\n"
 COMMON = ("sin", "cos", "tan", "atan2", "hypot")

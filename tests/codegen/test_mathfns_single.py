@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.mathfns import ULP_BOUNDS
-from loopfuse.codegen.mathfns_host import compiled_math
+from loopfuse.codegen.math.functions import ULP_BOUNDS
+from loopfuse.codegen.math.host import compiled_math
 
 STEP = int(os.environ.get("LOOPFUSE_MATH_STEP", "4099"))
 LEAST, MOST = 2.0**-149, float(np.finfo(np.float32).max)

@@ -6,9 +6,9 @@ import pytest
 
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.codegen import native
+from loopfuse.codegen.targets import native
 from loopfuse.pipeline import compile_kernel, read_program
-from loopfuse.runtime import cpu
+from loopfuse.runtime.devices import cpu
 
 BACKWARDS = """
 kernel k(inout b: i32[M, N], inout d: i32[M, N]):

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.mlir_index import Facts, is_even, known_odd, linear
+from loopfuse.codegen.mlir.index import Facts, is_even, known_odd, linear
 from loopfuse.lang.affine import combine, evaluate_index, integer
 from loopfuse.lang.nodes import Binary, Compare, Expr, Iter, Symbol
 

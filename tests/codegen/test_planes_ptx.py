@@ -17,11 +17,11 @@ from ptx_runs import compiled, run
 
 from loopfuse.base.diagnostics import LimitError
 from loopfuse.base.options import Target, Tuning
-from loopfuse.codegen.assemble import assemble
-from loopfuse.codegen.mlir_module import emit_module
+from loopfuse.codegen.mlir.module import emit_module
 from loopfuse.codegen.shared_memory import placed_in
+from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.lang.affine import integer
-from loopfuse.plan.looptree import Shared
+from loopfuse.tree.looptree import Shared
 from tests.plan.test_sliding_planes import CHAINS, OTHER, TIMES
 
 SMALL = Tuning(columns=2, rows=4, warps=2, band=4)

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from loopfuse import kernels
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Tuning
+from loopfuse.kernels import kernel as kernels
 
 ROUNDED = """
 kernel f(a: u8[H, W], out c: u8[H, W], k: f32):

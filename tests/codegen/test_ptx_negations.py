@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from loopfuse.base.options import Target
-from loopfuse.codegen.ptx import emit_ptx
+from loopfuse.codegen.targets.ptx import emit_ptx
 
 MODULE = """
 target triple = "nvptx64-nvidia-cuda"

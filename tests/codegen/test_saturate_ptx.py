@@ -17,7 +17,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
 from loopfuse.lang.interp import interpret
-from loopfuse.runtime.steps import run_steps
+from loopfuse.runtime.devices.steps import run_steps
 
 EXPRESSIONS = (
     "x[i]", "round(x[i])", "floor(x[i])", "ceil(x[i])", "trunc(x[i])", "round(floor(x[i]))",

@@ -1,7 +1,7 @@
 """Upstream lowers what we print, and its code has our bits; every printed module verifies.
 
 The CPU module that loopfuse compiles, our math functions inside it, goes through `mlir-opt`,
-`mlir-translate` and llvmlite instead of our own walk to LLVM (`codegen.llvm_walk`); all else of a
+`mlir-translate` and llvmlite instead of our own walk to LLVM (`codegen.llvm.walk`); all else of a
 call (host loops, workspace, threads, preconditions) is the ordinary path. `tests/upstream.py` says
 how. In CI missing tools are an error, elsewhere a reason to skip.
 """
@@ -28,11 +28,12 @@ from fuzz.choices import RandomChoices  # noqa: E402
 from fuzz.generate import generate  # noqa: E402
 from window_kernels import without_proofs  # noqa: E402
 
-from loopfuse import kernels, pipeline  # noqa: E402
+from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.diagnostics import LoopfuseError, Source  # noqa: E402
 from loopfuse.base.options import CPU, Options, Target, Tuning  # noqa: E402
 from loopfuse.codegen.lower import emit_llvm  # noqa: E402
-from loopfuse.codegen.mlir_print import print_module  # noqa: E402
+from loopfuse.codegen.mlir.print import print_module  # noqa: E402
+from loopfuse.kernels import kernel as kernels  # noqa: E402
 from loopfuse.lang import nodes  # noqa: E402
 
 pytestmark = pytest.mark.skipif(

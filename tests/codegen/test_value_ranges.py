@@ -12,11 +12,11 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.codegen.value_ranges import Range, of_type, range_of, ranges_of
+from loopfuse.codegen.select.value_ranges import Range, of_type, range_of, ranges_of
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Const, Fma, Unary
-from loopfuse.plan.looptree import Compute
-from loopfuse.plan.tree_walk import walk_nodes
+from loopfuse.tree.looptree import Compute
+from loopfuse.tree.walk import walk_nodes
 
 
 def planned(text: str) -> pipeline.Planned:

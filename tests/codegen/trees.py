@@ -13,10 +13,10 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
-from loopfuse.codegen.assemble import assemble
 from loopfuse.codegen.lower import Lowered, lower
+from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.lang import nodes as n
-from loopfuse.plan import looptree as t
+from loopfuse.tree import looptree as t
 
 CPU = Target("cpu")
 V2, V3 = Target("cpu", "x86-64-v2"), Target("cpu", "x86-64-v3")

@@ -22,9 +22,9 @@ from loopfuse.cli import _run
 from loopfuse.distribution.c_expressions import HELPERS, to_c
 from loopfuse.distribution.c_launcher import c_files
 from loopfuse.distribution.c_names import c_function, c_names, c_string
-from loopfuse.kernels import load_all
+from loopfuse.kernels.kernel import load_all
+from loopfuse.runtime.devices.steps import ArgumentBlock, run_steps
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.steps import ArgumentBlock, run_steps
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

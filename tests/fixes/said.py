@@ -24,8 +24,8 @@ from click.testing import CliRunner
 import loopfuse
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source
 from loopfuse.cli import cli
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check_with_warnings
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check_with_warnings
 
 _KEPT = tempfile.TemporaryDirectory(prefix="loopfuse-fixes-")
 _FOLDER = Path(_KEPT.name)

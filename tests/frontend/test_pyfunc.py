@@ -15,8 +15,8 @@ import pytest
 import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend.pyfunc import Argument, read_function
-from loopfuse.lang.check import check
+from loopfuse.frontend.python.door import Argument, read_function
+from loopfuse.lang.check.check import check
 from loopfuse.lang.printer import print_kernel
 
 RNG = np.random.default_rng(7)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopfuse.frontend import pyfunc_vocabulary as words
+from loopfuse.frontend.python import vocabulary as words
 from loopfuse.lang import ops
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 1e-40, 1e30, -1e30, math.inf, -math.inf, math.nan]

@@ -10,8 +10,8 @@ import pytest
 
 import loopfuse
 from loopfuse import UserError
-from loopfuse.frontend import pyfunc_stmt
-from loopfuse.lang import syntax
+from loopfuse.frontend.python import stmt as pyfunc_stmt
+from loopfuse.lang.surface import syntax
 from loopfuse.testing import assert_equivalent
 
 

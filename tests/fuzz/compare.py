@@ -26,7 +26,7 @@ from fuzz.program import Program
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, UserError
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import walk_stmts
-from loopfuse.plan.tree_walk import mentions_aligned
+from loopfuse.tree.walk import mentions_aligned
 
 STEPS = 50
 """Time steps of the checker's examples that are tried: two blocks of 24 and what is left."""

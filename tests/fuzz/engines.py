@@ -20,13 +20,14 @@ from engines import our_math
 from fuzz.arguments import arguments_of, copied, overlapping
 from fuzz.machines import machine
 from fuzz.program import Program
-from loopfuse import kernels, pipeline
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.kernels import kernel as kernels
 from loopfuse.lang import nodes
 from loopfuse.lang.interp import Offence
 from loopfuse.lang.interp import interpret as run_program
-from loopfuse.plan.tree_interp import run_tree
+from loopfuse.tree.interp.run import run_tree
 
 Arrays = dict[str, np.ndarray]
 

@@ -21,7 +21,7 @@ from fuzz import engines
 from fuzz.compare import Failure, described, first_difference, has_reductions
 from fuzz.engines import Ran, Session
 from loopfuse.base.diagnostics import LoopfuseError, UserError
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
 
 Upload = Callable[[np.ndarray], Any]
 Download = Callable[[Any], np.ndarray]

@@ -8,7 +8,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from loopfuse.plan import combine, generic, pointwise
+from loopfuse.plan.strategies import reduce as combine
+from loopfuse.plan.strategies.generic import generic
+from loopfuse.plan.strategies.pointwise import pointwise
 
 _TINY: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 16, (combine, "ROWS"): 4, (combine, "COLUMNS"): 4, (combine, "THREADS"): 8,

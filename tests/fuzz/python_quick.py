@@ -29,9 +29,9 @@ from fuzz.compare import described
 from fuzz.python_programs import PythonProgram, generate
 from fuzz.python_watch import deviation
 from loopfuse.base.diagnostics import LimitError, UserError
-from loopfuse.pykernel_results import hand_back, known_values
+from loopfuse.kernels.results import hand_back, known_values
+from loopfuse.runtime.arrays.views import numpy_dtype
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.views import numpy_dtype
 
 SUFFIX = ".py"
 NO_RESULT = (ArithmeticError, IndexError, TypeError, ValueError)

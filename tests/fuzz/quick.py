@@ -26,8 +26,8 @@ from fuzz.choices import RandomChoices
 from fuzz.compare import described, differs, has_reductions
 from fuzz.generate import generate
 from fuzz.program import Program, case_text
-from loopfuse import kernels
 from loopfuse.base.diagnostics import LimitError, Source, UserError
+from loopfuse.kernels import kernel as kernels
 
 SUFFIX = ".lf"
 WIDE = (16, 17, 31, 32, 33, 37, 40, 48, 63, 64, 65, 70)

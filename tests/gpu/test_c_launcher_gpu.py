@@ -24,8 +24,8 @@ from case_files import assert_same, make_arguments, read_examples
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.distribution.c_launcher import c_files
-from loopfuse.kernels import load_all
-from loopfuse.runtime import cuda
+from loopfuse.kernels.kernel import load_all
+from loopfuse.runtime.devices import cuda
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
 

@@ -23,7 +23,7 @@ from gpu_libraries import Library, with_each
 import loopfuse
 from loopfuse.base.options import parse_target
 from loopfuse.lang import nodes
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
 
 pytestmark = pytest.mark.gpu
 

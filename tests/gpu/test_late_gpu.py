@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import loopfuse
 from loopfuse.base.options import Tuning
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
 from tests.plan.test_sliding_planes import CHAINS
 
 pytestmark = [

@@ -10,7 +10,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError
-from loopfuse.runtime import arrays, cuda
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cuda
 
 pytestmark = [
     pytest.mark.gpu,

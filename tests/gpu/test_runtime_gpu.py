@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import LoopfuseError, UserError
-from loopfuse.runtime import arrays, cuda
-from loopfuse.runtime.gpu_arrays import DeviceArray, Timer, copy_device
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cuda
+from loopfuse.runtime.devices.gpu_arrays import DeviceArray, Timer, copy_device
 
 pytestmark = [
     pytest.mark.gpu,

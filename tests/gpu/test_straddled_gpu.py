@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from straddled_programs import BOX, DOWN, STEPS
 
 import loopfuse
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
 
 pytestmark = [
     pytest.mark.gpu,

@@ -11,9 +11,9 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import Tuning
-from loopfuse.runtime import cuda, gpu_arrays
-from loopfuse.runtime.arrays import match
-from loopfuse.runtime.gpu_arrays import DeviceArray
+from loopfuse.runtime.arrays.arrays import match
+from loopfuse.runtime.devices import cuda, gpu_arrays
+from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 from loopfuse.tuning.copies import Copies
 from loopfuse.tuning.timing import GpuTimer, seconds_of
 

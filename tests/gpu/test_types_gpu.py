@@ -18,7 +18,7 @@ from gpu_libraries import Library, with_each
 from types_programs import Check
 
 import loopfuse
-from loopfuse import kernels
+from loopfuse.kernels import kernel as kernels
 
 pytestmark = pytest.mark.gpu
 

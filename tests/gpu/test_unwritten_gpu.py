@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import loopfuse
-from loopfuse.runtime import cuda, gpu_clear
+from loopfuse.runtime.devices import cuda, gpu_clear
 
 pytestmark = [
     pytest.mark.gpu,

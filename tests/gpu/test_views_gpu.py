@@ -9,8 +9,9 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import UserError
-from loopfuse.runtime import arrays, cuda
-from loopfuse.runtime.gpu_arrays import DeviceArray
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cuda
+from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 
 pytestmark = [
     pytest.mark.gpu,

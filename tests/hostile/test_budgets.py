@@ -11,7 +11,7 @@ from bombs import SLOW, _apart
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, parse_target
-from loopfuse.plan import fuse
+from loopfuse.plan.fusion import fuse
 from loopfuse.poly import isl, isl_budget
 
 

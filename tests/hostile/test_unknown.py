@@ -12,8 +12,9 @@ import pytest
 
 from loopfuse.base.diagnostics import LimitError, Source
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.commands.verify import verify_kernel
-from loopfuse.kernels import load_all
+from loopfuse.kernels.kernel import load_all
+from loopfuse.kernels.sources import read_source
+from loopfuse.kernels.verify import verify_kernel
 from loopfuse.pipeline import (
     Planned,
     check_kernel,
@@ -23,7 +24,6 @@ from loopfuse.pipeline import (
     read_program,
 )
 from loopfuse.poly import isl
-from loopfuse.sources import read_source
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.lf"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
-from loopfuse.lang import syntax
+from loopfuse.lang.surface import syntax
 
 EDGE_MODES = ("", "clamp", "wrap", "reflect", "symmetric", "zero")
 REDUCTIONS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")

@@ -8,12 +8,12 @@ import pytest
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, Source
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang import nodes
-from loopfuse.lang.check import check, check_with_warnings, heads
+from loopfuse.lang.check.check import check, check_with_warnings, heads
+from loopfuse.lang.check.typing import MixedHalves, promote
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.semantics import array_dtype
-from loopfuse.lang.typing import MixedHalves, promote
 
 
 def core(text: str, fp: str = "fast", **constants: int) -> str:

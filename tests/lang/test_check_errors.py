@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, Source, UserError, render
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check, check_with_warnings
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check, check_with_warnings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "errors.d" / "check.md").read_text(encoding="utf-8")
@@ -573,7 +573,7 @@ def test_message(code: str) -> None:
 
 def test_every_diagnostic_is_documented_and_pinned() -> None:
     used: set[str] = set()
-    for path in (ROOT / "loopfuse" / "lang").glob("*.py"):
+    for path in (ROOT / "loopfuse" / "lang").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         used |= set(re.findall(r"(?:fail|limit|warn|Diagnostic)\(\s*\"([a-z0-9-]+)\"", text))
     assert len(used) > 45

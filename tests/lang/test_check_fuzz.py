@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from strategies import modules
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang import syntax
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import compile_kernel
 from loopfuse.lang.printer import print_program
+from loopfuse.lang.surface import syntax
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.lf"))]

@@ -11,8 +11,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError, Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
 from loopfuse.lang.printer import print_kernel

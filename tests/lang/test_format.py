@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from strategies import expressions, modules
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang import syntax
-from loopfuse.lang.format import format_module
-from loopfuse.lang.format_expr import format_expr
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.surface import syntax
+from loopfuse.lang.surface.format import format_module
+from loopfuse.lang.surface.format_expr import format_expr
 
 EVERYTHING = (Path(__file__).parent / "everything.lf").read_text(encoding="utf-8")
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.lf"))

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.frontend.grammar_file import find_grammar
+from loopfuse.frontend.lf.grammar_file import find_grammar
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PROBE = """
 import sys
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.grammar_file import find_grammar
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.grammar_file import find_grammar
+from loopfuse.frontend.lf.door import parse
 assert parse(Source("x", "const K = 3")).items[0].name == "K"
 print(find_grammar())
 """

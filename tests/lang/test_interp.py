@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang import semantics
-from loopfuse.lang.check import check
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import OutOfBounds, interpret
 
 NAN, INF = math.nan, math.inf

@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import For, Store
 from loopfuse.lang.walk import walk_stmts

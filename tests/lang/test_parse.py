@@ -16,11 +16,11 @@ from strategies import modules
 
 from loopfuse.base.diagnostics import Source, Span, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend.grammar_file import find_grammar
-from loopfuse.frontend.lf import keywords, lark_options, parse, parser
-from loopfuse.frontend.lf_tables import tables_file
-from loopfuse.lang import syntax
-from loopfuse.lang.format import format_module
+from loopfuse.frontend.lf.door import keywords, lark_options, parse, parser
+from loopfuse.frontend.lf.grammar_file import find_grammar
+from loopfuse.frontend.lf.tables import tables_file
+from loopfuse.lang.surface import syntax
+from loopfuse.lang.surface.format import format_module
 
 EVERYTHING = (Path(__file__).parent / "everything.lf").read_text(encoding="utf-8")
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.lf"))

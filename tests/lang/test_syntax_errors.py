@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from loopfuse.base.diagnostics import Source, UserError
-from loopfuse.frontend.lf import keywords, parse
+from loopfuse.frontend.lf.door import keywords, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,9 +10,9 @@ import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
+from loopfuse.lang.check.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Define, For, Kernel, Reduce, Store
-from loopfuse.lang.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.lang.walk import walk_stmts
 
 WRITTEN_OUT = {

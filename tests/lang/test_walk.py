@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang import nodes
-from loopfuse.lang.check import check
+from loopfuse.lang.check.check import check
 from loopfuse.lang.printer import print_expr, print_stmt
 from loopfuse.lang.walk import (
     children,

@@ -55,12 +55,12 @@ def test_the_users_mode_counts() -> None:
 def test_a_bug_of_ours_shows_where() -> None:
     broken = "from loopfuse.base.diagnostics import Diagnostic, InternalError\nfrom loopfuse import runtime"
     cell = (
-        "from loopfuse.base import warn\nimport loopfuse.kernels as k\n"
+        "from loopfuse.base import warn\nimport loopfuse.kernels.kernel as k\n"
         "def fail(*_): raise InternalError(Diagnostic('unexpected', 'broken'))\n"
         "k.arrays.match = fail\nsaxpy(np.ones(3, np.float32), np.ones(3, np.float32), 2.0)"
     )
     text = shown(IMPORTS, broken, cell)
-    assert "loopfuse/kernels.py" in text and "error[unexpected]: broken" in text, text
+    assert "loopfuse/kernels/kernel.py" in text and "error[unexpected]: broken" in text, text
 
 
 def test_python_itself_shows_everything() -> None:
@@ -69,4 +69,4 @@ def test_python_itself_shows_everything() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert "loopfuse/kernels.py" in done.stderr and "error[wrong-dtype]" in done.stderr
+    assert "loopfuse/kernels/kernel.py" in done.stderr and "error[wrong-dtype]" in done.stderr

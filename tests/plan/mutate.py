@@ -9,7 +9,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer, is_checked
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     Await,
     Barrier,
     Buffer,

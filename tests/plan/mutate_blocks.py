@@ -11,7 +11,7 @@ from typing import Any
 from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import integer
 from loopfuse.lang.nodes import Compare, Iter, Load
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     Barrier,
     Copy,
     Global,
@@ -23,8 +23,8 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.plan.tree_printer import print_node
-from loopfuse.plan.tree_walk import walk_nodes
+from loopfuse.tree.printer import print_node
+from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_edit import Edit, Nodes, all_of, everywhere, home, map_bodies
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Expr, Load
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import TreeNode
+from loopfuse.tree.looptree import TreeNode
 from tests.plan.mutate_edit import Edit, Nodes, bounds
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import each

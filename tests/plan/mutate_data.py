@@ -10,7 +10,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Select, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
-from loopfuse.plan.looptree import Compute, Guard, Mapping, TreeNode
+from loopfuse.tree.looptree import Compute, Guard, Mapping, TreeNode
 from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite
 from tests.plan.mutate_planned import in_every_node, renamed
 from tests.plan.mutate_table import Row, planned

@@ -13,7 +13,7 @@ from typing import Any
 
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     Await,
     Combine,
     Compute,
@@ -30,8 +30,8 @@ from loopfuse.plan.looptree import (
     Ticket,
     TreeNode,
 )
-from loopfuse.plan.tree_printer import print_expr, print_node
-from loopfuse.plan.tree_walk import node_expressions, walk_nodes
+from loopfuse.tree.printer import print_expr, print_node
+from loopfuse.tree.walk import node_expressions, walk_nodes
 from tests.plan.treekit import Kit
 
 Nodes = tuple[TreeNode, ...]

@@ -9,7 +9,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr, substitute
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     Barrier,
     Compute,
     Global,

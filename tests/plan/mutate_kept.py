@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import integer
-from loopfuse.plan.looptree import Guard
+from loopfuse.tree.looptree import Guard
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import each, from_other, gone, reading, test
 

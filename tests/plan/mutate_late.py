@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Iter
-from loopfuse.plan.looptree import Arrive, Barrier, Copy, Loop, Mapping, Shared, TreeNode
+from loopfuse.tree.looptree import Arrive, Barrier, Copy, Loop, Mapping, Shared, TreeNode
 from tests.plan.mutate_blocks import CHAIN, IN_PLACE, SIZE, SMALL, STAR, WIDE, last_first, rotated
 from tests.plan.mutate_edit import Edit, Nodes, home
 from tests.plan.mutate_table import Row, planned

@@ -8,10 +8,10 @@ from typing import Any
 
 from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import integer
+from loopfuse.lang.index_algebra import compare
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.expressions import compare
-from loopfuse.plan.looptree import Copy, Guard, LineBuffer
+from loopfuse.tree.looptree import Copy, Guard, LineBuffer
 from tests.plan.mutate_edit import Nodes, all_of, bounds, everywhere, home
 from tests.plan.mutate_planned import plus
 from tests.plan.mutate_table import Row, planned

@@ -10,7 +10,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Call, Compare, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     ALIGNED,
     Compute,
     Copy,

@@ -9,8 +9,8 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping
-from loopfuse.plan.tree_printer import print_node
+from loopfuse.tree.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping
+from loopfuse.tree.printer import print_node
 from tests.plan.mutate_edit import (
     Edit,
     all_of,

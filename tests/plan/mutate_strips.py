@@ -8,7 +8,7 @@ from dataclasses import replace
 from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import integer
 from loopfuse.lang.nodes import Load
-from loopfuse.plan.looptree import Copy
+from loopfuse.tree.looptree import Copy
 from tests.plan.mutate_edit import bounds, everywhere, put
 from tests.plan.mutate_planned import plus
 from tests.plan.mutate_table import Row, planned

@@ -20,17 +20,17 @@ import numpy as np
 
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import Options, Tuning, parse_target
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.affine import evaluate_index
-from loopfuse.lang.check import check
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.pipeline import plan_kernel
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.plan.tree_check import check_tree
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.verify import Verdict, verify
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.proof.check import Verdict, verify
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import LoopTree
 from tests.plan.tree_examples import GOOD
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -210,7 +210,7 @@ def equal(one: np.ndarray, other: np.ndarray) -> bool:
 
 HEAD = """# The checker against named mutations
 
-Every compile ends with `plan/verify.py` proving the LoopTree against the exact dependences. This
+Every compile ends with `proof/check.py` proving the LoopTree against the exact dependences. This
 page lists ways of breaking a tree and what the checker says of each; the mutant is also run by
 the LoopTree interpreter, beside the right tree, to show that it really computes something wrong.
 Made by `python -m tests.plan.test_mutation_table`; `pytest -s tests/plan/test_mutation_table.py`

@@ -13,7 +13,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.looptree import (
+from loopfuse.tree.looptree import (
     ALIGNED,
     Copy,
     Guard,
@@ -26,8 +26,8 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.plan.tree_printer import print_expr, print_node
-from loopfuse.plan.tree_walk import is_tile, walk_nodes
+from loopfuse.tree.printer import print_expr, print_node
+from loopfuse.tree.walk import is_tile, walk_nodes
 from tests.plan.mutate_edit import (
     Edit,
     Nodes,

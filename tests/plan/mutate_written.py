@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load
-from loopfuse.plan.looptree import Copy
+from loopfuse.tree.looptree import Copy
 from tests.plan import tree_examples as trees
 from tests.plan.mutate_edit import all_of, double, drop, home, put, rewrite
 from tests.plan.mutate_table import Row, written

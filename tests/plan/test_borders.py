@@ -13,13 +13,13 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Symbol
-from loopfuse.plan.cost import CostModel
-from loopfuse.plan.decisions import Decisions
-from loopfuse.plan.groups import Group, single_group
-from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.plan.window_records import Pipeline
-from loopfuse.plan.window_regions import as_one_box, is_all
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.decisions import Decisions
+from loopfuse.plan.strategies.sliding.windows.records import Pipeline
+from loopfuse.plan.strategies.sliding.windows.regions import as_one_box, is_all
+from loopfuse.plan.units.groups import Group, single_group
 from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.walk import walk_nodes
 from tests.window_kernels import assembled, bytes_moved, compiled, without_proofs
 
 CASES = Path(__file__).parents[1] / "cases"

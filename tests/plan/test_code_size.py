@@ -9,7 +9,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
-from loopfuse.plan.code_size import FUNCTIONS
+from loopfuse.plan.strategies.sliding.windows.code_size import FUNCTIONS
 
 GPU = Target("sm_90")
 

@@ -15,11 +15,11 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.walk import iterators
-from loopfuse.plan.looptree import Compute, Launch, Loop, Mapping
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.runtime import cpu
+from loopfuse.runtime.devices import cpu
+from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.sharing import Share, Work, share_out, work_of
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import Compute, Launch, Loop, Mapping
 
 SOFTMAX = """
     kernel softmax(x: f32[R, C], out y: f32[R, C]):

@@ -341,7 +341,7 @@ def test_cost_declines_and_says_so() -> None:
 
 
 def test_interior_of_a_cpu_row_has_no_edge_arithmetic() -> None:
-    from loopfuse.plan.tree_printer import print_tree
+    from loopfuse.tree.printer import print_tree
 
     planned = plan("""
         kernel f(x: f32[H, W], out y: f32[H, W]):

@@ -12,8 +12,8 @@ import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.codegen.native import optimize_llvm
-from loopfuse.plan.looptree import Loop, Mapping, TreeNode
+from loopfuse.codegen.targets.native import optimize_llvm
+from loopfuse.tree.looptree import Loop, Mapping, TreeNode
 
 APART = """
     kernel k(x: f32[N], out a: f32[1], out b: f32[1], out c: f32[1]):

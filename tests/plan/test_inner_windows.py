@@ -13,8 +13,8 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.codegen.assemble import assemble, find_ptxas
-from loopfuse.plan.tree_printer import print_tree
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas
+from loopfuse.tree.printer import print_tree
 from tests.plan.test_sliding import SIZES, planned, run
 
 DEPTHWISE = """

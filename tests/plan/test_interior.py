@@ -15,7 +15,7 @@ from loopfuse.base.options import CPU, Options
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Binary, Compare, Load
 from loopfuse.lang.walk import walk_expr
-from loopfuse.plan.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
 
 TWICE = """
     kernel twice(x: f32[N], out y: f32[N]):

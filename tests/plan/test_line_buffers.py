@@ -14,10 +14,10 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Tuning
 from loopfuse.lang.interp import interpret
-from loopfuse.plan.looptree import HostLoop, Launch, LineBuffer
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.runtime import cpu
-from loopfuse.runtime.sharing import Share, Work
+from loopfuse.runtime.devices import cpu
+from loopfuse.runtime.devices.sharing import Share, Work
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import HostLoop, Launch, LineBuffer
 from tests.plan.test_sliding import CHAINS, TIMES
 
 MORE = {

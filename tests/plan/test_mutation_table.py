@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loopfuse.plan.verify import verify
+from loopfuse.proof.check import verify
 from tests.plan import (
     mutate_beside,
     mutate_blocks,

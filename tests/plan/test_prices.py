@@ -13,9 +13,9 @@ import loopfuse
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import ops
 from loopfuse.lang.nodes import Binary, Call, Const, Load
-from loopfuse.plan.expression_price import BY_CONSTANT, OPERATION, expression_price
+from loopfuse.lang.price import BY_CONSTANT, OPERATION, expression_price
+from loopfuse.runtime.devices.sharing import work_of
 from loopfuse.runtime.formulas import evaluate
-from loopfuse.runtime.sharing import work_of
 
 ALONG_ROWS = """
     kernel k(x: f32[{shape}], g: f32, out y: f32[{shape}]):

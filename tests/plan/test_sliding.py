@@ -13,8 +13,8 @@ from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.interp import Offence, interpret
 from loopfuse.lang.nodes import Program
-from loopfuse.plan.looptree import HostLoop, Launch
-from loopfuse.plan.tree_interp import run_tree
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import HostLoop, Launch
 
 CHAINS = {
     "blur": """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from loopfuse.base.options import Tuning
-from loopfuse.plan.looptree import HostLoop, Launch
+from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import planned, run
 
 CHAINS = {

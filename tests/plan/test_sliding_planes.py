@@ -14,10 +14,10 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.codegen.assemble import assemble
-from loopfuse.plan.looptree import Barrier, HostLoop, Launch, LoopTree, Shared
-from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.plan.verify import Verdict
+from loopfuse.codegen.targets.assemble import assemble
+from loopfuse.proof.check import Verdict
+from loopfuse.tree.looptree import Barrier, HostLoop, Launch, LoopTree, Shared
+from loopfuse.tree.walk import walk_nodes
 from tests.plan.test_sliding import planned, run
 from tests.plan.treekit import of_doubled
 
@@ -290,7 +290,7 @@ def test_a_face_runs_in_each_step_of_a_block() -> None:
 
 def test_one_plane_in_shared_memory_has_two_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where two do not fit."""
-    from loopfuse.plan import window_blocks
+    from loopfuse.plan.strategies.sliding.windows import blocks as window_blocks
 
     monkeypatch.setattr(window_blocks, "SHARED", 1400)
     found = planned(STAR, Tuning(columns=1, rows=4, warps=2, band=4))

@@ -12,10 +12,13 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import Options, Target
 from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import TRUE
 from loopfuse.lang.nodes import Binary, Const, Expr, Load
 from loopfuse.lang.walk import map_expr
-from loopfuse.plan.expressions import TRUE
-from loopfuse.plan.looptree import (
+from loopfuse.proof.check import verify
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.form.straddled import straddled_copy
+from loopfuse.tree.looptree import (
     Copy,
     Guard,
     Launch,
@@ -24,10 +27,7 @@ from loopfuse.plan.looptree import (
     Mapping,
     TreeNode,
 )
-from loopfuse.plan.tree_check import check_tree
-from loopfuse.plan.tree_straddled import straddled_copy
-from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.plan.verify import verify
+from loopfuse.tree.walk import walk_nodes
 
 BLUR = """
 kernel f(a: f32[H, W], out c: f32[H, W]):

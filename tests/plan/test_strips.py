@@ -13,13 +13,13 @@ import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.codegen.native import optimize_llvm
+from loopfuse.codegen.targets.native import optimize_llvm
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.pipeline import Planned
-from loopfuse.plan.looptree import Compute, Guard, LineBuffer, Loop, TreeNode
-from loopfuse.plan.strips import STRIP
+from loopfuse.plan.mapping.strips import STRIP
 from loopfuse.runtime.formulas import evaluate
+from loopfuse.tree.looptree import Compute, Guard, LineBuffer, Loop, TreeNode
 
 COLUMN_SUM = """
     kernel k(x: f32[R, C], out s: f32[C]):

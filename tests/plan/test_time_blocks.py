@@ -12,8 +12,8 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.plan.looptree import HostLoop, Launch
-from loopfuse.plan.verify import Verdict
+from loopfuse.proof.check import Verdict
+from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import TIMES, planned, run
 
 SWAP = TIMES["swap"]

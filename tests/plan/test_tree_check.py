@@ -10,7 +10,8 @@ import pytest
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load
-from loopfuse.plan.looptree import (
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.looptree import (
     Await,
     Barrier,
     Buffer,
@@ -24,7 +25,6 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.plan.tree_check import check_tree
 from tests.plan.treekit import Kit, launch, tree
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.plan.tree_check import check_tree
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.tree_printer import print_tree
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.printer import print_tree
 from tests.plan import tree_examples
 from tests.plan.tree_examples import GOOD, Example
 

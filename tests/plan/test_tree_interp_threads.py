@@ -7,7 +7,10 @@ import pytest
 
 from loopfuse.base.diagnostics import InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.plan.looptree import (
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.interp.threads import reduce_in_warps
+from loopfuse.tree.looptree import (
     Await,
     Barrier,
     DistributedShared,
@@ -17,9 +20,6 @@ from loopfuse.plan.looptree import (
     Raise,
     Window,
 )
-from loopfuse.plan.tree_check import check_tree
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.tree_threads import reduce_in_warps
 from tests.plan.treekit import Kit, launch, tree
 
 ORDERS = ("forward", "reverse", "shuffled")

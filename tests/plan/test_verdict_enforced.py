@@ -10,7 +10,7 @@ import pytest
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.plan.verify import Verdict
+from loopfuse.proof.check import Verdict
 
 BLUR = """
 kernel blur(x: f32[N], out y: f32[N]):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.plan.tree_check import check_tree
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.verify import Verdict, verify
 from loopfuse.poly.deps import find_dependences
+from loopfuse.proof.check import Verdict, verify
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.interp.run import run_tree
 from tests.plan import tree_examples as trees
 from tests.plan.tree_examples import GOOD, Example
 

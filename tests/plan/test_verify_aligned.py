@@ -14,9 +14,9 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target
 from loopfuse.lang.nodes import Binary, Const, Expr, Load
 from loopfuse.lang.walk import loads, map_expr, walk_expr
-from loopfuse.plan import verify as checker
-from loopfuse.plan.looptree import ALIGNED, Compute, Copy, Guard, Launch, Loop, LoopTree
-from loopfuse.plan.tree_walk import map_nodes, walk_nodes
+from loopfuse.proof import check as checker
+from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Guard, Launch, Loop, LoopTree
+from loopfuse.tree.walk import map_nodes, walk_nodes
 
 TEXT = """\
 kernel k(x: f32[H, W], out r: f32[H, W], inout a: f32[H, W], inout b: f32[H, W]):

@@ -10,14 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import loopfuse.commands.verify as verify_module
+import loopfuse.kernels.verify as verify_module
 from loopfuse import load, loads, pipeline
 from loopfuse.base.options import Tuning
 from loopfuse.commands.bisect import find_guilty
-from loopfuse.commands.verify import verify_kernel
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.plan.tree_printer import print_tree
-from loopfuse.plan.verify import Verdict
+from loopfuse.kernels.verify import verify_kernel
+from loopfuse.proof.check import Verdict
+from loopfuse.tree.looptree import LoopTree
+from loopfuse.tree.printer import print_tree
 from tests.plan.mutate_edit import rewrite
 from tests.plan.mutate_table import RECOMPUTED
 from tests.plan.mutate_windows import reading

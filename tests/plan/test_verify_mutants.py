@@ -15,22 +15,22 @@ from fuzz.generate import generate
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.affine import evaluate_index
-from loopfuse.lang.check import check
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
 from loopfuse.pipeline import plan_kernel, read_program
-from loopfuse.plan.cost import CostModel
-from loopfuse.plan.fuse import Planner
-from loopfuse.plan.looptree import LoopTree
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.fuse import Planner
 from loopfuse.plan.schedule import build_tree
-from loopfuse.plan.tree_interp import run_tree
-from loopfuse.plan.verify import verify
-from loopfuse.plan.window_shape import WindowRules
+from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.proof.check import verify
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import LoopTree
 from tests.plan import mutate_headers, mutate_planned, mutate_windows, mutate_written
 from tests.plan.mutate import mutate
 from tests.plan.mutate_table import ORDERS, RECOMPUTED, Base, Made, arguments, equal, run

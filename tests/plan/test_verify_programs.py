@@ -14,9 +14,9 @@ from loopfuse.base.options import CPU, Options, Target
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Select, Symbol, Unary
 from loopfuse.lang.walk import children, walk_expr, with_children
 from loopfuse.pipeline import plan_kernel, read_program
-from loopfuse.plan.looptree import ALIGNED, Compute, Guard, Loop, LoopTree, Mapping, TreeNode
-from loopfuse.plan.tree_walk import resolve_aligned, walk_nodes
-from loopfuse.plan.verify import verify
+from loopfuse.proof.check import verify
+from loopfuse.tree.looptree import ALIGNED, Compute, Guard, Loop, LoopTree, Mapping, TreeNode
+from loopfuse.tree.walk import resolve_aligned, walk_nodes
 
 PROGRAMS = {
     "reduction under a condition on data": """

@@ -19,16 +19,16 @@ import pytest
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
-from loopfuse.frontend.lf import parse
+from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.check import check
+from loopfuse.lang.check.check import check
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Unary
 from loopfuse.lang.walk import children, with_children
 from loopfuse.pipeline import plan_kernel
-from loopfuse.plan.looptree import Compute, LoopTree, TreeNode
-from loopfuse.plan.tree_printer import print_expr
-from loopfuse.plan.tree_walk import walk_nodes
-from loopfuse.plan.verify import verify
+from loopfuse.proof.check import verify
+from loopfuse.tree.looptree import Compute, LoopTree, TreeNode
+from loopfuse.tree.printer import print_expr
+from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_edit import map_bodies
 from tests.plan.mutate_table import Made, equal, interpreted, run
 

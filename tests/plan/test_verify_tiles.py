@@ -16,15 +16,15 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import compare
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
-from loopfuse.plan import verify_events
-from loopfuse.plan.expressions import compare
-from loopfuse.plan.looptree import Compute, Copy, Guard, Loop, Mapping, Prefetch, TreeNode
-from loopfuse.plan.tree_walk import is_tile, open_tiles, walk_nodes
-from loopfuse.plan.verify import verify
-from loopfuse.plan.verify_events import Events
-from loopfuse.plan.verify_straddled import find_cramped
-from loopfuse.plan.verify_tiles import only_second
+from loopfuse.proof import events as verify_events
+from loopfuse.proof.check import verify
+from loopfuse.proof.events import Events
+from loopfuse.proof.straddled import find_cramped
+from loopfuse.proof.tiles import only_second
+from loopfuse.tree.looptree import Compute, Copy, Guard, Loop, Mapping, Prefetch, TreeNode
+from loopfuse.tree.walk import is_tile, open_tiles, walk_nodes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("blur", "harris", "horizontal_diffusion", "jacobi")

@@ -10,11 +10,11 @@ import pytest
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.pipeline import plan_kernel, read_program
-from loopfuse.plan.looptree import LoopTree
-from loopfuse.plan.verify import verify
 from loopfuse.poly import isl
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
+from loopfuse.proof.check import verify
+from loopfuse.tree.looptree import LoopTree
 from tests.plan.tree_examples import GOOD
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.plan.looptree import HostLoop, Launch
+from loopfuse.tree.looptree import HostLoop, Launch
 from tests.codegen.trees import check_ptx
 from tests.plan.test_sliding import SIZES, planned, read, run
 

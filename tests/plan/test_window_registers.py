@@ -23,8 +23,8 @@ from loopfuse.base.register_steps import (  # noqa: E402
     step_for,
     warps_with,
 )
-from loopfuse.codegen.assemble import assemble, find_ptxas, with_room  # noqa: E402
-from loopfuse.plan.window_registers import TOLERANCE  # noqa: E402
+from loopfuse.codegen.targets.assemble import assemble, find_ptxas, with_room  # noqa: E402
+from loopfuse.plan.strategies.sliding.windows.registers import TOLERANCE  # noqa: E402
 from tests.plan.test_window_edges import MODES, PROGRAMS, TIMES  # noqa: E402
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")

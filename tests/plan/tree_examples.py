@@ -12,7 +12,9 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Kernel
-from loopfuse.plan.looptree import (
+from loopfuse.poly.build import build_model
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import (
     Await,
     Barrier,
     DistributedShared,
@@ -27,8 +29,6 @@ from loopfuse.plan.looptree import (
     TreeNode,
     Window,
 )
-from loopfuse.poly.build import build_model
-from loopfuse.poly.model import PolyProgram
 from tests.plan.treekit import Kit, launch, tree
 
 

@@ -33,7 +33,8 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import children, substitute, symbols, with_children
-from loopfuse.plan.looptree import (
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import (
     Buffer,
     Combine,
     Compute,
@@ -51,7 +52,6 @@ from loopfuse.plan.looptree import (
     Register,
     TreeNode,
 )
-from loopfuse.poly.model import PolyProgram
 
 F64, I64, BOOL = DType.F64, DType.I64, DType.BOOL
 _OPS = {
@@ -263,7 +263,7 @@ class Kit:
             if to is None:
                 return load
             if callable(to):
-                from loopfuse.plan.tree_printer import print_expr
+                from loopfuse.tree.printer import print_expr
 
                 return self.load(to(*(print_expr(part) for part in load.index)))
             return self.load(to if isinstance(to, str) else moved[load.array].pop(0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.lang.nodes import Kernel
 
 ROOT = Path(__file__).resolve().parents[2]

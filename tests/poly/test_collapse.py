@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import Source
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.poly.bounds import find_preconditions
 from loopfuse.poly.build import build_model

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.linear import same_index
 from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Iter, Unary
-from loopfuse.plan.linear import same_index
 from loopfuse.poly import isl
 
 NARROW = (DType.U8, DType.I8, DType.U16, DType.I16, DType.I64)

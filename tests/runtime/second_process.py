@@ -68,7 +68,7 @@ class Tensor:
 
 def play_driver(launches: list[Any]) -> None:
     """A driver whose calls succeed, and PyTorch on it."""
-    from loopfuse.runtime import cuda
+    from loopfuse.runtime.devices import cuda
 
     class Status:
         CUDA_SUCCESS = 0
@@ -113,7 +113,8 @@ def main() -> None:
 
         assert linker
     else:
-        from loopfuse.runtime import cuda, fast_gpu
+        from loopfuse.runtime.call import fast_gpu
+        from loopfuse.runtime.devices import cuda
 
         assert cuda and fast_gpu
     imported = thread_time()

@@ -13,8 +13,8 @@ from manifests import array, manifest, scalar
 
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, Source, UserError
-from loopfuse.runtime.arrays import bind
-from loopfuse.runtime.views import view
+from loopfuse.runtime.arrays.arrays import bind
+from loopfuse.runtime.arrays.views import view
 
 
 def f32(*shape: int) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from loopfuse.base import cache_directory
-from loopfuse.frontend.lf_tables import keep_tables, read_tables
+from loopfuse.frontend.lf.tables import keep_tables, read_tables
 from loopfuse.runtime import cache
 
 FIELDS: dict[str, Any] = {"n": 3, "manifest": {"steps": [1, 2]}, "text": "é\n"}

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import InternalError, UserError
-from loopfuse.runtime import arrays, cpu
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cpu
 
 
 def call(manifest: Any, code: bytes, *args: Any, **kwargs: Any) -> Any:

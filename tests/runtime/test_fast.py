@@ -14,10 +14,12 @@ import pytest
 import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime import arrays, call_kinds, cpu, fast, fast_cpu, readers
-from loopfuse.runtime.arguments import check_scalar, read_signature
-from loopfuse.runtime.call_paths import PATHS_LIMIT
-from loopfuse.runtime.steps import ArgumentBlock
+from loopfuse.runtime.arrays import arrays, readers
+from loopfuse.runtime.arrays.arguments import check_scalar, read_signature
+from loopfuse.runtime.call import call_kinds, fast, fast_cpu
+from loopfuse.runtime.call.call_paths import PATHS_LIMIT
+from loopfuse.runtime.devices import cpu
+from loopfuse.runtime.devices.steps import ArgumentBlock
 
 ADD = """
 kernel add(x: f32[N], y: f32[N], out z: f32[N]):

@@ -21,19 +21,12 @@ from manifests import array, launch, manifest, pointer, scalar, value
 
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, UserError
-from loopfuse.runtime import (
-    arrays,
-    call_kinds,
-    cuda,
-    fast,
-    fast_gpu,
-    fast_native,
-    native_reader,
-    views,
-)
-from loopfuse.runtime.arguments import read_signature
-from loopfuse.runtime.dlpack import DLTensor
-from loopfuse.runtime.fast import MISS
+from loopfuse.runtime.arrays import arrays, native_reader, views
+from loopfuse.runtime.arrays.arguments import read_signature
+from loopfuse.runtime.arrays.dlpack import DLTensor
+from loopfuse.runtime.call import call_kinds, fast, fast_gpu, fast_native
+from loopfuse.runtime.call.fast import MISS
+from loopfuse.runtime.devices import cuda
 
 CONTEXT = 0x5150
 

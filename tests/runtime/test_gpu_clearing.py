@@ -17,10 +17,11 @@ import loopfuse
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.options import parse_target
 from loopfuse.base.register_steps import warps_with
-from loopfuse.codegen.assemble import assemble
-from loopfuse.runtime import gpu_clearing, unwritten
-from loopfuse.runtime.gpu_clearing import Made, Table, choose, fill_table, name_of, weave
-from loopfuse.runtime.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
+from loopfuse.codegen.targets.assemble import assemble
+from loopfuse.runtime.arrays import unwritten
+from loopfuse.runtime.devices import gpu_clearing
+from loopfuse.runtime.devices.gpu_clearing import Made, Table, choose, fill_table, name_of, weave
+from loopfuse.runtime.devices.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "benchmarks")]
@@ -369,7 +370,7 @@ def test_benchmarks_assemble() -> None:
     seen = 0
     for case in BY_KEY.values():
         found = loopfuse.loads(case.source.text)
-        kernel = found[case.kernel] if isinstance(found, loopfuse.kernels.Kernels) else found
+        kernel = found[case.kernel] if isinstance(found, loopfuse.kernels.kernel.Kernels) else found
         for target in ("sm_80", "sm_90"):
             artifact = kernel.compile(target, emit={"ptx"})
             outs = [one for one in artifact.manifest["parameters"] if one.get("mode") == "out"]

@@ -14,13 +14,16 @@ import pytest
 from manifests import array, launch, manifest, pointer, scalar, value
 from test_fast_gpu import Machine, Tensor, machine, tensor  # noqa: F401
 
-from loopfuse import clearing
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
 from loopfuse.base.options import parse_target
-from loopfuse.runtime import arrays, cache, call_kinds, cuda, fast, fast_gpu, gpu_clear
-from loopfuse.runtime.arguments import read_signature
-from loopfuse.runtime.gpu_clearing import Table
+from loopfuse.kernels import clearing
+from loopfuse.runtime import cache
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.arrays.arguments import read_signature
+from loopfuse.runtime.call import call_kinds, fast, fast_gpu
+from loopfuse.runtime.devices import cuda, gpu_clear
+from loopfuse.runtime.devices.gpu_clearing import Table
 
 PLAIN, OTHER, WOVEN = 77, 78, 99
 BORDER = [
@@ -354,7 +357,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[Any]:
 
 
 def test_a_variant_is_made_once_and_kept(loaded: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    import loopfuse.codegen.assemble as assembler
+    import loopfuse.codegen.targets.assemble as assembler
 
     if assembler.find_ptxas() is None:
         pytest.skip("no ptxas here")

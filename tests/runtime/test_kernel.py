@@ -17,8 +17,8 @@ from loopfuse import pipeline
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import Options
-from loopfuse.frontend.lf import parse
-from loopfuse.lang.check import check
+from loopfuse.frontend.lf.door import parse
+from loopfuse.lang.check.check import check
 from loopfuse.runtime import cache
 
 SCALE = """
@@ -89,8 +89,8 @@ def test_the_disk_cache_saves_reading_and_compiling(compiler: Compiler) -> None:
 
 
 def test_large_arrays_and_sizes_get_64_bits(compiler: Compiler) -> None:
-    from loopfuse.kernels import index_bits_for
-    from loopfuse.runtime.arrays import match
+    from loopfuse.kernels.kernel import index_bits_for
+    from loopfuse.runtime.arrays.arrays import match
 
     kernel = loopfuse.loads(SCALE)
     matched = match(kernel.signature, (ones(4), 1.0), {})

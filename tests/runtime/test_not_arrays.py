@@ -125,7 +125,7 @@ def test_what_a_property_raises_is_told(
 
 
 def test_what_a_function_writes_is_read_off_its_text() -> None:
-    from loopfuse.frontend.pyfunc_written import may_write
+    from loopfuse.frontend.python.written import may_write
 
     def rows(a, b, c, d):  # pyright: ignore
         for i in range(3):

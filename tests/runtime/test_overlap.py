@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime import overlap
-from loopfuse.runtime.overlap import overlaps_itself, share_memory
-from loopfuse.runtime.views import CPU_DEVICE, ArrayView, _gaps
+from loopfuse.runtime.arrays import overlap
+from loopfuse.runtime.arrays.overlap import overlaps_itself, share_memory
+from loopfuse.runtime.arrays.views import CPU_DEVICE, ArrayView, _gaps
 
 DTYPES = {1: DType.U8, 2: DType.F16, 4: DType.F32, 8: DType.F64}
 

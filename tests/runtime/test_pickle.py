@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 import loopfuse
-from loopfuse import pykernel_sent
 from loopfuse.base.diagnostics import (
     Diagnostic,
     InternalError,
@@ -28,8 +27,9 @@ from loopfuse.base.diagnostics import (
     UserError,
 )
 from loopfuse.base.options import Tuning
-from loopfuse.explain import Explanation
-from loopfuse.pykernel_sent import import_path, pack, unpack
+from loopfuse.explain.text import Explanation
+from loopfuse.kernels import sent as pykernel_sent
+from loopfuse.kernels.sent import import_path, pack, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 TWO = """\

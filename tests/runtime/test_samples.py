@@ -10,8 +10,8 @@ import pytest
 
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arguments import Parameter
-from loopfuse.runtime.samples import describe_array, random_array, read_value, save_array
+from loopfuse.runtime.arrays.arguments import Parameter
+from loopfuse.runtime.arrays.samples import describe_array, random_array, read_value, save_array
 
 GREY = Parameter("img", DType.F32, "in", ("H", "W"))
 COLOUR = Parameter("rgb", DType.F32, "in", ("H", "W", "3"))

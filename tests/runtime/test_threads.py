@@ -15,10 +15,11 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import UserError
-from loopfuse.runtime import arrays, cpu, threads
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cpu, threads
+from loopfuse.runtime.devices.processors import quota, usable_processors
+from loopfuse.runtime.devices.sharing import Share, Work, share_out
 from loopfuse.runtime.native_code import linked
-from loopfuse.runtime.processors import quota, usable_processors
-from loopfuse.runtime.sharing import Share, Work, share_out
 
 COUNTING = """
 define void @count(ptr %arguments, ptr %dimensions, ptr %steps, ptr %block) {

@@ -9,7 +9,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.diagnostics import UserError
-from loopfuse.runtime import arrays, cpu
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.devices import cpu
 
 torch = pytest.importorskip("torch")
 

@@ -9,7 +9,9 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import parse_target
-from loopfuse.runtime import arrays, fast, gpu_clear, unwritten, views
+from loopfuse.runtime.arrays import arrays, unwritten, views
+from loopfuse.runtime.call import fast
+from loopfuse.runtime.devices import gpu_clear
 from loopfuse.runtime.formulas import evaluate
 
 PROGRAMS: dict[str, tuple[str, int]] = {
@@ -196,7 +198,7 @@ def test_one_launch_clears_several_pieces() -> None:
 
 
 def test_the_kernel_that_clears_assembles() -> None:
-    from loopfuse.codegen.assemble import assemble
+    from loopfuse.codegen.targets.assemble import assemble
 
     made = assemble(gpu_clear.kernel_text(), parse_target("sm_80"))
     if made is None:

@@ -14,11 +14,11 @@ from manifests import array, manifest
 
 import loopfuse
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, UserError
-from loopfuse.runtime import arrays
-from loopfuse.runtime.arguments import read_signature
-from loopfuse.runtime.index_bits import index_bits_for
-from loopfuse.runtime.overlap import share_memory
-from loopfuse.runtime.views import view
+from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.arrays.arguments import read_signature
+from loopfuse.runtime.arrays.index_bits import index_bits_for
+from loopfuse.runtime.arrays.overlap import share_memory
+from loopfuse.runtime.arrays.views import view
 
 SWEEP = """
 kernel sweep(x: f32[H, W], row: f32[W], out y: f32[H, W], inout total: f64[H]):
@@ -140,7 +140,7 @@ def test_the_interpreter_agrees(sweep: Any) -> None:
 def test_every_width(kind: str) -> None:
     kernel = loopfuse.loads(COPY.format(kind))
     from loopfuse.base.dtypes import DType
-    from loopfuse.runtime.views import numpy_dtype
+    from loopfuse.runtime.arrays.views import numpy_dtype
 
     x = (np.arange(60) % 7).astype(numpy_dtype(DType(kind)))
     for _ in range(2):

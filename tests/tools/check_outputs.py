@@ -48,8 +48,8 @@ def assemble(ptx: str, target: str) -> str:
 def failures_of(file: Path) -> Iterator[str]:
     """Every complaint about one program."""
     from loopfuse.base.diagnostics import LoopfuseError
-    from loopfuse.kernels import load_all
-    from loopfuse.sources import read_source
+    from loopfuse.kernels.kernel import load_all
+    from loopfuse.kernels.sources import read_source
 
     verified: set[str] = set()  # most texts are the same for two targets or all
     for kernel in load_all(read_source(file)).values():

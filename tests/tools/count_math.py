@@ -21,13 +21,13 @@ sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or
 
 from loopfuse.base.dtypes import DType  # noqa: E402
 from loopfuse.base.options import Target  # noqa: E402
-from loopfuse.codegen import native  # noqa: E402
 from loopfuse.codegen.ir import module_of  # noqa: E402
-from loopfuse.codegen.llvm_walk import emit_llvm  # noqa: E402
-from loopfuse.codegen.mathfns import FUNCTIONS, make_math_function, math_function_name  # noqa: E402
-from loopfuse.codegen.mathfns_host import TWO_ARGUMENTS, host_math_module  # noqa: E402
-from loopfuse.codegen.mathfns_ops import Ops  # noqa: E402
-from loopfuse.codegen.ptx import LAYOUT, TRIPLE, emit_ptx  # noqa: E402
+from loopfuse.codegen.llvm.walk import emit_llvm  # noqa: E402
+from loopfuse.codegen.math.functions import FUNCTIONS, make_math_function, math_function_name  # noqa: E402
+from loopfuse.codegen.math.host import TWO_ARGUMENTS, host_math_module  # noqa: E402
+from loopfuse.codegen.math.ops import Ops  # noqa: E402
+from loopfuse.codegen.targets import native  # noqa: E402
+from loopfuse.codegen.targets.ptx import LAYOUT, TRIPLE, emit_ptx  # noqa: E402
 
 V3 = Target("cpu", "x86-64-v3")
 SLOW = {"vdivp": 8, "vsqrtp": 8, "vdivs": 4, "vsqrts": 4}

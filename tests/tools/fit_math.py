@@ -1,4 +1,4 @@
-"""Makes loopfuse/codegen/mathfns_single_tables.py: the polynomials of the f32 functions.
+"""Makes loopfuse/codegen/math/single_tables.py: the polynomials of the f32 functions.
 
 Each is the minimax of a weighted error (what it does to the result, in relative terms) by Remez'
 exchange on a fine grid, or by linear programming; coefficients are rounded to f32 one by one, the lowest degree first, and
@@ -178,7 +178,7 @@ def main() -> None:
         out += [f'    "{value.hex()}",' for value in found]
         out += [")", f'"""{each.meaning}"""\n']
     text = "\n".join(out).rstrip("\n") + "\n"
-    with open("loopfuse/codegen/mathfns_single_tables.py", "w", encoding="ascii") as file:
+    with open("loopfuse/codegen/math/single_tables.py", "w", encoding="ascii") as file:
         file.write(text)
 
 

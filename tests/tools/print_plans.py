@@ -77,7 +77,7 @@ def prints_of(name: str, target: str, is_code_made: bool) -> list[Print]:
     from loopfuse import pipeline
     from loopfuse.base.diagnostics import LoopfuseError, Source
     from loopfuse.base.options import CPU, Options, Target
-    from loopfuse.plan.tree_printer import print_tree
+    from loopfuse.tree.printer import print_tree
 
     path = programs()[name]
     language = "mlir" if path.suffix == ".mlir" else "lf"

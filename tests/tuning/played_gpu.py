@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loopfuse.runtime import cuda
+from loopfuse.runtime.devices import cuda
 
 
 @dataclass

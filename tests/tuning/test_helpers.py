@@ -14,8 +14,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import Target, Tuning
-from loopfuse.compile_helper import Wanted, compile_wanted
-from loopfuse.stored import find_artifact
+from loopfuse.kernels.compile_helper import Wanted, compile_wanted
+from loopfuse.kernels.stored import find_artifact
 from loopfuse.tuning import session
 from loopfuse.tuning.helpers import Helpers
 from loopfuse.tuning.told import Told

@@ -16,9 +16,9 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import Tuning
-from loopfuse.runtime import cuda
-from loopfuse.runtime.arrays import match
-from loopfuse.runtime.gpu_arrays import DeviceArray
+from loopfuse.runtime.arrays.arrays import match
+from loopfuse.runtime.devices import cuda
+from loopfuse.runtime.devices.gpu_arrays import DeviceArray
 from loopfuse.tuning import space
 from loopfuse.tuning.copies import Copies
 from tests.tuning.played_gpu import Launch, PlayedGpu, play

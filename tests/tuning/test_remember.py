@@ -16,7 +16,7 @@ import pytest
 import loopfuse
 from loopfuse.base.options import Tuning
 from loopfuse.runtime import cache
-from loopfuse.runtime.arrays import match
+from loopfuse.runtime.arrays.arrays import match
 from loopfuse.tuning import session
 from loopfuse.tuning.remember import Tuned, device_name, note, recall, size_class
 
@@ -158,7 +158,7 @@ y = kernel(x)
 kernel(x)
 found = kernel.tune(x)
 print(json.dumps({{
-    "searches": len(searches), "compiler": "loopfuse.plan.windows" in sys.modules, "sum": float(y.sum()),
+    "searches": len(searches), "compiler": "loopfuse.plan.strategies.sliding.windows.windows" in sys.modules, "sum": float(y.sum()),
     "words": str(found), "remembered": found.remembered,
 }}))
 """

@@ -13,8 +13,8 @@ import loopfuse
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Tuning
-from loopfuse.runtime.arrays import Binding, match
-from loopfuse.runtime.call_paths import Loaded
+from loopfuse.runtime.arrays.arrays import Binding, match
+from loopfuse.runtime.call.call_paths import Loaded
 from loopfuse.tuning.compare import first_difference
 from loopfuse.tuning.copies import Copies
 from loopfuse.tuning.measure import Bench

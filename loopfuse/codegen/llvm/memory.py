@@ -1,0 +1,159 @@
+"""Operations on memory and of the device, as LLVM instructions: loads, atomics, shuffles."""
+
+from __future__ import annotations
+
+from loopfuse.codegen.build import element_type
+from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
+from loopfuse.codegen.llvm.types import bits_of, space_of
+from loopfuse.codegen.llvm.writer import Writer
+from loopfuse.codegen.shared_memory import DYNAMIC, SHARED_ALIGN, elements_of, place
+
+
+def allocate(writer: Writer, operation: Operation) -> None:
+    """A buffer on the stack."""
+    kind: MemRefType = operation.results[0].type
+    element = writer.kind(kind.element_type)
+    writer.define(operation, f"alloca [{kind.size} x {element}], align 16")
+
+
+def place_buffers(writer: Writer) -> None:
+    """The shared memory of the next function (`shared_memory`)."""
+    placed = place(writer.buffers)
+    for name, kind in writer.buffers.items():
+        space = f"addrspace({space_of(kind)})"
+        if placed.asked:
+            array = f"@{DYNAMIC} = external {space} global [0 x i8], align {SHARED_ALIGN}"
+            if array not in writer.globals:
+                writer.globals.append(array)
+            start = placed.starts[name]
+            writer.placed[name] = f"getelementptr (i8, ptr {space} @{DYNAMIC}, i64 {start})"
+        else:
+            element = writer.kind(kind.element_type)
+            array = f"global [{elements_of(kind)} x {element}] undef, align {SHARED_ALIGN}"
+            writer.globals.append(f"@{name} = internal {space} {array}")
+    writer.buffers.clear()
+
+
+def get_global(writer: Writer, operation: Operation) -> None:
+    """A buffer of the module."""
+    name = operation.properties["name"]
+    writer.names[operation.results[0]] = writer.placed.get(name, f"@{name}")
+
+
+def address(writer: Writer, operation: Operation) -> None:
+    """Where a buffer starts, in bytes."""
+    source = operation.operands[0]
+    writer.define(operation, f"ptrtoint {writer.typed(source)} to i64")
+
+
+def address_of(writer: Writer, source: Value, index: Value) -> tuple[str, str]:
+    """A pointer to `source[index]`, and its type."""
+    kind: MemRefType = source.type
+    pointer = writer.kind(kind)
+    if writer.names[index] == "0":
+        return writer.names[source], pointer
+    element = writer.kind(kind.element_type)
+    place = writer.put(
+        f"getelementptr inbounds {element}, {pointer} {writer.names[source]}, "
+        f"i64 {writer.names[index]}"
+    )
+    return place, pointer
+
+
+def alignment_of(writer: Writer, operation: Operation, kind: Type) -> int:
+    """The alignment that the operation gives, else its element's."""
+    given = operation.properties.get("alignment")
+    if given is not None:
+        return given
+    return max(1, bits_of(writer.kind(element_type(kind))) // 8)
+
+
+def load(writer: Writer, operation: Operation) -> None:
+    """A load of one element, or of a vector of them."""
+    source, index = operation.operands
+    place, pointer = address_of(writer, source, index)
+    kind = operation.results[0].type
+    writer.define(
+        operation,
+        f"load {writer.kind(kind)}, {pointer} {place}, align {alignment_of(writer, operation, kind)}",
+    )
+
+
+def prefetch(writer: Writer, operation: Operation) -> None:
+    """A request that brings a cache line of global memory to the second-level cache of a GPU."""
+    source, index = operation.operands
+    place, pointer = address_of(writer, source, index)
+    if writer.in_kernel:
+        # LLVM 22 cannot select `llvm.nvvm.prefetch.global.L2` of an argument that is only read.
+        text = '"prefetch.global.L2 [$0];", "l"'
+        writer.lines.append(f"  call void asm sideeffect {text}({pointer} {place})")
+
+
+def store(writer: Writer, operation: Operation) -> None:
+    """A store of one element, or of a vector of them."""
+    value, target, index = operation.operands
+    place, pointer = address_of(writer, target, index)
+    align = alignment_of(writer, operation, value.type)
+    writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}")
+
+
+def atomic(writer: Writer, operation: Operation) -> None:
+    """An atomic update, ordered for the whole device."""
+    value, target, index = operation.operands
+    place, pointer = address_of(writer, target, index)
+    # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
+    fence = '  fence syncscope("device") acq_rel'
+    writer.lines.append(fence)
+    word = {"assign": "xchg", "addi": "add"}[operation.properties["kind"]]
+    writer.define(
+        operation,
+        f'atomicrmw {word} {pointer} {place}, {writer.typed(value)} syncscope("device") acq_rel',
+    )
+    writer.lines.append(fence)
+
+
+def shuffle(writer: Writer, operation: Operation) -> None:
+    """A 32-bit `shfl.sync` with the whole warp's mask; 64-bit values go in two halves."""
+    value, offset, _ = operation.operands
+    mode = operation.properties["mode"]
+    name = f"llvm.nvvm.shfl.sync.{mode}.i32"
+    kind = writer.kind(value.type)
+
+    def one(part: str) -> str:
+        return writer.put(
+            writer.intrinsic(
+                name,
+                "i32",
+                [
+                    ("i32", "-1"),
+                    ("i32", part),
+                    ("i32", writer.names[offset]),
+                    ("i32", "31"),
+                ],
+            )
+        )
+
+    if kind in ("float", "i32"):
+        part = writer.put(f"bitcast {kind} {writer.names[value]} to i32")
+        writer.define(operation, f"bitcast i32 {one(part)} to {kind}")
+        return
+    pair = writer.put(f"bitcast {kind} {writer.names[value]} to <2 x i32>")
+    low = one(writer.put(f"extractelement <2 x i32> {pair}, i64 0"))
+    high = one(writer.put(f"extractelement <2 x i32> {pair}, i64 1"))
+    first = writer.put(f"insertelement <2 x i32> poison, i32 {low}, i64 0")
+    both = writer.put(f"insertelement <2 x i32> {first}, i32 {high}, i64 1")
+    writer.define(operation, f"bitcast <2 x i32> {both} to {kind}")
+
+
+def number_of_block_or_thread(writer: Writer, operation: Operation) -> None:
+    """The number of a block or thread."""
+    register = {"gpu.block_id": "ctaid", "gpu.thread_id": "tid"}[operation.name]
+    name = f"llvm.nvvm.read.ptx.sreg.{register}.x"
+    narrow = writer.put(writer.intrinsic(name, "i32", []))
+    writer.define(operation, f"zext i32 {narrow} to i64")
+
+
+def barrier(writer: Writer, operation: Operation) -> None:
+    """All threads of a block meet."""
+    name = "llvm.nvvm.barrier.cta.sync.aligned.all"
+    writer.lines.append("  " + writer.intrinsic(name, "void", [("i32", "0")]))

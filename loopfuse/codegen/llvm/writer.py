@@ -1,0 +1,74 @@
+"""LLVM's text while it grows: its lines, the names of values, and what is declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
+from loopfuse.codegen.llvm.debug_info import DebugInfo
+from loopfuse.codegen.llvm.types import llvm_type
+
+
+@dataclass(slots=True)
+class Writer:
+    """The text of one module. `halves_as_bits`: f16 and bf16 are i16."""
+
+    halves_as_bits: bool
+    lines: list[str] = field(default_factory=list[str])
+    globals: list[str] = field(default_factory=list[str])
+    buffers: dict[str, MemRefType] = field(default_factory=dict[str, MemRefType])
+    """Buffers of shared memory of the function that comes next."""
+    placed: dict[str, str] = field(default_factory=dict[str, str])
+    """Pointers to buffers that are parts of what the launch gives a block."""
+    declared: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[Value, str] = field(default_factory=dict[Value, str])
+    """Values of the function at hand: `%v3`, or the text of a constant."""
+    kinds: dict[Type, str] = field(default_factory=dict[Type, str])
+    count: int = 0
+    in_kernel: bool = False
+    label: str = ""
+    """The block that lines now go to."""
+    debug: DebugInfo = field(default_factory=DebugInfo)
+    place: str = ""
+    """What ends a line: the source place of the last operation that had one."""
+
+    def kind(self, attribute: Type) -> str:
+        """The LLVM type of an MLIR type."""
+        found = self.kinds.get(attribute)
+        if found is None:
+            found = self.kinds[attribute] = llvm_type(attribute, self.halves_as_bits)
+        return found
+
+    def fresh(self) -> str:
+        """The name of a new value."""
+        self.count += 1
+        return f"%v{self.count}"
+
+    def put(self, text: str) -> str:
+        """A new instruction; the name of its value."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def define(self, operation: Operation, text: str) -> None:
+        """A new instruction that makes the result of `operation`."""
+        self.names[operation.results[0]] = self.put(text)
+
+    def typed(self, value: Value) -> str:
+        """A value with its type, as an operand."""
+        return f"{self.kind(value.type)} {self.names[value]}"
+
+    def start(self, label: str) -> None:
+        """A new block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def fresh_labels(self, *names: str) -> list[str]:
+        """Labels of one number that no block has."""
+        self.count += 1
+        return [f"{name}{self.count}" for name in names]
+
+    def intrinsic(self, name: str, kind: str, arguments: list[tuple[str, str]]) -> str:
+        """The text of a call, with its declaration noted."""
+        self.declared[name] = f"{kind} @{name}({', '.join(each[0] for each in arguments)})"
+        return f"call {kind} @{name}({', '.join(' '.join(each) for each in arguments)})"

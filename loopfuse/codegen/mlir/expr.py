@@ -1,0 +1,504 @@
+"""Values: the core's expressions in `arith`, `math` and `vector`, scalar or in SIMD lanes.
+
+Inside a VECTOR loop a value that depends on the loop's variable is a vector with one lane an
+iteration; one that does not stays scalar until it meets a vector. An access is a `vector.load`
+where it has unit stride in the variable, a scalar load where it is invariant, else one load a
+lane. Nothing here carries a fast-math flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import broken, not_lowered
+from loopfuse.codegen.build import (
+    F32,
+    I1,
+    I8,
+    I64,
+    INDEX,
+    VALUE,
+    intrinsic_suffix,
+    lanes_of,
+    like,
+    vector_type,
+)
+from loopfuse.codegen.ir import Operation, Scalar, Value
+from loopfuse.codegen.math.functions import LOOPS
+from loopfuse.codegen.mlir.division import multiplied
+from loopfuse.codegen.mlir.emit import Emitter, Storage
+from loopfuse.codegen.mlir.half import cast_half
+from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear, mentions
+from loopfuse.codegen.mlir.integer import divide, remainder, shift
+from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
+from loopfuse.codegen.mlir.saturate import saturate, saturation_of
+from loopfuse.codegen.mlir.sign import copysign, sign
+from loopfuse.codegen.select.value_ranges import range_of
+from loopfuse.lang import nodes
+from loopfuse.lang.affine import is_checked
+from loopfuse.lang.ops import OURS
+from loopfuse.lang.walk import loads, walk_expr
+
+_FLOAT = {
+    "add": "addf",
+    "sub": "subf",
+    "mul": "mulf",
+    "div": "divf",
+    "min": "minimumf",
+    "max": "maximumf",
+}
+_INTEGER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori"}
+_DIRECT = {
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round": "roundeven",
+    "trunc": "trunc",
+}
+
+
+def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
+    """The value of `expr`: of `VALUE[dtype]`, or a vector of it where it varies by lane."""
+    builder = emitter.builder
+    if not isinstance(expr, nodes.Const) and is_index(expr):
+        return _index_value(emitter, expr)
+    match expr:
+        case nodes.Const(value=value, dtype=dtype):
+            number = float(value) if dtype.is_float else int(value)
+            return builder.constant(number, _value_type(dtype))
+        case nodes.Iter():
+            raise AssertionError("an iterator is an index expression")
+        case nodes.Symbol(name=name):
+            return emitter.symbols[name]
+        case nodes.Load():
+            return _load(emitter, expr)
+        case nodes.Unary(op=op, operand=operand, dtype=dtype):
+            return _unary(emitter, op, emit_value(emitter, operand), dtype)
+        case nodes.Binary(op="div", left=left) if emitter.rare is not None:
+            value = emit_value(emitter, left)
+            quotient = multiplied(emitter, value, expr)
+            if quotient is not None:
+                return quotient
+            a, b = together(emitter, value, emit_value(emitter, expr.right))
+            return emit_binary(emitter, "div", a, b, expr.dtype)
+        case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
+            a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
+            return emit_binary(emitter, op, a, b, dtype)
+        case nodes.Compare():
+            return _compare(emitter, expr)
+        case nodes.Select():
+            return _select(emitter, expr)
+        case nodes.Cast(operand=operand, dtype=dtype):
+            if emitter.gpu and (found := saturation_of(expr)) is not None:
+                known = range_of(found.value, emitter.held())
+                return saturate(builder, found, emit_value(emitter, found.value), known)
+            return _cast(emitter, emit_value(emitter, operand), operand.dtype, dtype)
+        case nodes.Call(function=function, arguments=arguments, dtype=dtype):
+            operands = [emit_value(emitter, each) for each in arguments]
+            return _call(emitter, function, operands, dtype)
+        case nodes.Fma(a=a, b=b, c=c):
+            values = together(emitter, *(emit_value(emitter, each) for each in (a, b, c)))
+            return builder.fma(*values)
+        case _:
+            assert_never(expr)
+
+
+def together(emitter: Emitter, *values: Value) -> list[Value]:
+    """`values`, all broadcast to vectors if one is a vector."""
+    lanes = max(lanes_of(value.type) for value in values)
+    if not lanes:
+        return list(values)
+    return [spread(emitter, value, lanes) for value in values]
+
+
+def spread(emitter: Emitter, value: Value, lanes: int) -> Value:
+    """`value` as a vector."""
+    if lanes_of(value.type):
+        return value
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        number = owner.properties["value"]
+        return emitter.builder.constant(number, vector_type(value.type, lanes))
+    return emitter.remembered(
+        (value, "spread", lanes), lambda: emitter.builder.broadcast(value, lanes)
+    )
+
+
+def each_lane(emitter: Emitter, make: Callable[[], None]) -> None:
+    """Runs `make` once a lane, as scalar code."""
+    variable, lanes = emitter.vector, emitter.lanes
+    emitter.vector, emitter.lanes = "", 0
+    for lane in range(lanes):
+        emitter.facts.constants[variable] = lane
+        make()
+    del emitter.facts.constants[variable]
+    emitter.vector, emitter.lanes = variable, lanes
+
+
+def per_lane(emitter: Emitter, make: Callable[[], Value]) -> Value:
+    """`make` run once a lane as scalar code, the results gathered into a vector."""
+    values: list[Value] = []
+    each_lane(emitter, lambda: values.append(make()))
+    return emitter.builder.from_elements(values)
+
+
+def _value_type(dtype: DType) -> Scalar:
+    kind = VALUE.get(dtype)
+    if kind is None:
+        raise not_lowered(f"{dtype.value} values")
+    return kind
+
+
+def varies(emitter: Emitter, expr: nodes.Expr) -> bool:
+    """Whether `expr` may differ between the lanes of the VECTOR loop around."""
+    if not emitter.vector:
+        return False
+    for each in walk_expr(expr):
+        match each:
+            case nodes.Iter(name=name) if name == emitter.vector:
+                return True
+            case nodes.Load(array=array) if emitter.storage[array].lane_variable == emitter.vector:
+                return True
+            case _:
+                pass
+    return False
+
+
+# -------------------------------------------------------------------------------- index values
+
+
+def _index_value(emitter: Emitter, expr: nodes.Expr) -> Value:
+    """An i64 value made of iterators and symbols alone."""
+    form = linear(expr, emitter.facts)
+    kind, safe = emitter.width(form)
+    vector = emitter.vector
+    if not vector or not mentions(form, vector):
+        return emitter.fit(emitter.form(form, kind, safe), I64)
+    builder = emitter.builder
+    step = form.coefficient(vector)
+    base = form.without(vector)
+    if mentions(base, vector):
+        return per_lane(emitter, lambda: _index_value(emitter, expr))
+    start = emitter.fit(emitter.form(base, *emitter.width(base)), I64)
+    lane = builder.iota(vector_type(I64, emitter.lanes))
+    if step != 1:
+        lane = builder.binary("muli", lane, builder.constant(step, lane.type))
+    return builder.binary("addi", spread(emitter, start, emitter.lanes), lane)
+
+
+def _compare(emitter: Emitter, expr: nodes.Compare) -> Value:
+    dtype = expr.left.dtype
+    if is_index(expr.left) and is_index(expr.right) and not varies(emitter, expr):
+        left, right = linear(expr.left, emitter.facts), linear(expr.right, emitter.facts)
+        if not left.terms and not right.terms:
+            a, b = left.constant, right.constant
+            holds = {
+                "eq": a == b,
+                "ne": a != b,
+                "lt": a < b,
+                "le": a <= b,
+                "gt": a > b,
+                "ge": a >= b,
+            }[expr.op]
+            return emitter.builder.constant(int(holds), I1)
+        kind, safe = emitter.width(left, right)
+        a, b = emitter.form(left, kind, safe), emitter.form(right, kind, safe)
+        dtype = DType.I64
+    else:
+        a, b = together(emitter, emit_value(emitter, expr.left), emit_value(emitter, expr.right))
+    if dtype.is_float:
+        predicate = "une" if expr.op == "ne" else f"o{expr.op}"
+    elif expr.op in ("eq", "ne"):
+        predicate = expr.op
+    else:
+        predicate = f"{'s' if dtype.is_signed else 'u'}{expr.op}"
+    return emitter.builder.compare(predicate, a, b)
+
+
+# -------------------------------------------------------------------------------- operations
+
+
+def _unary(emitter: Emitter, op: str, value: Value, dtype: DType) -> Value:
+    builder = emitter.builder
+    if op == "neg" and dtype.is_float:
+        return builder.unary("negf", value)
+    if op == "neg":
+        return builder.binary("subi", builder.constant(0, value.type), value)
+    # `not` of a bool and `invert` of bits: all ones, which of an i1 is 1.
+    return builder.binary("xori", value, builder.constant(-1, value.type))
+
+
+def emit_binary(emitter: Emitter, op: str, a: Value, b: Value, dtype: DType) -> Value:
+    """One binary operation of the core on values of one type and shape."""
+    builder = emitter.builder
+    signed = dtype.is_signed
+    if op in OURS:
+        return _call(emitter, op, [a, b], dtype)
+    if dtype.is_float:
+        if op in LOOPS:
+            return _call(emitter, op, [a, b], dtype)
+        if op == "copysign":
+            return copysign(builder, dtype.bits, lanes_of(a.type), a, b)
+        if op in ("fmin", "fmax"):
+            # Not `minnumf`: which zero that gives depends on the machine.
+            both = builder.binary(_FLOAT[op[1:]], a, b)
+            known = builder.select(builder.compare("uno", b, b), a, both)
+            return builder.select(builder.compare("uno", a, a), b, known)
+        return builder.binary(_FLOAT[op], a, b)
+    if op in ("min", "max", "fmin", "fmax"):
+        return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)
+    if op == "fmod":
+        return remainder(builder, a, b, signed)
+    if op in ("floordiv", "mod"):
+        return divide(builder, op, a, b, signed)
+    if op in ("shl", "shr"):
+        return shift(builder, op, a, b, signed)
+    return builder.binary(_INTEGER[op], a, b)
+
+
+def _call(
+    emitter: Emitter, function: str, operands: list[Value], dtype: DType
+) -> Value:
+    builder = emitter.builder
+    value = operands[0]
+    if function == "abs":
+        if dtype.is_unsigned:
+            return value
+        return builder.unary("absf" if dtype.is_float else "absi", value)
+    if function == "sign":
+        return sign(builder, value, dtype)
+    if function in _DIRECT:
+        return builder.unary(_DIRECT[function], value)
+    lanes = lanes_of(value.type)
+    if function in LOOPS and lanes:
+        # An exact remainder loops as often as the exponents differ: one lane at a time.
+        rows = [[builder.extract(each, lane) for each in operands] for lane in range(lanes)]
+        return builder.from_elements([_call(emitter, function, row, dtype) for row in rows])
+    name = emitter.request_function(function, dtype, lanes)
+    return builder.call(name, operands, value.type)
+
+
+def _cast(emitter: Emitter, value: Value, before: DType, after: DType) -> Value:
+    builder = emitter.builder
+    if before is after:
+        return value
+    kind = _value_type(after)
+    if before.is_narrow_float or after.is_narrow_float:
+        if before is DType.BOOL:
+            value, before = builder.convert("uitofp", value, F32), DType.F32
+        half = cast_half(builder, value, before, after, emitter.gpu)
+        if after.is_narrow_float:
+            return half
+        return _cast(emitter, half, DType.F32, after)
+    if after is DType.BOOL:
+        zero = builder.constant(0.0 if before.is_float else 0, value.type)
+        return builder.compare("une" if before.is_float else "ne", value, zero)
+    if before.is_float and after.is_float:
+        return builder.convert("extf" if before.bits < after.bits else "truncf", value, kind)
+    if after.is_float:
+        return builder.convert("sitofp" if before.is_signed else "uitofp", value, kind)
+    if before.is_float:
+        word = "fptosi" if after.is_signed else "fptoui"
+        target = like(value.type, kind)
+        name = f"llvm.{word}.sat.{intrinsic_suffix(target)}.{intrinsic_suffix(value.type)}"
+        return builder.intrinsic(name, [value], target)
+    if before is not DType.BOOL and before.bits == after.bits:
+        return value
+    if before is not DType.BOOL and before.bits > after.bits:
+        return builder.convert("trunci", value, kind)
+    return builder.convert("extsi" if before.is_signed else "extui", value, kind)
+
+
+def _select(emitter: Emitter, expr: nodes.Select) -> Value:
+    """`arith.select` where both arms can be computed, else `scf.if`."""
+    builder = emitter.builder
+    arms = (expr.then, expr.otherwise)
+    if all(_is_safe(emitter, each) for arm in arms for each in loads(arm)):
+        condition = emit_value(emitter, expr.condition)
+        a, b = together(emitter, *(emit_value(emitter, arm) for arm in arms))
+        lanes = max(lanes_of(condition.type), lanes_of(a.type))
+        if lanes:
+            condition, a, b = (spread(emitter, each, lanes) for each in (condition, a, b))
+        return builder.select(condition, a, b)
+    if varies(emitter, expr.condition):
+        return per_lane(emitter, lambda: _select(emitter, expr))
+    condition = emit_value(emitter, expr.condition)
+    lanes = emitter.lanes if any(varies(emitter, arm) for arm in arms) else 0
+    kind = _value_type(expr.dtype)
+
+    def arm(value: nodes.Expr) -> Callable[[], Value]:
+        def make() -> Value:
+            with emitter.scope():
+                result = emit_value(emitter, value)
+                return spread(emitter, result, lanes) if lanes else result
+
+        return make
+
+    result = builder.branch(
+        condition, arm(expr.then), arm(expr.otherwise), vector_type(kind, lanes) if lanes else kind
+    )
+    assert result is not None
+    return result
+
+
+def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
+    """Whether a load may run although nobody asked: it already has, or cannot miss."""
+    if any(not is_index(each) for each in load.index):
+        return False
+    storage, place = emitter.place(load.array, load.index)
+    if storage.is_static and not place.without(emitter.vector).terms:
+        return True
+    number = emitter.number((load.array, place))
+    return any(number in scope for scope in emitter.loaded)
+
+
+# -------------------------------------------------------------------------------------- memory
+
+
+def _load(emitter: Emitter, expr: nodes.Load) -> Value:
+    if any(is_checked(each) for each in expr.index):
+        return _checked_load(emitter, expr)
+    if columns_of(emitter.storage[expr.array]):
+        return _load_strip(emitter, expr)
+    storage, place = emitter.place(expr.array, expr.index)
+    number = emitter.number((expr.array, place))
+    if all(is_index(each) for each in expr.index):
+        for scope in reversed(emitter.loaded):
+            if number in scope:
+                return scope[number]
+    value = emitter.loaded[-1][number] = _load_place(emitter, expr, storage, place)
+    return value
+
+
+def _load_strip(emitter: Emitter, expr: nodes.Load) -> Value:
+    if varies(emitter, expr):
+        return per_lane(emitter, lambda: _load_strip(emitter, expr))
+    return load_lanes(emitter, expr)
+
+
+def _checked_load(emitter: Emitter, expr: nodes.Load) -> Value:
+    """before: x[inside(e, n)]        after: x[e] if 0 <= e < n else (note the offender, 0)"""
+    if varies(emitter, expr):
+        return per_lane(emitter, lambda: _load(emitter, expr))
+    fits, plain, note = checked_access(emitter, expr, writes=False)
+
+    def good() -> Value:
+        with emitter.scope():
+            return _load(emitter, plain)
+
+    def bad() -> Value:
+        with emitter.scope():
+            note()
+            zero = 0.0 if expr.dtype.is_float else 0
+            return emitter.builder.constant(zero, _value_type(expr.dtype))
+
+    result = emitter.builder.branch(fits, good, bad, _value_type(expr.dtype))
+    assert result is not None
+    return result
+
+
+def checked_access(
+    emitter: Emitter, load: nodes.Load, writes: bool
+) -> tuple[Value, nodes.Load, Callable[[], None]]:
+    """Whether the checked subscripts are inside; the access without the checks, for where they
+    are; and what notes the offender, for where they are not."""
+    builder = emitter.builder
+    index: list[nodes.Expr] = []
+    tests: list[tuple[Value, Value, int]] = []
+    for position, each in enumerate(load.index):
+        if not is_checked(each):
+            index.append(each)
+            continue
+        subscript, extent = (emit_value(emitter, part) for part in each.arguments)
+        emitter.subscripts += 1
+        name = f"subscript {emitter.subscripts}"
+        emitter.variables[name] = subscript
+        index.append(nodes.Iter(name))
+        # A negative subscript is a large unsigned number.
+        inside = builder.compare("ult", subscript, extent)
+        code = emitter.check_code(load, position, writes)
+        tests.append((inside, subscript, code))
+    fits = tests[0][0]
+    for inside, _, _ in tests[1:]:
+        fits = builder.binary("andi", fits, inside)
+
+    def note() -> None:
+        assert emitter.error is not None
+        word: Value | None = None
+        for inside, subscript, code in reversed(tests):
+            low = builder.binary("maxsi", subscript, builder.constant(-(1 << 47), I64))
+            value = builder.binary("minsi", low, builder.constant((1 << 47) - 1, I64))
+            moved = builder.binary("muli", value, builder.constant(1 << 16, I64))
+            mine = builder.binary("ori", moved, builder.constant(code, I64))
+            word = mine if word is None else builder.select(inside, word, mine)
+        assert word is not None
+        error, noted, place = emitter.error, word, builder.constant(0, INDEX)
+        empty = builder.compare("eq", builder.load(error, place), builder.constant(0, I64))
+        builder.branch(empty, lambda: builder.store(noted, error, place))
+
+    return fits, replace(load, index=tuple(index)), note
+
+
+def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Linear) -> Value:
+    builder, vector = emitter.builder, emitter.vector
+    if vector and mentions(place, vector):
+        base = place.without(vector)
+        if place.coefficient(vector) != 1 or mentions(base, vector):
+            return per_lane(emitter, lambda: _load(emitter, expr))
+        value = builder.vector_load(
+            storage.memref, emitter.index(base), emitter.lanes, emitter.alignment(storage, base)
+        )
+    else:
+        value = builder.load(storage.memref, emitter.index(place))
+    if storage.buffer.dtype is DType.BOOL:
+        value = builder.compare("ne", value, builder.constant(0, value.type))
+    return value
+
+
+def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
+    """`target = value`; nothing where a checked subscript is outside."""
+    builder, vector = emitter.builder, emitter.vector
+    if any(is_checked(each) for each in target.index):
+        if vector:
+            raise not_lowered("a write at a place that depends on data, in SIMD lanes")
+        fits, plain, note = checked_access(emitter, target, writes=True)
+
+        def write() -> None:
+            with emitter.scope():
+                store(emitter, plain, value)
+
+        builder.branch(fits, write, note)
+        return
+    if columns_of(emitter.storage[target.array]):
+        if vector:
+            raise broken("a strip written in SIMD lanes")
+        storage, place = emitter.storage[target.array], constant_form(own_place(emitter, target))
+        emitter.versions[target.array] = emitter.versions.get(target.array, 0) + 1
+    else:
+        storage, place = emitter.place(target.array, target.index)
+    emitter.forget_loads()
+    if storage.buffer.dtype is DType.BOOL:
+        value = builder.convert("extui", value, I8)
+    if not vector or not mentions(place, vector):
+        if lanes_of(value.type):
+            value = builder.extract(value, emitter.lanes - 1)
+        builder.store(value, storage.memref, emitter.index(place))
+        return
+    base = place.without(vector)
+    value = spread(emitter, value, emitter.lanes)
+    if place.coefficient(vector) == 1 and not mentions(base, vector):
+        builder.vector_store(
+            value, storage.memref, emitter.index(base), emitter.alignment(storage, base)
+        )
+        return
+    lanes = iter(range(emitter.lanes))
+
+    def scatter() -> None:
+        _, where = emitter.place(target.array, target.index)
+        one = builder.extract(value, next(lanes))
+        builder.store(one, storage.memref, emitter.index(where))
+
+    each_lane(emitter, scatter)

@@ -1,0 +1,234 @@
+"""What the threads of a block do together: combine, wait, take tickets, raise flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import broken, not_lowered
+from loopfuse.codegen.build import I32, INDEX, STORAGE
+from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.mlir.emit import Emitter
+from loopfuse.codegen.mlir.expr import emit_binary
+from loopfuse.codegen.mlir.index import linear
+from loopfuse.codegen.mlir.shuffle import shuffled
+from loopfuse.lang import nodes
+
+
+def neutral(op: str, dtype: DType) -> float | int:
+    """The value that `op` (add mul min max and or) leaves every other value as it is with, or
+    turns only -0.0 into 0.0."""
+    match op:
+        case "add":
+            return 0.0 if dtype.is_float else 0
+        case "mul":
+            return 1.0 if dtype.is_float else 1
+        case "and":
+            return 1 if dtype is DType.BOOL else -1
+        case "or":
+            return 0
+        case "min" | "max":
+            if dtype.is_float:
+                return float("inf") if op == "min" else float("-inf")
+            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+            high = (1 << (dtype.bits - dtype.is_signed)) - 1
+            return high if op == "min" else low
+        case _:
+            raise broken(f"no reduction `{op}`")
+
+
+def emit_barrier(emitter: Emitter, scope: str) -> None:
+    """`gpu.barrier`; nothing on the CPU, where a worker is alone."""
+    if not emitter.gpu:
+        return
+    match scope:
+        case "block":
+            emitter.builder.block.add(Operation("gpu.barrier"))
+        case "warp":
+            mask = emitter.builder.constant(-1, I32)
+            words = {"intrin": "llvm.nvvm.bar.warp.sync"}
+            emitter.builder.block.add(Operation("llvm.call_intrinsic", (mask,), properties=words))
+        case _:
+            raise not_lowered(f"a barrier of a {scope}")
+
+
+def _reduce_group(
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
+) -> Value:
+    """The tree over a group of 32 of Combine's docstring; `place` is the thread's number, and
+    threads from `count` on count as neutral. Only the first thread's result has meaning."""
+    builder = emitter.builder
+    for distance in (16, 8, 4, 2, 1):
+        offset = builder.constant(distance, I32)
+        other = shuffled(emitter, "down", value, offset, dtype)
+        if count % 32:
+            inside = builder.compare(
+                "slt", builder.binary("addi", place, offset), builder.constant(count, I32)
+            )
+            nothing = builder.constant(neutral(op, dtype), value.type)
+            other = builder.select(inside, other, nothing)
+        value = emit_binary(emitter, op, value, other, dtype)
+    return value
+
+
+def emit_combine(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
+    """Combine, in the order its docstring gives; on the CPU there is nobody to combine with."""
+    if not emitter.gpu or not over:
+        return
+    chain = emitter.block_variables
+    if tuple(each[0] for each in chain[len(chain) - len(over) :]) != over:
+        raise not_lowered(f"a Combine over {', '.join(over)}, which are not the innermost loops")
+    count = 1
+    for _, extent in chain[len(chain) - len(over) :]:
+        count *= extent
+    whole = count == emitter.threads
+    if not whole and count % 32 and 32 % count:
+        raise not_lowered(f"a Combine of {count} out of {emitter.threads} threads")
+    builder = emitter.builder
+    storage = emitter.storage[name]
+    dtype = storage.buffer.dtype
+    thread = emitter.thread
+    assert thread is not None
+    place = thread if whole else builder.binary("remui", thread, builder.constant(count, I32))
+    size = storage.memref.type.size
+    for number in range(size):
+        where = builder.constant(number, INDEX)
+        value = builder.load(storage.memref, where)
+        if dtype is DType.BOOL:
+            value = builder.compare("ne", value, builder.constant(0, value.type))
+        value = _reduce_group(emitter, op, value, dtype, place, count)
+        if count > 32:
+            value = _across_groups(emitter, op, value, dtype, place, count)
+        elif op == "add" and dtype.is_float:
+            # The second stage adds neutral elements only, which turn -0.0 into 0.0.
+            value = builder.binary("addf", value, builder.constant(0.0, value.type))
+        if dtype is DType.BOOL:
+            value = builder.convert("extui", value, STORAGE[dtype])
+        builder.store(value, storage.memref, where)
+
+
+def _across_groups(
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
+) -> Value:
+    """The second stage: each warp's result through shared memory, then the same tree."""
+    builder = emitter.builder
+    groups = -(-count // 32)
+    thread = emitter.thread
+    assert thread is not None
+    shared = emitter.request_shared(dtype, 32)
+    kind = STORAGE[dtype]
+    emit_barrier(emitter, "block")
+    five, low = builder.constant(5, I32), builder.constant(31, I32)
+    lane = builder.binary("andi", thread, low)
+    warp = builder.binary("shrui", thread, five)
+
+    def write() -> None:
+        stored = builder.convert("extui", value, kind) if dtype is DType.BOOL else value
+        builder.store(stored, shared, builder.convert("index_cast", warp, INDEX))
+
+    builder.branch(builder.compare("eq", lane, builder.constant(0, I32)), write)
+    emit_barrier(emitter, "block")
+    first = builder.binary(
+        "subi", warp, builder.binary("shrui", place, five)
+    )  # the first warp of these `count` threads
+    source = builder.binary("addi", first, builder.binary("minui", lane, builder.constant(groups - 1, I32)))
+    other = builder.load(shared, builder.convert("index_cast", source, INDEX))
+    if dtype is DType.BOOL:
+        other = builder.compare("ne", other, builder.constant(0, kind))
+    if groups < 32:
+        inside = builder.compare("ult", lane, builder.constant(groups, I32))
+        other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
+    return _reduce_group(emitter, op, other, dtype, lane, 32)
+
+
+# ------------------------------------------------------------------------------ between blocks
+
+
+def atomic(emitter: Emitter, kind: str, value: Value, flag: nodes.Load) -> Value:
+    """`memref.atomic_rmw` (acquire and release, device scope); the value before."""
+    storage, place = emitter.place(flag.array, flag.index)
+    return emitter.builder.add(
+        Operation(
+            "memref.atomic_rmw", (value, storage.memref, emitter.index(place)), (value.type,), {"kind": kind}
+        )
+    )
+
+
+def _first_thread(emitter: Emitter, body: Callable[[], None]) -> None:
+    builder = emitter.builder
+    thread = emitter.thread
+    if thread is None:
+        raise not_lowered("flags and tickets on the CPU")
+
+    def inside() -> None:
+        with emitter.scope():
+            body()
+
+    builder.branch(builder.compare("eq", thread, builder.constant(0, I32)), inside)
+
+
+def _number(emitter: Emitter, value: nodes.Expr) -> Value:
+    form = linear(value, emitter.facts)
+    return emitter.fit(emitter.form(form, *emitter.width(form)), I32)
+
+
+def emit_raise(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
+    """All of the block's writes, then the flag."""
+    emit_barrier(emitter, "block")
+    _first_thread(
+        emitter, lambda: [atomic(emitter, "assign", _number(emitter, value), flag)].clear()
+    )
+
+
+def emit_await(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
+    """One thread polls; the barrier lets the others go on."""
+    builder = emitter.builder
+
+    def poll() -> None:
+        least = _number(emitter, value)
+        zero = builder.constant(0, I32)
+
+        def test() -> None:
+            with emitter.scope():
+                now = atomic(emitter, "addi", zero, flag)
+                again = builder.compare("slt", now, least)
+                builder.block.add(Operation("scf.condition", (again,)))
+
+        before = builder.into(Block(), test)
+        after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
+        builder.block.add(Operation("scf.while", blocks=(before, after)))
+
+    _first_thread(emitter, poll)
+    emit_barrier(emitter, "block")
+
+
+def emit_ticket(
+    emitter: Emitter, counter: nodes.Load, count: nodes.Expr, body: Callable[[], None]
+) -> None:
+    """The first thread draws a number for the block; the block that draws the last one goes on."""
+    builder = emitter.builder
+    shared = emitter.request_shared(DType.I32, 1)
+    zero = builder.constant(0, INDEX)
+    emit_barrier(emitter, "block")
+
+    def draw() -> None:
+        number = atomic(emitter, "addi", builder.constant(1, I32), counter)
+        builder.store(number, shared, zero)
+
+    _first_thread(emitter, draw)
+    emit_barrier(emitter, "block")
+    drawn = builder.load(shared, zero)
+    last = builder.binary("subi", _number(emitter, count), builder.constant(1, I32))
+
+    def finish() -> None:
+        with emitter.scope():
+            body()
+            storage, place = emitter.place(counter.array, counter.index)
+            reset = builder.constant(0, I32)
+
+            def clear() -> None:
+                builder.store(reset, storage.memref, emitter.index(place))
+
+            _first_thread(emitter, clear)
+
+    builder.branch(builder.compare("eq", drawn, last), finish)

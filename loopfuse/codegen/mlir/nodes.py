@@ -1,0 +1,341 @@
+"""Tree nodes inside a launch, as `scf` around loads, arithmetic and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from math import gcd, lcm
+from typing import assert_never
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
+from loopfuse.codegen.build import INDEX, STORAGE
+from loopfuse.codegen.mlir import division as mlir_division
+from loopfuse.codegen.mlir.emit import Emitter, Storage
+from loopfuse.codegen.mlir.ends import by_length, loads_memory
+from loopfuse.codegen.mlir.expr import each_lane, emit_binary, emit_value, store, together, varies
+from loopfuse.codegen.mlir.gpu import (
+    emit_await,
+    emit_barrier,
+    emit_combine,
+    emit_raise,
+    emit_ticket,
+)
+from loopfuse.codegen.mlir.index import (
+    UNBOUNDED,
+    bound,
+    conjuncts,
+    divisor,
+    known_divisors,
+    known_odd,
+    linear,
+)
+from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.straddled import emit_straddled
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Arrive,
+    Await,
+    Barrier,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    Loop,
+    Mapping,
+    Prefetch,
+    Raise,
+    Shared,
+    Ticket,
+    TreeNode,
+    Window,
+    modulus_of,
+)
+
+FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
+
+
+def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
+    """The nodes of `body`, in order."""
+    for node in body:
+        emitter.forget_loads()
+        emit_node(emitter, node)
+    emitter.forget_loads()
+
+
+def emit_node(emitter: Emitter, node: TreeNode) -> None:
+    """One node."""
+    emitter.locate((node,))
+    match node:
+        case Loop(mapping=Mapping.SERIAL):
+            emit_serial(emitter, node)
+        case Loop(mapping=Mapping.ROTATED):
+            emit_rotated(emitter, node)
+        case Loop(mapping=Mapping.UNROLLED):
+            by_lengths = by_length(emitter, node)
+            if by_lengths is None:
+                emit_unrolled(emitter, node)
+            else:
+                emit_node(emitter, by_lengths)
+        case Loop(mapping=Mapping.VECTOR):
+            emit_vector(emitter, node)
+        case Loop(mapping=Mapping.STRADDLED):
+            if not emit_straddled(emitter, node):
+                emit_unrolled(emitter, node)
+        case Loop(mapping=Mapping.SPREAD):
+            emit_unrolled(emitter, spread_over_lanes(emitter, node))
+        case Loop(var=var, mapping=mapping):
+            raise broken(f"the {mapping.value} loop {var} is not in the head chain")
+        case Guard():
+            emit_guard(emitter, node)
+        case Compute(target=target, value=value, predicate=predicate):
+            emit_compute(emitter, target, value, predicate)
+        case Copy(late=True):
+            emit_late(emitter, node)
+        case Arrive():
+            emit_arrive(emitter, node)
+        case Copy(target=target, value=value):
+            emit_compute(emitter, target, value, None)
+        case Prefetch(source=source):
+            emit_prefetch(emitter, source)
+        case Fold(op=op, target=target, value=value):
+            a, b = together(emitter, emit_value(emitter, target), emit_value(emitter, value))
+            store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
+        case Combine(op=op, buffer=buffer, over=over):
+            emit_combine(emitter, FOLDS[op], buffer, over)
+        case Barrier(scope=scope):
+            emit_barrier(emitter, scope)
+        case Raise(flag=flag, value=value):
+            emit_raise(emitter, flag, value)
+        case Await(flag=flag, value=value):
+            emit_await(emitter, flag, value)
+        case Ticket(counter=counter, count=count, body=body):
+            emit_ticket(emitter, counter, count, lambda: emit_body(emitter, body))
+        case _:
+            assert_never(node)
+
+
+def emit_compute(
+    emitter: Emitter, target: nodes.Load, value: nodes.Expr, predicate: nodes.Expr | None
+) -> None:
+    """`target = value`, where `predicate` holds if there is one."""
+    if predicate is None or predicate == nodes.Const(True, DType.BOOL):
+        store(emitter, target, emit_value(emitter, value))
+        return
+    if varies(emitter, predicate):
+        each_lane(emitter, lambda: emit_compute(emitter, target, value, predicate))
+        return
+
+    def write() -> None:
+        with emitter.scope():
+            store(emitter, target, emit_value(emitter, value))
+
+    emitter.builder.branch(emit_value(emitter, predicate), write)
+
+
+def emit_prefetch(emitter: Emitter, source: nodes.Load) -> None:
+    """`memref.prefetch`, once for all SIMD lanes."""
+    storage, place = emitter.place(source.array, source.index)
+    emitter.builder.prefetch(storage.memref, emitter.index(place))
+
+
+def emit_guard(emitter: Emitter, node: Guard) -> None:
+    """`scf.if`; what the condition says of alignment and divisors holds in `then`."""
+    if varies(emitter, node.condition):
+        each_lane(emitter, lambda: emit_guard(emitter, node))
+        return
+    condition = emit_value(emitter, node.condition)
+
+    def then() -> None:
+        aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
+        odd = emitter.facts.odd
+        emitter.facts.odd |= known_odd(node.condition)
+        emitter.aligned |= ALIGNED in conjuncts(node.condition)
+        emitter.facts.divisors.update(known_divisors(node.condition, emitter.facts))
+        with emitter.scope():
+            emit_body(emitter, node.then)
+        emitter.aligned, emitter.facts.divisors, emitter.facts.odd = aligned, divisors, odd
+
+    def otherwise() -> None:
+        with emitter.scope():
+            emit_body(emitter, node.otherwise)
+
+    emitter.builder.branch(condition, then, otherwise if node.otherwise else None)
+
+
+def note_variable(emitter: Emitter, loop: Loop) -> None:
+    """Records the range and the divisor of a loop's variable."""
+    facts = emitter.facts
+    lower, upper = linear(loop.lower, facts), linear(loop.upper, facts)
+    largest = max(bound(lower, facts), bound(upper, facts))
+    facts.bounds[loop.var] = largest if largest < 4 * facts.small else UNBOUNDED
+    facts.divisors[loop.var] = gcd(divisor(lower, facts), loop.step)
+
+
+def emit_rotated(emitter: Emitter, loop: Loop) -> None:
+    """`scf.for` over as many copies of the body as bring every window's rows back to their places."""
+    copies = 1
+    for name in sorted(windows_along(loop.body, loop.var)):
+        home = emitter.storage[name].buffer.home
+        rotates = isinstance(home, Window | Shared)
+        copies = lcm(copies, modulus_of(home) or 1 if rotates else 1)
+    trips = constant_range(emitter, loop)
+    if loop.step != 1 or trips.start or trips.stop % copies:
+        raise broken(f"the windows along {loop.var} do not come round after {trips.stop} steps")
+
+    def body() -> None:
+        for ahead in range(copies):
+            emitter.facts.offsets[loop.var] = ahead
+            emit_body(emitter, loop.body)
+        del emitter.facts.offsets[loop.var]
+
+    emit_serial(emitter, replace(loop, step=copies, body=()), body)
+
+
+def windows_along(body: tuple[TreeNode, ...], var: str) -> set[str]:
+    """The buffers whose first subscript moves with `var`."""
+    found: set[str] = set()
+    for node in walk_nodes(body):
+        match node:
+            case (
+                Compute(target=target, value=value)
+                | Copy(target=target, value=value)
+                | Fold(target=target, value=value)
+            ):
+                touched = (target, *loads(value))
+                found |= {o.array for o in touched if o.index and var in iterators(o.index[0])}
+            case _:
+                pass
+    return found
+
+
+def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None = None) -> None:
+    """`scf.for` around the loop's body, or `inside` instead."""
+    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
+    kind, safe = emitter.width(lower, upper)
+    builder = emitter.builder
+    note_variable(emitter, loop)
+
+    def body(iterator: object) -> None:
+        emitter.variables[loop.var] = iterator  # pyright: ignore
+        with emitter.scope():
+            if inside is None:
+                emit_body(emitter, loop.body)
+            else:
+                inside()
+
+    builder.loop(
+        emitter.form(lower, kind, safe),
+        emitter.form(upper, kind, safe),
+        builder.constant(loop.step, kind),
+        body,
+    )
+    del emitter.variables[loop.var]
+
+
+def constant_range(emitter: Emitter, loop: Loop) -> range:
+    """The values of an UNROLLED or VECTOR loop's variable."""
+    lower, upper = linear(loop.lower, emitter.facts), linear(loop.upper, emitter.facts)
+    if lower.terms or upper.terms:
+        raise broken(f"the {loop.mapping.value} loop {loop.var} has bounds that are not constant")
+    return range(lower.constant, upper.constant, loop.step)
+
+
+def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
+    """The body written out once an iteration; of a guard around it, what holds for the whole warp
+    in every iteration or in none is one branch around them all."""
+    for guard in loop.body:
+        if emitter.lane and len(loop.body) == 1 and isinstance(guard, Guard):
+            tests = conjuncts(guard.condition)
+            # Branches cost more registers than selects, but a load that only some lanes need is better
+            # left out where none does.
+            reads = loads_memory(emitter, guard.otherwise if emitter.divides else (guard,))
+            shared = tuple(test for test in tests if _is_uniform(test, {loop.var, emitter.lane}))
+            if shared and len(shared) < len(tests) and reads:
+                _emit_unswitched(emitter, loop, guard, shared)
+                return
+    times = constant_range(emitter, loop)
+    mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
+
+
+def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:
+    return not iterators(test) & varying and not any(True for _ in loads(test)) and test != ALIGNED
+
+
+def divides(body: tuple[TreeNode, ...]) -> bool:
+    """Does the body divide, or call a function? Their rare cases are calls, around which ptxas saves
+    the more registers the more branches there are."""
+    return any(
+        isinstance(part, nodes.Call) or (isinstance(part, nodes.Binary) and part.op == "div")
+        for node in walk_nodes(body)
+        if isinstance(node, Compute)
+        for part in walk_expr(node.value)
+    )
+
+
+def _emit_unswitched(
+    emitter: Emitter, loop: Loop, guard: Guard, shared: tuple[nodes.Expr, ...]
+) -> None:
+    """before: for v: if shared & own: A else B     after: if shared: for v: if own: A else B
+    else: for v: B"""
+    own = tuple(test for test in conjuncts(guard.condition) if test not in shared)
+    then = replace(loop, body=(replace(guard, condition=_both(own)),))
+    otherwise = (replace(loop, body=guard.otherwise),) if guard.otherwise else ()
+    emit_guard(emitter, Guard(_both(shared), (then,), otherwise))
+
+
+def _both(tests: tuple[nodes.Expr, ...]) -> nodes.Expr:
+    return reduce(lambda a, b: nodes.Binary("and", a, b, DType.BOOL), tests)
+
+
+def emit_vector(emitter: Emitter, loop: Loop) -> None:
+    """All iterations at once, a lane each.
+
+    Register buffers that the body writes at places which do not depend on the variable are private
+    to an iteration: they get a trailing dimension of one element a lane, and afterwards the last
+    lane's value goes back, as if the iterations had run in order.
+    """
+    values = constant_range(emitter, loop)
+    lanes = len(values)
+    if values != range(lanes) or lanes not in (2, 4, 8, 16) or emitter.vector:
+        emit_unrolled(emitter, loop)
+        return
+    counts, written = accessed_buffers(loop.body)
+    widened: dict[str, Storage] = {}
+    for name in sorted(written):
+        storage = emitter.storage[name]
+        if isinstance(storage.buffer.home, Global | Shared) or _varying_target(loop, name):
+            continue
+        widened[name] = storage
+        size = storage.memref.type.size  # pyright: ignore
+        memref = emitter.builder.alloca(STORAGE[storage.buffer.dtype], size * lanes)
+        emitter.storage[name] = Storage(storage.buffer, memref, True, loop.var, lanes)
+    emitter.vector, emitter.lanes = loop.var, lanes
+    emit_body(emitter, loop.body)
+    emitter.vector, emitter.lanes = "", 0
+    for name, storage in widened.items():
+        wide = emitter.storage[name].memref
+        emitter.storage[name] = storage
+        if emitter.counts.get(name, 0) == counts[name]:
+            continue
+        for number in range(storage.memref.type.size):  # pyright: ignore
+            last = emitter.builder.constant(number * lanes + lanes - 1, INDEX)
+            place = emitter.builder.constant(number, INDEX)
+            emitter.builder.store(emitter.builder.load(wide, last), storage.memref, place)
+
+
+def _varying_target(loop: Loop, name: str) -> bool:
+    """Whether every write to `name` in `loop` is at a place of its own for each iteration."""
+    for node in walk_nodes(loop.body):
+        match node:
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                if target.array == name and not any(loop.var in iterators(each) for each in target.index):
+                    return False
+            case _:
+                pass
+    return True

@@ -1,0 +1,421 @@
+"""Prints a module of ours in upstream MLIR's syntax, as `mlir-opt` accepts it.
+
+It knows exactly the operations that `codegen` emits. Names are numbers in text
+order, so the text is a function of the module alone.
+"""
+
+from __future__ import annotations
+
+import math as pymath
+from collections.abc import Callable, Iterable
+
+from loopfuse.codegen.build import element_type, float_bits, lane_values, lanes_of, never_wraps
+from loopfuse.codegen.ir import (
+    DYNAMIC,
+    I1,
+    Block,
+    FloatType,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    Operation,
+    Scalar,
+    Type,
+    Value,
+    VectorType,
+)
+
+
+def print_module(module: Operation) -> str:
+    """The text of `module`, ending in a newline."""
+    return "\n".join(_Printer().module(module)) + "\n"
+
+
+def print_type(kind: Type) -> str:
+    """A type as upstream prints it."""
+    match kind:
+        case IntegerType():
+            return f"i{kind.bits}"
+        case IndexType():
+            return "index"
+        case FloatType(name=name):
+            return name
+        case VectorType():
+            return f"vector<{kind.lanes}x{print_type(kind.element_type)}>"
+        case MemRefType():
+            size = "?" if kind.size == DYNAMIC else str(kind.size)
+            where = f", #gpu.address_space<{kind.space}>" if kind.space else ""
+            return f"memref<{size}x{print_type(kind.element_type)}{where}>"
+        case _:
+            raise AssertionError(f"no type {kind}")
+
+
+def print_float(value: float, kind: Scalar) -> str:
+    """A float literal that MLIR reads back to the same bits."""
+    if not pymath.isfinite(value):
+        assert isinstance(kind, FloatType)
+        digits = kind.bits // 4
+        return f"0x{float_bits(value, kind):0{digits}X}"
+    text = repr(value)
+    if "." not in text:
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}.0e{exponent}"
+    return text
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.names: dict[Value, str] = {}
+        self.lines: list[str] = []
+        self.indent = ""
+
+    def module(self, module: Operation) -> list[str]:
+        self.line("module {")
+        self.region(module.blocks[0])
+        self.line("}")
+        return self.lines
+
+    def line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def region(self, block: Block) -> None:
+        outside = self.indent
+        self.indent += "  "
+        for operation in block.ops:
+            self.operation(operation)
+        self.indent = outside
+
+    def name(self, value: Value) -> str:
+        return self.names[value]
+
+    def define(self, value: Value) -> str:
+        name = self.names[value] = f"%{len(self.names)}"
+        return name
+
+    def list(self, values: Iterable[Value]) -> str:
+        return ", ".join(self.names[value] for value in values)
+
+    def operation(self, operation: Operation) -> None:
+        name = operation.name
+        special = _SPECIAL.get(name)
+        if special is not None:
+            special(self, operation)
+            return
+        kind = print_type(operation.results[0].type)
+        operands = operation.operands
+        if name in _CONVERSIONS:
+            text = f"{name} {self.list(operands)} : {print_type(operands[0].type)} to {kind}"
+        else:
+            flags = " overflow<nsw>" if never_wraps(operation) else ""
+            text = f"{name} {self.list(operands)}{flags} : {kind}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    # ------------------------------------------------------------------------- operations
+
+    def gpu_module(self, operation: Operation) -> None:
+        self.line(f"gpu.module @{operation.properties['sym_name']} {{")
+        self.region(operation.blocks[0])
+        self.line("}")
+
+    def function(self, operation: Operation) -> None:
+        properties = operation.properties
+        block = operation.blocks[0]
+        self.names.clear()
+        arguments: list[str] = []
+        attributes = properties.get("arg_attrs")
+        for number, argument in enumerate(block.args):
+            words = attributes[number] if attributes else ()
+            extra = f" {{{', '.join(words)}}}" if words else ""
+            arguments.append(f"{self.define(argument)}: {print_type(argument.type)}{extra}")
+        outputs = [print_type(kind) for kind in properties["outputs"]]
+        head = ", ".join(arguments)
+        name = properties["sym_name"]
+        if operation.name == "gpu.func":
+            most = properties.get("nvvm.maxnreg")
+            limit = "" if most is None else f", nvvm.maxnreg = {most} : i32"
+            size = f"array<i32: {properties['known_block_size']}, 1, 1>"
+            words = f" attributes {{known_block_size = {size}{limit}}}"
+            self.line(f"gpu.func @{name}({head}) kernel{words} {{")
+        else:
+            private = "private " if "private" in properties else ""
+            arrow = f" -> {outputs[0]}" if outputs else ""
+            self.line(f"func.func {private}@{name}({head}){arrow} {{")
+        self.region(block)
+        self.line("}")
+
+    def constant(self, operation: Operation) -> None:
+        kind = operation.results[0].type
+        element = element_type(kind)
+
+        def one(each: int | float) -> str:
+            if isinstance(each, float):
+                return print_float(each, element)
+            if element is I1:
+                return "true" if each else "false"
+            return str(each)
+
+        name = self.define(operation.results[0])
+        values = lane_values(operation)
+        if not lanes_of(kind):
+            text = one(values[0])
+            typed = "" if text in ("true", "false") else f" : {print_type(kind)}"
+            self.line(f"{name} = arith.constant {text}{typed}")
+            return
+        same = all(repr(each) == repr(values[0]) for each in values)
+        text = one(values[0]) if same else f"[{', '.join(one(each) for each in values)}]"
+        self.line(f"{name} = arith.constant dense<{text}> : {print_type(kind)}")
+
+    def compare(self, operation: Operation) -> None:
+        predicate = operation.properties["predicate"]
+        kind = print_type(operation.operands[0].type)
+        operands = self.list(operation.operands)
+        name = self.define(operation.results[0])
+        self.line(f"{name} = {operation.name} {predicate}, {operands} : {kind}")
+
+    def select(self, operation: Operation) -> None:
+        condition = print_type(operation.operands[0].type)
+        kind = print_type(operation.results[0].type)
+        typed = kind if condition == "i1" else f"{condition}, {kind}"
+        operands = self.list(operation.operands)
+        self.line(f"{self.define(operation.results[0])} = arith.select {operands} : {typed}")
+
+    def intrinsic(self, operation: Operation) -> None:
+        operands = operation.operands
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = operation.properties["intrin"]
+        text = f'llvm.call_intrinsic "{name}"({self.list(operands)})'
+        if operation.results:
+            kind = print_type(operation.results[0].type)
+            self.line(f"{self.define(operation.results[0])} = {text} : ({kinds}) -> {kind}")
+        else:
+            self.line(f"{text} : ({kinds}) -> ()")
+
+    def call(self, operation: Operation) -> None:
+        operands = operation.operands
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = operation.properties["callee"]
+        kind = print_type(operation.results[0].type)
+        text = f"func.call @{name}({self.list(operands)}) : ({kinds}) -> {kind}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def allocate(self, operation: Operation) -> None:
+        kind = print_type(operation.results[0].type)
+        self.line(f"{self.define(operation.results[0])} = memref.alloca() : {kind}")
+
+    def load(self, operation: Operation) -> None:
+        source, *index = operation.operands
+        typed = print_type(source.type)
+        text = f"{operation.name} {self.name(source)}[{self.list(index)}]"
+        if operation.name == "vector.load":
+            text += self.alignment(operation)
+            typed += f", {print_type(operation.results[0].type)}"
+        self.line(f"{self.define(operation.results[0])} = {text} : {typed}")
+
+    def prefetch(self, operation: Operation) -> None:
+        source, index = operation.operands
+        place = f"{self.name(source)}[{self.name(index)}]"
+        self.line(f"memref.prefetch {place}, read, locality<2>, data : {print_type(source.type)}")
+
+    def copy_late(self, operation: Operation) -> None:
+        source, here, target, there = operation.operands
+        elements = operation.properties["elements"]
+        places = f"{self.name(source)}[{self.name(here)}], {self.name(target)}[{self.name(there)}]"
+        types = f"{print_type(source.type)} to {print_type(target.type)}"
+        self.line(
+            f"{self.define(operation.results[0])} = {operation.name} {places}, {elements}"
+            f" : {types}"
+        )
+
+    def group(self, operation: Operation) -> None:
+        self.line(f"{self.define(operation.results[0])} = {operation.name}")
+
+    def wait(self, operation: Operation) -> None:
+        pending = operation.properties["pending"]
+        group = self.name(operation.operands[0])
+        self.line(f"{operation.name} {group} {{numGroups = {pending} : i32}}")
+
+    def store(self, operation: Operation) -> None:
+        value, target, *index = operation.operands
+        typed = print_type(target.type)
+        text = f"{operation.name} {self.name(value)}, {self.name(target)}[{self.list(index)}]"
+        if operation.name == "vector.store":
+            text += self.alignment(operation)
+            typed += f", {print_type(value.type)}"
+        self.line(f"{text} : {typed}")
+
+    def alignment(self, operation: Operation) -> str:
+        alignment = operation.properties.get("alignment")
+        return f" {{alignment = {alignment} : i64}}" if alignment else ""
+
+    def global_(self, operation: Operation) -> None:
+        properties = operation.properties
+        name = properties["sym_name"]
+        kind = print_type(properties["type"])
+        self.line(f'memref.global "private" @{name} : {kind} = uninitialized')
+
+    def get_global(self, operation: Operation) -> None:
+        kind = print_type(operation.results[0].type)
+        name = operation.properties["name"]
+        self.line(f"{self.define(operation.results[0])} = memref.get_global @{name} : {kind}")
+
+    def address(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        text = f"{operation.name} {self.name(source)} : {print_type(source.type)} -> index"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def atomic(self, operation: Operation) -> None:
+        value, target, index = operation.operands
+        kind = operation.properties["kind"]
+        typed = f"({print_type(value.type)}, {print_type(target.type)})"
+        result = print_type(operation.results[0].type)
+        self.line(
+            f"{self.define(operation.results[0])} = memref.atomic_rmw {kind} {self.name(value)}, "
+            f"{self.name(target)}[{self.name(index)}] : {typed} -> {result}"
+        )
+
+    def broadcast(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        typed = f"{print_type(source.type)} to {print_type(operation.results[0].type)}"
+        text = f"vector.broadcast {self.name(source)} : {typed}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def extract(self, operation: Operation) -> None:
+        source = operation.operands[0]
+        lane = operation.properties["lane"]
+        typed = f"{print_type(operation.results[0].type)} from {print_type(source.type)}"
+        text = f"vector.extract {self.name(source)}[{lane}] : {typed}"
+        self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def shuffle(self, operation: Operation) -> None:
+        mode = operation.properties["mode"]
+        kind = print_type(operation.operands[0].type)
+        text = f"gpu.shuffle {mode} {self.list(operation.operands)} : {kind}"
+        result, valid = operation.results
+        self.line(f"{self.define(result)}, {self.define(valid)} = {text}")
+
+    def number(self, operation: Operation) -> None:
+        self.line(f"{self.define(operation.results[0])} = {operation.name} x")
+
+    def plain(self, operation: Operation) -> None:
+        self.line(operation.name)
+
+    def leave(self, operation: Operation) -> None:
+        operands = operation.operands
+        if not operands:
+            if operation.name != "scf.yield":
+                self.line("return" if operation.name == "func.return" else operation.name)
+            return
+        kinds = ", ".join(print_type(each.type) for each in operands)
+        name = "return" if operation.name == "func.return" else operation.name
+        self.line(f"{name} {self.list(operands)} : {kinds}")
+
+    def for_(self, operation: Operation) -> None:
+        lower, upper, step, *initial = operation.operands
+        block = operation.blocks[0]
+        head = f"{self.name(lower)} to {self.name(upper)} step {self.name(step)}"
+        carried = ""
+        if initial:
+            starts = [self.name(value) for value in initial]
+            names = [self.define(argument) for argument in block.args[1:]]
+            pairs = ", ".join(f"{name} = {start}" for name, start in zip(names, starts))
+            kinds = ", ".join(print_type(value.type) for value in initial)
+            carried = f" iter_args({pairs}) -> ({kinds})"
+        iterator = self.define(block.args[0])
+        results = self.defined(operation)
+        kind = print_type(lower.type)
+        typed = "" if kind == "index" else f" : {kind}"
+        self.line(f"{results}scf.for {iterator} = {head}{carried} {typed} {{")
+        self.region(block)
+        self.line("}")
+
+    def defined(self, operation: Operation) -> str:
+        """The names of an operation's results, and a `=`; nothing where it has none."""
+        results = operation.results
+        if not results:
+            return ""
+        base = self.define(results[0])
+        if len(results) == 1:
+            return f"{base} = "
+        for number, result in enumerate(results):
+            self.names[result] = f"{base}#{number}"
+        return f"{base}:{len(results)} = "
+
+    def while_(self, operation: Operation) -> None:
+        before, after = operation.blocks
+        kinds = ", ".join(print_type(each.type) for each in operation.operands)
+        self.line(f"scf.while : ({kinds}) -> () {{")
+        self.region(before)
+        self.line("} do {")
+        self.region(after)
+        self.indent += "  "
+        self.line("scf.yield")
+        self.indent = self.indent[:-2]
+        self.line("}")
+
+    def condition(self, operation: Operation) -> None:
+        self.line(f"scf.condition({self.name(operation.operands[0])})")
+
+    def if_(self, operation: Operation) -> None:
+        condition = self.name(operation.operands[0])
+        then, *otherwise = operation.blocks
+        head = f"scf.if {condition}"
+        if operation.results:
+            kinds = ", ".join(print_type(each.type) for each in operation.results)
+            head = f"{self.defined(operation)}{head} -> ({kinds})"
+        self.line(head + " {")
+        self.region(then)
+        for block in otherwise:
+            self.line("} else {")
+            self.region(block)
+        self.line("}")
+
+
+_CONVERSIONS = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "extf", "truncf"),
+        *("index_cast", "bitcast"),
+    )
+) | {"vector.bitcast"}
+
+_SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
+    "gpu.module": _Printer.gpu_module,
+    "gpu.func": _Printer.function,
+    "func.func": _Printer.function,
+    "arith.constant": _Printer.constant,
+    "arith.cmpi": _Printer.compare,
+    "arith.cmpf": _Printer.compare,
+    "arith.select": _Printer.select,
+    "llvm.call_intrinsic": _Printer.intrinsic,
+    "func.call": _Printer.call,
+    "memref.alloca": _Printer.allocate,
+    "memref.load": _Printer.load,
+    "vector.load": _Printer.load,
+    "memref.prefetch": _Printer.prefetch,
+    "nvgpu.device_async_copy": _Printer.copy_late,
+    "nvgpu.device_async_create_group": _Printer.group,
+    "nvgpu.device_async_wait": _Printer.wait,
+    "memref.store": _Printer.store,
+    "vector.store": _Printer.store,
+    "memref.global": _Printer.global_,
+    "memref.get_global": _Printer.get_global,
+    "memref.atomic_rmw": _Printer.atomic,
+    "memref.extract_aligned_pointer_as_index": _Printer.address,
+    "vector.broadcast": _Printer.broadcast,
+    "vector.extract": _Printer.extract,
+    "vector.from_elements": lambda printer, operation: printer.line(
+        f"{printer.define(operation.results[0])} = vector.from_elements "
+        f"{printer.list(operation.operands)} : {print_type(operation.results[0].type)}"
+    ),
+    "gpu.shuffle": _Printer.shuffle,
+    "gpu.block_id": _Printer.number,
+    "gpu.thread_id": _Printer.number,
+    "gpu.barrier": _Printer.plain,
+    "scf.yield": _Printer.leave,
+    "func.return": _Printer.leave,
+    "gpu.return": _Printer.leave,
+    "scf.for": _Printer.for_,
+    "scf.while": _Printer.while_,
+    "scf.condition": _Printer.condition,
+    "scf.if": _Printer.if_,
+}

@@ -1,0 +1,1 @@
+"""From LLVM IR to what a machine loads: PTX, machine code for GPUs, objects for CPUs."""

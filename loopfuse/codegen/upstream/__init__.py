@@ -1,0 +1,1 @@
+"""The program as written and as fused, as MLIR for other tools."""

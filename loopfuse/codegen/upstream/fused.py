@@ -1,0 +1,79 @@
+"""`STEM.fused.mlir`: the fused program before it is mapped to a machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopfuse.base.options import CPU, Target
+from loopfuse.codegen.abi import walk_nodes
+from loopfuse.codegen.mlir.index import conjuncts
+from loopfuse.codegen.mlir.module import emit_module
+from loopfuse.codegen.mlir.print import print_module
+from loopfuse.lang import nodes
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Await,
+    Combine,
+    Guard,
+    HostLoop,
+    HostNode,
+    Lanes,
+    Launch,
+    Loop,
+    LoopTree,
+    Mapping,
+    Raise,
+    Shared,
+    Ticket,
+    TreeNode,
+    Window,
+)
+
+
+def emit_fused(tree: LoopTree, kernel: nodes.Kernel) -> str:
+    """The tree as plain `scf` loops over memrefs, one function a launch.
+
+    Mapped, unrolled and vector loops become serial ones, and of a guard on alignment the general
+    side is shown. A tree whose threads work together (Combine, flags, shared memory) has no such
+    form: its text is the module that is compiled.
+    """
+    if not _is_independent(tree):
+        return print_module(emit_module(tree, kernel, Target("sm_80") if tree.device == "gpu" else CPU))
+    body = tuple(_unmap_host(node) for node in tree.body)
+    return print_module(emit_module(replace(tree, device="cpu", body=body), kernel, CPU))
+
+
+def _is_independent(tree: LoopTree) -> bool:
+    for buffer in tree.buffers:
+        if isinstance(buffer.home, Shared | Lanes):
+            return False
+        if isinstance(buffer.home, Window) and buffer.home.columns:
+            return False
+    return not any(
+        isinstance(node, Combine | Raise | Await | Ticket)
+        for launch in tree.launches
+        for node in walk_nodes(launch.body)
+    )
+
+
+def _unmap_host(node: HostNode) -> HostNode:
+    if isinstance(node, Launch):
+        return replace(node, body=_unmap(node.body))
+    return HostLoop(
+        node.var, node.lower, node.upper, node.step, tuple(_unmap_host(each) for each in node.body)
+    )
+
+
+def _unmap(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    out: list[TreeNode] = []
+    for node in body:
+        match node:
+            case Loop():
+                out.append(replace(node, mapping=Mapping.SERIAL, body=_unmap(node.body)))
+            case Guard(condition=condition, otherwise=otherwise) if ALIGNED in conjuncts(condition):
+                out += _unmap(otherwise)
+            case Guard(then=then, otherwise=otherwise):
+                out.append(replace(node, then=_unmap(then), otherwise=_unmap(otherwise)))
+            case _:
+                out.append(node)
+    return tuple(out)

@@ -1,0 +1,1 @@
+"""Reports and dependences, as text and as HTML."""

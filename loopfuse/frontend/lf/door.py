@@ -1,0 +1,95 @@
+"""The `.lf` door: text to surface tree.
+
+`parse` is the whole interface. The syntax is in `grammar/loopfuse.lark`; around it stand
+`lf_layout` (indentation), `lf_transform` (the tree) and `lf_errors` (what went wrong, in words).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import replace
+from typing import cast
+
+from lark import Lark, UnexpectedInput
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.frontend.lf.depth import check_depth
+from loopfuse.frontend.lf.errors import explain_error
+from loopfuse.frontend.lf.grammar_file import find_grammar
+from loopfuse.frontend.lf.layout import Layout
+from loopfuse.frontend.lf.tables import keep_tables, read_tables, tables_file
+from loopfuse.frontend.lf.transform import BuildSyntax
+from loopfuse.lang.surface.syntax import Const, Func, Kernel, Module
+
+Items = tuple[Func | Const | Kernel, ...]
+
+
+def parse(source: Source) -> Module:
+    """The surface tree of a `.lf` text; UserError with one diagnostic where it is not `.lf`.
+
+    A byte order mark is dropped: `Module.source` is the text that spans count in.
+    """
+    source = replace(source, text=source.text.removeprefix("\ufeff"))
+    try:
+        # The layout pass needs the text to end in a line end and nothing after it.
+        result: object = parser().parse(source.text.rstrip(" \t\r\n\f") + "\n")
+        module = Module(cast(Items, result), source, find_comments(source.text))
+        check_depth(module)
+        return module
+    except UnexpectedInput as error:
+        diagnostic = explain_error(error, source.text, keywords())
+        raise UserError(replace(diagnostic, source=source)) from None
+    except UserError as error:
+        placed = (replace(diagnostic, source=source) for diagnostic in error.diagnostics)
+        raise UserError(*placed) from None
+
+
+@functools.cache
+def parser() -> Lark:
+    """The one parser object. It keeps no state between or during parses."""
+    grammar = find_grammar().read_text(encoding="utf-8")
+    file = tables_file(grammar)
+    tables = read_tables(file) if file is not None else None
+    options = lark_options()
+    if tables is not None:
+        # As the parsers that `lark.tools.standalone` writes load theirs.
+        return Lark._load_from_dict(  # pyright: ignore[reportPrivateUsage] (lark's own way)
+            *tables, postlex=options["postlex"], transformer=options["transformer"]
+        )
+    made = Lark(grammar, **options)
+    if file is not None:
+        data, memo = made.memo_serialize([TerminalDef, Rule])
+        named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")}
+        keep_tables(file, ({**data, "options": named}, memo))
+    return made
+
+
+@functools.cache
+def keywords() -> frozenset[str]:
+    """The reserved words, read off the grammar."""
+    patterns = (terminal.pattern.value for terminal in parser().terminals)
+    return frozenset(value[:-2] for value in patterns if re.fullmatch(r"[a-z]+\\b", value))
+
+
+def lark_options() -> dict[str, object]:
+    """How the grammar is to be used: shared with the test that looks for conflicts."""
+    return {
+        "parser": "lalr",
+        "lexer": "contextual",
+        "postlex": Layout(),
+        "transformer": BuildSyntax(),
+        "maybe_placeholders": True,
+    }
+
+
+def find_comments(text: str) -> tuple[tuple[int, str], ...]:
+    """The comments as (1-based line, text from `#` on). The language has no strings, so every `#`
+    starts a comment."""
+    return tuple(
+        (number, match.group().rstrip())
+        for number, line in enumerate(text.split("\n"), 1)
+        if (match := re.search("#.*", line))
+    )

@@ -1,0 +1,1 @@
+"""The door for Python functions: their syntax trees to a surface Module."""

@@ -1,0 +1,540 @@
+"""Reads Python expressions: each becomes the surface expression with CPython's meaning, and its
+kind (what NumPy would give, or a Python number)."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from loopfuse.base.dtypes import DType, from_numpy_name
+from loopfuse.frontend.python import (
+    calls as pyfunc_calls,
+)
+from loopfuse.frontend.python import (
+    refuse as pyfunc_refuse,
+)
+from loopfuse.frontend.python import (
+    subscripts as pyfunc_subscripts,
+)
+from loopfuse.frontend.python.context import Reader, Typed
+from loopfuse.frontend.python.source import MISSING
+from loopfuse.frontend.python.types import (
+    ANY,
+    BOOL,
+    PYTHON_BOOL,
+    WEAK_INT,
+    Form,
+    Kind,
+    arithmetic,
+    common,
+    compares_alike,
+    either,
+    literal,
+    negated,
+)
+from loopfuse.lang.surface import syntax
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&", ast.LShift: "<<",
+    ast.RShift: ">>",
+}  # fmt: skip
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
+}  # fmt: skip
+
+
+def read_expression(reader: Reader, node: ast.expr) -> Typed:
+    """`node` as a surface expression, with its kind."""
+    span = reader.python.span(node)
+    match node:
+        case ast.Constant(value=value):
+            return read_constant(reader, node, value)
+        case ast.Name():
+            return read_name(reader, node)
+        case ast.Attribute():
+            return read_attribute(reader, node)
+        case ast.Subscript():
+            return pyfunc_subscripts.read_subscript(reader, node)
+        case ast.UnaryOp(op=op, operand=operand):
+            return read_unary(reader, node, UNARY[type(op)], operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            if isinstance(op, ast.MatMult):
+                reader.python.refuse(
+                    "matrix-product",
+                    "`@` multiplies whole matrices",
+                    node,
+                    "write the loops: `c[i, j] += a[i, k] * b[k, j]`",
+                )
+            return combine(
+                reader, BINARY[type(op)], read_expression(reader, left),
+                read_expression(reader, right), node,
+            )  # fmt: skip
+        case ast.BoolOp(op=op, values=values):
+            word = "and" if isinstance(op, ast.And) else "or"
+            read = [read_expression(reader, value) for value in values]
+            result = read[0][0]
+            for part, _ in read[1:]:
+                result = syntax.Binary(word, result, part, span=result.span.to(part.span))
+            if {kind.dtype is DType.BOOL for _, kind in read if kind is not None} == {False}:
+                return _one_of(word, read)
+            kinds = [PYTHON_BOOL if kind is None else kind for _, kind in read]
+            if any(kind.dtype is not DType.BOOL for kind in kinds):
+                return result, PYTHON_BOOL if any(kind.among for kind in kinds) else BOOL
+            return result, functools.reduce(either, kinds) or BOOL
+        case ast.Compare():
+            return read_comparison(reader, node)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            condition = read_condition(reader, test)
+            then, first = read_expression(reader, body)
+            otherwise, second = read_expression(reader, orelse)
+            return syntax.Conditional(condition, then, otherwise, span=span), either(first, second)
+        case ast.Call():
+            return pyfunc_calls.read_call(reader, node)
+        case _:
+            pyfunc_refuse.expression(reader.python, node)
+
+
+def _one_of(word: str, parts: list[Typed]) -> Typed:
+    """`a or b` of numbers: `a if a != 0 else b`; `a and b`: `b if a != 0 else a`."""
+    result, kind = parts[-1]
+    for part, other in reversed(parts[:-1]):
+        span = part.span.to(result.span)
+        given = syntax.Comparison((part, syntax.Number(0, span=part.span)), ("!=",), span=part.span)
+        ends = (part, result) if word == "or" else (result, part)
+        result, kind = syntax.Conditional(given, *ends, span=span), either(other, kind)
+    return result, kind
+
+
+def read_condition(reader: Reader, node: ast.expr) -> syntax.Expr:
+    """`node` where Python asks whether it is true: a number is where it is not 0."""
+    span = reader.python.span(node)
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            parts = [read_condition(reader, value) for value in values]
+            result = parts[0]
+            for part in parts[1:]:
+                word = "and" if isinstance(op, ast.And) else "or"
+                result = syntax.Binary(word, result, part, span=result.span.to(part.span))
+            return result
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return syntax.Unary("not", read_condition(reader, operand), span=span)
+        case _:
+            expr, kind = read_expression(reader, node)
+            if kind is None or kind.dtype is DType.BOOL:
+                return expr
+            return syntax.Comparison((expr, syntax.Number(0, span=span)), ("!=",), span=span)
+
+
+def _number_of(text: str) -> str:
+    """What to write instead of a text."""
+    try:
+        float(text)
+    except ValueError:
+        return "use a number"
+    return f"write the number: `{text.strip()}`"
+
+
+def read_constant(reader: Reader, node: ast.expr, value: object) -> Typed:
+    """A literal in the text."""
+    if isinstance(value, (bool, int, float)):
+        return number(value, reader, node)
+    if isinstance(value, str):
+        reader.python.refuse(
+            "string-value", "a kernel computes with numbers, not text", node, _number_of(value)
+        )
+    if isinstance(value, complex):
+        reader.python.refuse(
+            "complex-value",
+            "complex numbers are not supported",
+            node,
+            "hold the real and the imaginary part in two arrays",
+        )
+    reader.python.refuse(
+        "unknown-literal", f"`{value!r}` is not a number", node, "use a number, or `math.nan`"
+    )
+
+
+def number(value: bool | int | float, reader: Reader, node: ast.AST) -> Typed:
+    """A Python number as a literal."""
+    span = reader.python.span(node)
+    return syntax.Number(value, span=span), replace(literal(value), place=span)
+
+
+def read_name(reader: Reader, node: ast.Name) -> Typed:
+    """A name in an expression: an iterator, local, size, parameter or something from outside."""
+    name, span = node.id, reader.python.span(node)
+    if name in reader.iterators:
+        return syntax.Name(reader.iterators[name].iterator, span=span), WEAK_INT
+    if name in reader.unrolled:
+        expr, kind = reader.unrolled[name]
+        return replace(expr, span=span), kind
+    if id(node) in reader.webs.after_loop:
+        _after_loop(reader, node)
+    web = reader.webs.of_use.get(id(node))
+    if web is not None:
+        kind = web.kind
+        if id(node) in reader.webs.at_start and web.start != kind:
+            kind = either(web.start, kind)
+        return syntax.Name(web.spoken or name, span=span), kind
+    if name in reader.values:
+        expr, kind = reader.values[name]
+        return replace(expr, span=span), kind
+    if name in reader.scalars:
+        return syntax.Name(name, span=span), reader.scalars[name]
+    if name in reader.arrays:
+        whole_array(reader, node)
+    if name in reader.loop_names:
+        _after_loop(reader, node)
+    if name in reader.locals or name in reader.created_names:
+        unassigned(reader, node)
+    return outer_value(reader, node, reader.python.find(name))
+
+
+def _comparison(reader: Reader, left: ast.expr, right: ast.expr, inside: bool) -> str:
+    """What says the same as `left in right`."""
+    text = reader.python.text
+    match right:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
+            tests = [f"{text(left)} {'==' if inside else '!='} {text(part)}" for part in parts]
+            return f"compare: `{(' or ' if inside else ' and ').join(tests)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[end]) if inside:
+            return f"compare: `0 <= {text(left)} < {text(end)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[first, end]) if inside:
+            return f"compare: `{text(first)} <= {text(left)} < {text(end)}`"
+        case _:
+            return "compare with each element in a loop"
+
+
+def _after_loop(reader: Reader, node: ast.Name) -> NoReturn:
+    reader.python.refuse(
+        "iterator-after-loop",
+        f"`{node.id}` has no value here: its loop is over",
+        node,
+        f"use what it ends with, such as `n - 1`, or assign it inside the loop: `last = {node.id}`",
+    )
+
+
+def whole_array(reader: Reader, node: ast.Name) -> Any:
+    """Refuse an array without subscripts."""
+    rank = len(reader.arrays[node.id].extents)
+    index = ", ".join("ijklmnpq"[k % 8] for k in range(rank))
+    reader.python.refuse(
+        "whole-array",
+        f"`{node.id}` is a whole array here; expressions on whole arrays are not compiled yet",
+        node,
+        f"loop over it, and use `{node.id}[{index}]`",
+    )
+
+
+def unassigned(reader: Reader, node: ast.Name) -> Any:
+    """Refuse a local that may have no value here."""
+    if node.id in reader.created_names:
+        reader.python.refuse(
+            "maybe-unassigned",
+            f"`{node.id}` may have no value here",
+            node,
+            f"create it before: `{node.id} = np.empty(n, np.float32)`",
+        )
+    reader.python.refuse(
+        "maybe-unassigned",
+        f"`{node.id}` may have no value here",
+        node,
+        f"give it one before: `{node.id} = {_like(reader, node.id)}`",
+        notes=("a loop may run no times, and a branch may not be taken",),
+    )
+
+
+def _like(reader: Reader, name: str) -> str:
+    """A number of the kind that a local is set to, as far as the text shows it."""
+    values = [
+        node.value
+        for node in ast.walk(reader.python.tree)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    match values[:1]:
+        case [ast.Constant(value=bool())] | [ast.Compare()] | [ast.UnaryOp(op=ast.Not())]:
+            return "False"
+        case [ast.Constant(value=int())]:
+            return "0"
+        case [ast.Name(id=value)] if value in reader.loop_names:
+            return "0"
+        case _:
+            return "0.0"
+
+
+def outer_value(reader: Reader, node: ast.expr, value: Any) -> Typed:
+    """Something from the enclosing scope, as a constant."""
+    text = reader.python.text(node)
+    if value is MISSING:
+        visible = [*reader.locals, *reader.arrays, *reader.scalars, *reader.values]
+        close = difflib.get_close_matches(text, visible, 1, 0.6)
+        fix = f"did you mean `{close[0]}`?" if close else "assign it before, or pass it"
+        reader.python.refuse("undefined-name", f"`{text}` is not defined", node, fix)
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        return number(value, reader, node)
+    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
+        dtype = from_numpy_name(value.dtype.name)
+        if dtype is not None:
+            plain = value.item() if dtype is not DType.BF16 else float(value)
+            inner, _ = number(plain, reader, node)
+            span = reader.python.span(node)
+            return syntax.Call(dtype.value, (inner,), span=span), Kind(dtype)
+    if isinstance(value, (tuple, list, np.ndarray)):
+        reader.python.refuse(
+            "whole-table",
+            f"`{text}` is a table from outside; its elements are used one at a time",
+            node,
+            f"subscript it: `{text}[0]`",
+        )
+    reader.python.refuse(
+        "unsupported-global",
+        f"`{text}` is a {type(value).__name__}, which a kernel cannot hold",
+        node,
+        "use numbers, tuples of numbers and functions from outside; pass arrays as arguments",
+    )
+
+
+def read_attribute(reader: Reader, node: ast.Attribute) -> Typed:
+    """`math.pi`, `x.ndim`, `x.size`; anything else of an array is refused."""
+    python = reader.python
+    if isinstance(node.value, ast.Name) and node.value.id in reader.arrays:
+        array = reader.arrays[node.value.id]
+        if node.attr == "ndim":
+            return number(len(array.extents), reader, node)
+        if node.attr == "size":
+            result: syntax.Expr = syntax.Number(1)
+            for position, extent in enumerate(array.extents):
+                result = extent if position == 0 else syntax.Binary("*", result, extent)
+            return replace(result, span=python.span(node)), WEAK_INT
+        if node.attr == "shape":
+            python.refuse(
+                "shape-alone",
+                f"`{python.text(node)}` is a tuple",
+                node,
+                f"take a part: `{python.text(node)}[0]`"
+                if len(array.extents) == 1
+                else f"take a part, `{python.text(node)}[0]`, or name the parts: "
+                f"`{', '.join('HWDC'[k % 4] for k in range(len(array.extents)))} = {python.text(node)}`",
+            )
+        python.refuse(
+            "unknown-attribute",
+            f"`.{node.attr}` of an array is not supported",
+            node,
+            "arrays have `.shape`, `.ndim`, `.size` and `.dtype` in a kernel",
+        )
+    found = resolve(reader, node)
+    if found is MISSING and isinstance(node.value, ast.Call):
+        found = pyfunc_calls.limit_of_a_type(reader, node.value, node.attr)
+    if found is MISSING:
+        computed = any(isinstance(part, (ast.Call, ast.Subscript)) for part in ast.walk(node))
+        python.refuse(
+            "undefined-name",
+            f"`{python.text(node)}` is not known in a kernel" if computed else f"`{python.text(node)}` is not defined",
+            node,
+            "compute it before the call, and pass it" if computed else "check the spelling",
+        )
+    return outer_value(reader, node, found)
+
+
+def resolve(reader: Reader, node: ast.expr) -> Any:
+    """The object that a dotted name of the enclosing scope refers to, or MISSING."""
+    if isinstance(node, ast.Name):
+        local = any(
+            node.id in names
+            for names in (reader.locals, reader.arrays, reader.scalars, reader.created_names)
+        )
+        return MISSING if local else reader.python.find(node.id)
+    if isinstance(node, ast.Attribute):
+        base = resolve(reader, node.value)
+        return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+    return MISSING
+
+
+def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Typed:
+    """`-x`, `+x`, `~x`, `not x`."""
+    if op == "not":
+        return read_condition(reader, node), PYTHON_BOOL
+    inner, kind = read_expression(reader, operand)
+    result = syntax.Unary(op, inner, span=reader.python.span(node))
+    if op == "~" and kind is not None and kind.dtype is DType.BOOL and kind.among:
+        text = reader.python.text(operand)
+        reader.python.refuse(
+            "inverted-bool",
+            f"`{text}` is a Python bool: `~` of it is -1 or -2, which are both true",
+            node,
+            f"write `not {text}`" if isinstance(operand, ast.Name) else f"write `not ({text})`",
+        )
+    if kind is not None and kind.value is not None and op in "+-" and kind.dtype is not DType.BOOL:
+        return result, replace(kind, value=-kind.value if op == "-" else kind.value)
+    if kind is None:
+        return result, None
+    made, good = negated(op, kind)
+    if not good:
+        refuse_mix(reader, (inner, kind))
+    return result, made
+
+
+def combine(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> Typed:
+    """`left op right`."""
+    span = reader.python.span(node)
+    if op in ("+", "-", "*"):
+        left, right = counted(left, right), counted(right, left)
+    kind, exact = arithmetic(op, left[1], right[1])
+    if not exact:
+        refuse_mix(reader, left if left[1] and (left[1].among or left[1].loose) else right)
+    if op in "&|^" and all(one[1] is not None and one[1].dtype is DType.BOOL for one in (left, right)):
+        python = {one[1] and one[1].among for one in (left, right)} == {PYTHON_BOOL.among}
+        kind = PYTHON_BOOL if python else BOOL
+    return syntax.Binary(op, left[0], right[0], span=span), kind
+
+
+def counted(operand: Typed, other: Typed) -> Typed:
+    """A bool beside a number counts as 0 or 1, of the number's type (a Python bool as a Python
+    number)."""
+    expr, kind = operand
+    beside = other[1]
+    if kind is None or beside is None or kind.dtype is not DType.BOOL or beside.dtype is DType.BOOL:
+        return operand
+    if kind.among or isinstance(expr, syntax.Number):
+        numbers = (syntax.Number(1, span=expr.span), syntax.Number(0, span=expr.span))
+        # Of what may be NumPy's bool, too, beside a Python number, NumPy makes its own.
+        of_numpy = bool(kind.among) and kind.among != PYTHON_BOOL.among and beside.weak
+        made = either(WEAK_INT, Kind(beside.dtype)) if of_numpy else WEAK_INT
+        return syntax.Conditional(expr, *numbers, span=expr.span), made
+    # Beside what may be a Python number, NumPy's bool makes it NumPy's.
+    among = frozenset({(DType.BOOL, False)}) if beside.among else frozenset[Form]()
+    return syntax.Call(beside.dtype.value, (expr,), span=expr.span), Kind(beside.dtype, among=among)
+
+
+def refuse_mix(reader: Reader, mixed: Typed) -> NoReturn:
+    """Refuse an operation whose type, or bits, depend on which value `mixed` has."""
+    expr, kind = mixed
+    span = expr.span
+    text = reader.python.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    assert kind is not None
+    typed = sorted(dtype.value for dtype, weak in kind.forms if not weak)
+    python = sorted("int" if dtype.is_integer else "float" for dtype, weak in kind.forms if weak)
+    names = [*(f"an {one}" if one[0] in "fi" else f"a {one}" for one in typed), *(f"a Python {one}" for one in python)]
+    fix, marks = "convert each value that it may have to one type", ()
+    if kind.place is not None and kind.place.line == kind.place.end_line:
+        line = reader.python.source.line(kind.place.line)
+        number = line[kind.place.column - 1 : kind.place.end_column - 1]
+        fix = f"write `{_CASTS.get(typed[0], 'np.float32') if typed else 'np.float64'}({number})`"
+        marks = ((kind.place, "the Python number"),) if kind.place != span else ()
+    reader.python.refuse(
+        "weak-mix",
+        f"`{text}` is {' or '.join(names)}, and what is done with it depends on which",
+        span,
+        fix,
+        labels=marks,
+        notes=("arithmetic of two Python numbers is done in f64, or in integers without limit",),
+    )
+
+
+_CASTS = {dtype.value: f"np.{dtype.numpy_name}" for dtype in DType}
+
+
+def widened(reader: Reader, value: Typed, dtype: DType) -> Typed:
+    """`value` where it becomes a `dtype`; refused where a Python number in it would be seen whole."""
+    kind = value[1]
+    if kind is not None and kind.loose == ANY and dtype in (DType.F64, DType.F32) and dtype is not kind.dtype:
+        refuse_mix(reader, value)
+    return value
+
+
+def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
+    """A chain of comparisons."""
+    for op, right in zip(node.ops, node.comparators):
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            reader.python.refuse(
+                "identity-test",
+                "`is` compares objects, and a kernel has only numbers",
+                node,
+                "compare with `==`",
+            )
+        if isinstance(op, (ast.In, ast.NotIn)):
+            reader.python.refuse(
+                "membership-test",
+                f"`in {reader.python.text(right)}` searches a container",
+                node,
+                _comparison(reader, node.left, right, isinstance(op, ast.In)),
+            )
+    parts = [read_expression(reader, part) for part in (node.left, *node.comparators)]
+    for op, (first, second) in zip(node.ops, itertools.pairwise(parts)):
+        both = common(first[1], second[1])
+        if both is not None and both.dtype.is_integer:  # integers compare as what they are
+            continue
+        if not compares_alike(COMPARISONS[type(op)], first[1], second[1]):
+            combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
+    decided = [
+        _decided(COMPARISONS[type(op)], first[1], second[1])
+        for op, (first, second) in zip(node.ops, itertools.pairwise(parts))
+    ]
+    ops = tuple(COMPARISONS[type(op)] for op in node.ops)
+    operands = tuple(part[0] for part in parts)
+    python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
+    span = reader.python.span(node)
+    if any(one is not None for one in decided):
+        each: list[syntax.Expr] = [
+            syntax.Comparison(pair, (op,), span=span) if known is None else syntax.Number(known, span=span)
+            for known, op, pair in zip(decided, ops, itertools.pairwise(operands))
+        ]
+        both = functools.reduce(lambda left, right: syntax.Binary("and", left, right, span=span), each)
+        return both, BOOL
+    return syntax.Comparison(operands, ops, span=span), PYTHON_BOOL if python else BOOL
+
+
+def _decided(op: str, left: Kind | None, right: Kind | None) -> bool | None:
+    """What an integer of NumPy's compares to beside a Python number outside its type: NumPy compares them
+    exactly. None where it depends on the integer."""
+    if left is None or right is None:
+        return None
+    for typed, number in ((left, right), (right, left)):
+        known, dtype = number.known, typed.dtype
+        if not known or number.dtype is not DType.I64 or not number.weak or typed.weak or typed.among:
+            continue
+        if dtype.is_integer:
+            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+            outside = not any(low <= one < low + (1 << dtype.bits) for one in known)
+            found = {_COMPARE[op](*((0, one) if typed is left else (one, 0))) for one in known}
+            if outside and len(found) == 1:
+                return found.pop()
+    return None
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:
+    """An expression that must be an integer: a subscript, bound or extent."""
+    if isinstance(node, ast.Slice):
+        pyfunc_refuse.expression(reader.python, node)
+    expr, kind = read_expression(reader, node)
+    if kind is not None and kind.dtype.is_float:
+        reader.python.refuse(
+            "float-index",
+            f"a {what} must be an integer, but `{reader.python.text(node)}` is a float",
+            node,
+            "use `//` instead of `/`"
+            if any(isinstance(part, ast.Div) for part in ast.walk(node))
+            else f"write `int({reader.python.text(node)})`",
+        )
+    return expr
+
+
+__all__ = ["combine", "common", "read_expression", "resolve", "whole_number"]

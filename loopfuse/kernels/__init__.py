@@ -1,0 +1,1 @@
+"""What a user holds: kernels of `.lf` programs and of Python functions, bound, compiled, cached and called."""

@@ -1,0 +1,1 @@
+"""Programs as written: the surface syntax tree, its formatter."""

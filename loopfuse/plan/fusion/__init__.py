@@ -1,0 +1,1 @@
+"""Which loops become one kernel: legality, price, choice, and why not."""

@@ -1,0 +1,380 @@
+"""What a group would cost: on a GPU the largest of bytes at memory bandwidth and operations at peak, plus
+launches. A roofline, with few threads counted as little bandwidth. On a CPU the two together, by which
+loops are innermost (`cpu_nest`).
+
+Sizes that are not known are taken as large. The figures of a device are round numbers of its
+class; only ratios decide anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from loopfuse.lang.affine import evaluate_index, linear
+from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
+from loopfuse.lang.price import OPERATION, expression_price
+from loopfuse.lang.walk import iterators, loads, symbols
+from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, VECTOR_BYTES, find_nest, have_mixed_steps
+from loopfuse.plan.mapping.strips import STRIP
+from loopfuse.plan.strategies.generic.generic import CPU_WRITE, order_dims
+from loopfuse.plan.strategies.sliding.windows.planes import whole_name
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.recompute import Resolver, TooMany, Value
+from loopfuse.plan.units.storage import touches
+from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
+
+LARGE = 4096
+LARGE_1D = 1 << 24
+RUN_TIME_TRIPS = 32
+"""What a loop whose bounds depend on data is taken to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Bytes and operations a second, seconds a launch, threads for full speed."""
+
+    bandwidth: float
+    operations: float
+    launch: float
+    threads: float
+    uncoalesced: float  # bytes moved per byte used when neighbouring threads are far apart
+    strided: float  # the same where a thread goes down a column
+
+
+GPU = Machine(3.0e12, 2.5e13, 4e-6, 60_000, 3.0, 1.0)
+CPU = Machine(1.0e11, 4.0e11, 5e-6, 16, 1.0, 1.0)
+
+CACHE = 1 << 20
+"""Bytes that one CPU keeps near it from one loop to the next."""
+
+RIVALS = 1.25
+"""How many times as much a gather moves beside one of another array, which takes of its cache."""
+
+FEW = 32
+"""A group that touches fewer than one in so many elements of an array, as a loop over a border does, is
+taken to move just those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds, and what they are made of."""
+
+    seconds: float
+    bytes: float
+    operations: float
+    threads: float
+    anew: int = 0
+    """How many values its instances compute anew."""
+
+
+class CostModel:
+    """Prices groups of one program at assumed sizes."""
+
+    def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
+        self.program = program
+        self.device = "gpu" if device == "gpu" else "cpu"
+        self.machine = GPU if device == "gpu" else CPU
+        self.order = {name: number for number, name in enumerate(program.arrays)}
+        self.users: dict[str, list[Statement]] = {name: [] for name in program.arrays}
+        for s in program.statements:
+            for name in arrays_of(s):
+                self.users[name].append(s)
+        rank = max((len(a.extents) for a in program.arrays.values()), default=1)
+        default = LARGE_1D if rank <= 1 else LARGE if rank == 2 else 256
+        self.sizes = {name: sizes.get(name, default) for name in program.symbols}
+        if self.device == "cpu":  # a number that is no extent, as a bound: somewhere in the middle
+            extents = {n for array in program.arrays.values() for e in array.extents for n in symbols(e)}
+            for name in self.sizes.keys() - extents - sizes.keys():
+                self.sizes[name] = default // 2
+        for name in program.unknown:  # an inner loop of unknown length: a few iterations
+            self.sizes[name] = 0 if _is_lower(program, name) else RUN_TIME_TRIPS
+
+    def number(self, expr: Expr, values: Mapping[str, int] | None = None) -> int:
+        """An index expression at the assumed sizes; iterators not given count as the middle."""
+        known = dict(self.sizes) | dict(values or {})
+        for name in iterators(expr):
+            known.setdefault(name, LARGE // 2)
+        try:
+            return evaluate_index(expr, known)
+        except (KeyError, ValueError):
+            return LARGE
+
+    def trips(self, loops: tuple[Loop, ...]) -> float:
+        """How many iterations a nest runs; triangular bounds at the middle of the outer loop."""
+        total, values = 1.0, dict[str, int]()
+        for loop in loops:
+            lower, upper = self.number(loop.lower, values), self.number(loop.upper, values)
+            count = max(0, (upper - lower) if loop.step > 0 else (lower - upper)) / abs(loop.step)
+            values[loop.iterator] = (lower + upper) // 2
+            total *= max(count, 0.0)
+        return total
+
+    def elements(self, array: str) -> float:
+        """Elements of an array."""
+        total = 1.0
+        for extent in self.program.arrays[array].extents:
+            total *= max(0, self.number(extent))
+        return total
+
+    def group(self, group: Group) -> Estimate:
+        """The cost of one run of a group (one iteration of the host loops around)."""
+        machine = self.machine
+        host = len(group.scope.host) if group.scope else 0
+        operations, anew = self.operations(group, host)
+        threads = 1.0
+        if group.members and group.dims:
+            first = group.members[0]
+            names = {c.iterator for c in first.coordinates}
+            threads = self.trips(tuple(lp for lp in first.unit.common if lp.iterator in names))
+            if group.kind == "combine":
+                threads = min(threads, 1024.0 * 256)
+        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
+        last = self.dims(group)[-1] if group.dims else ""
+        touched = sorted(mine, key=self.order.__getitem__)
+        if self.device == "cpu" and group.kind == "map" and group.dims:
+            moved = sum(self.cpu_traffic(group, name) for name in touched)
+        else:
+            moved = sum(self.traffic(group, name, last) for name in touched)
+        speed = min(1.0, max(threads, 1.0) / machine.threads)
+        memory, busy = moved / machine.bandwidth, operations / machine.operations
+        # Threads of a GPU compute while others wait for memory; a CPU has too few for that.
+        seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
+        launches = 2 if group.kind == "combine" else 1
+        return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
+
+    def dims(self, group: Group) -> tuple[str, ...]:
+        """The group's dimensions, slowest first."""
+        return order_dims(group, write=1 if self.device == "gpu" else CPU_WRITE)
+
+    def time_block(
+        self, group: Group, redundancy: float, steps: int, reload: float | None = None
+    ) -> float:
+        """Seconds for one iteration of a time loop, `steps` of them in one launch. `reload`: how
+        often each element is loaded, where that is not about once."""
+        machine = self.machine
+        operations, _ = self.operations(group, len(group.scope.host) if group.scope else 0)
+        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
+        written = {s.write.array for u in group.units for s in u.statements}
+        moved = sum(
+            self.elements(name) * self.program.arrays[name].dtype.bytes * (1 + (name in written))
+            for name in mine
+            if self.program.arrays[name].kind != "scalar"
+        )
+        if reload is not None:
+            loaded = {whole_name(name) for name in group.loaded}
+            moved = sum(
+                self.elements(name)
+                * self.program.arrays[name].dtype.bytes
+                * (reload * (name in loaded) + (name in written))
+                for name in mine
+                if self.program.arrays[name].kind != "scalar"
+                and (name in loaded or self.program.arrays[name].is_argument)
+            )
+        busy = steps * operations * redundancy / machine.operations
+        if reload is not None:  # barriers: nothing overlaps (heat in 1 to 4 steps, on an H100)
+            return (moved / machine.bandwidth + busy + machine.launch) / steps
+        return (max(moved / machine.bandwidth, busy) + machine.launch) / steps
+
+    def operations(self, group: Group, host: int) -> tuple[float, int]:
+        """Operations of the group, and how many values its instances compute anew. Values that
+        several members recompute at one point count once; infinite past the limit of
+        recomputation."""
+        total, values = self._counted(group, host)
+        statements = self.program.by_id
+        again = sum(c * operations_of(statements[v.statement], self.device) for v, c in values.items())
+        return total + again, len(values)
+
+    def values_anew(self, group: Group) -> tuple[Value, ...]:
+        """The values that the group's instances compute anew; those found before the limit."""
+        _, values = self._counted(group, len(group.scope.host) if group.scope else 0)
+        return tuple(values)
+
+    def _counted(self, group: Group, host: int) -> tuple[float, dict[Value, float]]:
+        """Operations of the statements themselves, and how often each value is computed anew."""
+        resolver = Resolver(self.program, group)
+        scalar = self.scalar(group)
+        total = 0.0
+        values: dict[Value, float] = {}
+        for placed in group.members:
+            at = {c.iterator: c.value() for c in placed.coordinates}
+            for s in placed.unit.statements:
+                count = self.trips(s.loops[host:])
+                total += count * scalar(s) * operations_of(s, self.device)
+                point: dict[str, Expr] = {name: at.get(name, Iter(name)) for name in s.iterators}
+                try:
+                    for value in resolver.closure(s, point):
+                        values[value] = max(count, values.get(value, 0.0))
+                except TooMany:
+                    return float("inf"), values
+        return total, values
+
+    def scalar(self, group: Group) -> Callable[[Statement], float]:
+        """How many instructions a statement of the group takes where its lanes would be one."""
+        if self.device == "gpu" or group.kind != "map" or not group.dims:
+            return lambda statement: 1.0
+        dims = self.dims(group)
+        mixed, short = have_mixed_steps(group, dims[-1]), self.have_short(group, dims[-1])
+
+        def one(statement: Statement) -> float:
+            nest = find_nest(group, statement, dims)
+            if nest is None or (nest.is_vector(statement) and not (mixed or short)):
+                return 1.0
+            lanes = max(1.0, VECTOR_BYTES / statement.write.load.dtype.bytes)
+            return lanes * MIXED if mixed else lanes
+
+        return one
+
+    def have_short(self, group: Group, dim: str) -> bool:
+        """Do some members have many times the iterations of others along a dimension? Only where all of
+        them run is a loop free of guards (`plan.mapping.interior`)."""
+        trips: list[float] = []
+        for placed in group.members:
+            names = {c.iterator for c in placed.coordinates if c.dim == dim}
+            trips += [self.trips((loop,)) for loop in placed.unit.common if loop.iterator in names]
+        return bool(trips) and min(trips) * FEW < max(trips)
+
+    def traffic(self, group: Group, array: str, last: str) -> float:
+        """Bytes of `array` the group moves: each element read once and written once, nothing for
+        values that stay in registers. `last` is the dimension neighbouring threads lie along."""
+        reads = writes = False
+        factor, touched = 1.0, 0.0
+        host = len(group.scope.host) if group.scope else 0
+        info = self.program.arrays[array]
+        fed = group.fed
+        members = group.running
+        for s in self.users[array]:
+            if s.id not in group.ids:
+                continue
+            for access, is_write in touches(s, array):
+                if is_write and s.id in members:
+                    writes = True
+                    touched += self.trips(s.loops[host:])
+                elif not is_write and (s.id, array) not in fed:
+                    reads = True
+                    touched += self.trips(s.loops[host:])
+                    factor = max(factor, self.stride(group, s, access.load, last))
+        if not (reads or writes):
+            return 0.0
+        if not info.is_argument and self.is_local(group, array):
+            return 0.0
+        inside = self.written_inside(group.ids, group, array)
+        count = float(reads and not inside) + float(writes)
+        elements = self.elements(array)
+        moved = touched if touched * FEW < elements else elements * count
+        return moved * info.dtype.bytes * factor
+
+    def cpu_traffic(self, group: Group, array: str) -> float:
+        """The same on the CPU, of a map: what an iteration holds in a cache moves once for all units of
+        the group, else for each; by how its innermost loops go through memory."""
+        info = self.program.arrays[array]
+        if not info.is_argument and self.is_local(group, array):
+            return 0.0
+        dims = self.dims(group)
+        bytes, gathered = info.dtype.bytes, self.gathered(group)
+        far = array in gathered and self.elements(array) * bytes > CACHE
+        moves: list[tuple[float, float]] = []  # read and written by each unit, in elements
+        held = 0.0
+        for placed in group.members:
+            read = written = 0.0
+            for s in placed.unit.statements:
+                nest = find_nest(group, s, dims)
+                for access, is_write in touches(s, array):
+                    if not is_write and (s.id, array) in group.fed:
+                        continue
+                    moved = self.touched(group, array, s, access)
+                    if far and any(loads(part) for part in access.load.index):
+                        moved *= LINE * (RIVALS if len(gathered) > 1 else 1.0)
+                    elif nest is not None:
+                        moved *= nest.moved(access, is_write)
+                    if is_write:
+                        written = max(written, moved)
+                    else:
+                        read = max(read, moved)
+                    if nest is not None:
+                        runs = self.trips(nest.held(access))
+                        held = max(held, runs * (STRIP if nest.strips else 1))
+            if self.written_inside(placed.unit.ids, group, array):
+                read = 0.0
+            moves.append((read, written))
+        if held * bytes > CACHE:
+            return bytes * sum(read + written for read, written in moves)
+        first = 0.0 if self.written_inside(group.ids, group, array) else max(r for r, _ in moves)
+        return bytes * (first + max(w for _, w in moves))
+
+    def touched(self, group: Group, array: str, statement: Statement, access: Access) -> float:
+        """How many elements an access touches: all, or those of a border, a diagonal or the like."""
+        used = {name for part in access.load.index for name in iterators(part)}
+        host = len(group.scope.host) if group.scope else 0
+        found = self.trips(tuple(lp for lp in statement.loops[host:] if lp.iterator in used))
+        elements = self.elements(array)
+        return found if found * FEW < elements else elements
+
+    def gathered(self, group: Group) -> frozenset[str]:
+        """The arrays that the group reads where data says."""
+        return frozenset(
+            access.array
+            for placed in group.members
+            for s in placed.unit.statements
+            for access in s.reads
+            if any(loads(part) for part in access.load.index)
+        )
+
+    def stride(self, group: Group, statement: Statement, load: Load, dim: str) -> float:
+        """How much more than it uses a GPU access moves: neighbouring threads far apart."""
+        placed = group.placed.get(statement.id)
+        if placed is None or not load.index or not group.dims or not placed.coordinates:
+            return 1.0
+        if group.kind == "combine":
+            return 1.0
+        last = placed.coordinate(dim).iterator
+        if all(last not in iterators(e) for e in load.index):
+            return 1.0
+        terms = linear(load.index[-1])
+        fine = terms is None or abs(terms.get(last, 0)) == 1
+        if not fine:
+            return self.machine.uncoalesced
+        inner = set(statement.iterators) - {c.iterator for c in placed.coordinates}
+        inner -= {loop.iterator for loop in group.scope.host} if group.scope else set()
+        down = any(iterators(part) & inner for part in load.index[:-1])
+        return self.machine.strided if down and not iterators(load.index[-1]) & inner else 1.0
+
+    def written_inside(self, ids: frozenset[str], group: Group, array: str) -> bool:
+        """Some statement of `ids`, of the group, writes the array before another reads it."""
+        users = self.users[array]
+        writers = {s.id for s in users if s.id in ids and s.write.array == array}
+        flows = group.scope.flows.get(array, ()) if group.scope else ()
+        return any(d.source in writers and d.sink in ids for d in flows)
+
+    def is_local(self, group: Group, array: str) -> bool:
+        """All uses of a temporary are inside the group, point to point."""
+        users = self.users[array]
+        if any(s.id not in group.ids for s in users):
+            return False
+        inner = self.program.arrays[array].extents
+        depth = {len(s.loops) for s in users}
+        host = len(group.scope.host) if group.scope else 0
+        return not inner or max(depth) - host <= len(group.dims)
+
+
+def arrays_of(statement: Statement) -> tuple[str, ...]:
+    """The arrays a statement touches, each once, in the order of its accesses."""
+    accesses = (*statement.reads, statement.write)
+    return tuple(dict.fromkeys(name for access in accesses for name, _ in access.parts))
+
+
+def _is_lower(program: PolyProgram, name: str) -> bool:
+    """Is the symbol the lower bound of a loop?"""
+    return any(
+        isinstance(loop.lower, Symbol) and loop.lower.name == name
+        for statement in program.statements
+        for loop in statement.loops
+    )
+
+
+def operations_of(statement: Statement, device: str) -> float:
+    """Arithmetic and loads of one instance, addresses not counted, in operations of the machine."""
+    found = expression_price(statement.value, device)
+    if statement.predicate is not None:
+        found += expression_price(statement.predicate, device)
+    return found / OPERATION

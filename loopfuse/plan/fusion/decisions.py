@@ -1,0 +1,85 @@
+"""What one planning run decided about pairs of loops, in the order it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loopfuse.plan.fusion.bordered import Apart
+from loopfuse.plan.records import Decision
+from loopfuse.plan.strategies.sliding.windows.report import describe_windows
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed
+from loopfuse.plan.units.forest import Unit
+from loopfuse.plan.units.groups import Group, PlanItem
+
+SLOWER = "wrap both loops in a `fuse:` block"
+"""The remedy for a fusion that is legal, and not made."""
+
+
+class Decisions(list[Decision]):
+    """The decisions so far; each pair may have several, of attempts in turn."""
+
+    def decide(
+        self, first: Unit, second: Unit, fused: bool, reason: str, remedy: str | None = None
+    ) -> None:
+        """Record a decision without a witness."""
+        self.append(Decision((first.label, second.label), fused, None, reason, None, remedy))
+
+    def decline(
+        self, first: Unit, second: Unit, together: float, apart: float, dear: str = ""
+    ) -> None:
+        """Record a legal fusion that costs more than it saves; `dear`: what makes it so."""
+        reason = slower(together, apart) + (f"; {dear}" if dear else "")
+        self.decide(first, second, False, reason, SLOWER)
+
+    def describe_again(self, found: Windowed) -> None:
+        """Fusions of loops that now stream through windows: how far each runs behind in the
+        end."""
+        units = {unit.label: unit for unit in found.group.units}
+        for k, one in enumerate(self):
+            if one.fused and set(one.between) <= units.keys():
+                first, second = one.between
+                self[k] = describe_windows(found.pipeline, units[first], units[second])
+
+    def add_reason(self, mark: int, why: str, remedy: str | None) -> None:
+        """Add to the decisions since `mark` why there are no windows."""
+        self[mark:] = [
+            replace(one, reason=f"{one.reason}; no windows: {why}", remedy=remedy or one.remedy)
+            for one in self[mark:]
+        ]
+
+    def explain_apart(self, apart: Sequence[Apart]) -> None:
+        """Say of each border that runs by itself why it does not run with the rest of its array."""
+        for one in apart:
+            between = (one.rest.label, one.border.label)
+            known = [k for k, each in enumerate(self) if set(each.between) == set(between)]
+            for k in known:
+                reason = self[k].reason
+                if not self[k].fused and "no windows:" not in reason and one.why not in reason:
+                    self[k] = replace(self[k], reason=f"{reason}; no windows: {one.why}")
+            if not known:
+                self.decide(one.rest, one.border, False, f"no windows: {one.why}")
+
+    def forget_apart(self, items: Sequence[PlanItem], mark: int) -> None:
+        """Drop refusals since `mark` between loops that in the end run together: one attempt failed, a
+        later one brought more loops; and what is said twice."""
+        together = [{unit.label for unit in item.units} for item in items if isinstance(item, Group)]
+        kept: list[Decision] = []
+        for one in self[mark:]:
+            first, second = one.between
+            joined = first != second and any({first, second} <= labels for labels in together)
+            if one not in kept and (one.fused or not joined):
+                kept.append(one)
+        self[mark:] = kept
+
+
+def slower(together: float, apart: float) -> str:
+    """The reason for not fusing what costs more together."""
+    return f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
+
+
+def _time(seconds: float) -> str:
+    """Seconds as `12 us` or `3.4 ms`."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,0 +1,569 @@
+"""The fusion plan: which loops become one kernel, in which order, and why not the others.
+
+Units are taken in program order; each joins the last group it legally and profitably can, past
+groups it does not depend on. A loop that no thread can own is distributed, run by the host, or
+left serial. Every attempt leaves a `Decision`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.plan.fusion.anew_report import describe_dear
+from loopfuse.plan.fusion.bordered import Apart, find_bordered
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.decisions import SLOWER, Decisions, slower
+from loopfuse.plan.fusion.explanations import describe_fusion, describe_refusal
+from loopfuse.plan.fusion.time_blocks import best_blocks, fit_pair, split_loop
+from loopfuse.plan.records import Decision
+from loopfuse.plan.strategies.sliding.cpu.cost import operations_anew, operations_in_lines
+from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.windows.borders import is_border
+from loopfuse.plan.strategies.sliding.windows.report import (
+    OBVIOUS,
+    describe_apart,
+    describe_serial,
+    describe_time,
+    left_over,
+    unproved_time,
+)
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.units.forest import (
+    Item,
+    Nest,
+    Scope,
+    Unit,
+    build_forest,
+    cells,
+    components,
+    make_unit,
+    statements_of,
+)
+from loopfuse.plan.units.groups import (
+    Group,
+    HostGroup,
+    PlanItem,
+    Refusal,
+    TimeBlock,
+    extend_group,
+    form_group,
+    recomputable_producers,
+    single_group,
+)
+from loopfuse.poly.isl_relations import is_short
+from loopfuse.poly.model import Dependences, PolyProgram, Statement
+
+MAX_UNITS = 64
+"""The most loops of one kernel: more would take long to plan and to assemble, and save nothing
+that counts (a loop more moves at most one array less)."""
+
+MAX_ANEW = 512
+"""The most values that the kernels of one plan may compute anew, added up: each is a statement of
+its own to plan, to prove and to compile, and what takes too long to prove is not used at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """Groups in launch order, and a decision for each pair of loops that was considered."""
+
+    items: tuple[PlanItem, ...]
+    decisions: tuple[Decision, ...]
+
+
+@dataclass
+class Planner:
+    """One planning run. `fuel` is how many more fusions may be made (None: any number)."""
+
+    program: PolyProgram
+    dependences: Dependences
+    cost: CostModel
+    reassociate: bool
+    fuel: int | None
+    quiet: bool = False
+    windows: WindowRules | None = None
+    decisions: Decisions = field(default_factory=Decisions)
+    anew: int = 0
+    """How many values the groups made so far compute anew."""
+
+    def __post_init__(self) -> None:
+        self.statements = self.program.by_id
+        self.whole = Scope((), self.dependences.all, self.reassociate)
+        self.arguments = {a.name for a in self.program.arrays.values() if a.is_argument}
+
+    def plan(self) -> FusionPlan:
+        """The plan of the whole kernel."""
+        scope = self.whole
+        if not self.dependences.complete:
+            return self.plan_in_order(scope)
+        items = self.sequence(build_forest(self.program.statements), scope)
+        return FusionPlan(tuple(items), tuple(self.decisions))
+
+    def plan_in_order(self, scope: Scope | None = None) -> FusionPlan:
+        """No proof is to be had: every nest runs in one thread, in text order."""
+        scope = scope or self.whole
+        items: list[PlanItem] = []
+        for cell in cells(build_forest(self.program.statements)):
+            unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
+            if items and not self.dependences.complete:
+                before = items[-1]
+                assert isinstance(before, Group)
+                reason = f"the analysis gave up (operation limit): {self.dependences.why}"
+                self.decisions.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
+            items.append(Group("serial", (), (_bare(unit),), scope=scope))
+        return FusionPlan(tuple(items), tuple(self.decisions))
+
+    # ------------------------------------------------------------------------- sequences
+
+    def sequence(self, items: Sequence[Item], scope: Scope) -> list[PlanItem]:
+        """The plan of statements and loops that run one after the other."""
+        out: list[PlanItem] = []
+        mark = len(self.decisions)
+        entries = [entry for cell in cells(items) for entry in self.entries(cell, scope)]
+        ranked = [
+            entry if isinstance(entry, HostGroup) else replace(entry, rank=rank)
+            for rank, entry in enumerate(entries)
+        ]
+        joined, apart = self.join_bordered(ranked, scope)
+        for entry in joined:
+            if isinstance(entry, Unit):
+                self.place(entry, out, scope)
+            else:
+                out.append(entry)
+        self.merge(out, scope)
+        self.decisions.explain_apart(apart)
+        self.decisions.forget_apart(out, mark)
+        return self.drop_recomputed(out, scope)
+
+    def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
+        """One nest as units and host loops."""
+        unit = make_unit(label_of(cell), cell, scope)
+        if not unit.common or unit.parallel:
+            return [unit]
+        nest = cell[-1]
+        assert isinstance(nest, Nest)
+        if len(cell) == 1:
+            inner, parts = separable(nest, scope)
+            if len(parts) > 1:
+                split = self.distribute((nest, *inner), parts, scope)
+                if any(isinstance(e, HostGroup) or self.is_worth_a_launch(e) for e in split):
+                    return split
+        if unit.relaxed and unit.carried:
+            return [unit]
+        mark = len(self.decisions)
+        if len(cell) == 1 and (host := self.host_loop(nest, scope)):
+            return list(self.blocked(host, scope, mark))
+        if self.windows is not None and self.fuel != 0:
+            self.decisions += describe_serial(self.program, unit, scope)
+        return [unit]
+
+    def is_worth_a_launch(self, unit: Unit) -> bool:
+        """It has a parallel (or relaxed) loop that is not just a few iterations long."""
+        for s in unit.statements:
+            for name in (*unit.parallel, *unit.relaxed):
+                if name in s.iterators and not is_short(s.domain, s.iterators.index(name)):
+                    return True
+        return False
+
+    def distribute(
+        self, nests: tuple[Nest, ...], parts: list[list[tuple[Item, ...]]], scope: Scope
+    ) -> list[Unit | HostGroup]:
+        """before: for i: A; B        after: for i: A        for i: B
+        `nests` are the loops around the parts, outermost first."""
+        nest = nests[0]
+        out: list[Unit | HostGroup] = []
+        for number, part in enumerate(parts, start=1):
+            children: tuple[Item, ...] = tuple(item for cell in part for item in cell)
+            for outer in reversed(nests):
+                children = (Nest(outer.loop, children),)
+            for entry in self.entries(children, scope):
+                if isinstance(entry, Unit) and entry.label == nest.loop.label:
+                    entry = replace(entry, label=f"{entry.label}.{number}")
+                out.append(entry)
+        return out
+
+    def host_loop(self, nest: Nest, scope: Scope) -> HostGroup | None:
+        """The loop run by the host around the launches of its body, if that is faster than one
+        thread running all of it."""
+        inner = scope.enter(nest.loop, self.statements)
+        mark, anew = len(self.decisions), self.anew
+        body = self.sequence(nest.children, inner)
+        if not any(isinstance(i, HostGroup) or i.kind != "serial" for i in body):
+            del self.decisions[mark:]
+            self.anew = anew
+            return None
+        return HostGroup(nest.loop, tuple(body))
+
+    def blocked(self, host: HostGroup, scope: Scope, mark: int) -> list[HostGroup]:
+        """The time loop in blocks of several iterations a launch, where its body is a pipeline of
+        stencils: most of it in pairs of launches, to copies of the arrays and back; what is left in
+        shorter blocks; the rest one by one. The body's decisions are those since `mark`."""
+        out, rest, longer = [], host.loop, 0
+        groups = [item for item in host.body if isinstance(item, Group)]
+        fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
+        if self.windows is None or self.fuel == 0 or fenced or len(groups) != len(host.body):
+            return [host]
+        if not self.windows.blocks:
+            self.decisions += unproved_time(host.loop)
+            return [host]
+        live = self.live_after(host)
+        inner = scope.enter(host.loop, self.statements)
+        units = in_order([unit for group in groups for unit in group.units])
+        made: list[Windowed] = []
+        for steps in best_blocks(
+            groups, host.loop, inner, self.program, self.windows, self.cost, live
+        ):
+            if self.fuel is not None and self.fuel <= 0:
+                break
+            main, left, count = split_loop(host.loop, 2 * steps, longer)
+            block = TimeBlock(main.iterator, steps, main.lower, host.loop.lower)
+            pair = fit_pair(units, inner, self.program, self.windows, block, live)
+            if isinstance(pair, str):
+                continue  # a shorter block than the longest, whose roles of arrays do not close
+            rest, longer = left, 2 * steps
+            made.append(pair[0])
+            out.append(HostGroup(main, tuple(each.group for each in pair), blocks=count))
+            if self.fuel is not None:
+                self.fuel -= 1
+        if made:
+            self.decisions[mark:] = [left_over(one) for one in self.decisions[mark:]]
+        self.decisions += describe_time(
+            made, groups, units, host.loop, inner, self.program, self.windows, live
+        )
+        return [*out, HostGroup(rest, host.body)]
+
+    def live_after(self, host: HostGroup) -> frozenset[str]:
+        """Arrays whose values someone outside the time loop sees."""
+        ids = host.ids
+        live = {a.name for a in self.program.arrays.values() if a.is_argument}
+        live |= {d.array for d in self.dependences.flow if d.source in ids and d.sink not in ids}
+        return frozenset(live)
+
+    # ---------------------------------------------------------------------------- fusing
+
+    def join_bordered(
+        self, entries: Sequence[Unit | HostGroup], scope: Scope
+    ) -> tuple[list[Unit | PlanItem], list[Apart]]:
+        """The entries, with stencils and the loops over the borders of what they write as one group (a
+        border that is a launch of its own has few threads, and keeps stencils behind it apart); and
+        why others stay apart."""
+        out: list[Unit | PlanItem] = list(entries)
+        apart: list[Apart] = []
+        if self.windows is None or self.fuel == 0:
+            return out, apart
+        for run in find_bordered(entries, scope):
+            at = [k for k, entry in enumerate(out) if any(entry is unit for unit in run.units)]
+            if len(at) != len(run.units):
+                continue  # some of them run with others
+            found = self.bordered(run.units, scope)
+            if isinstance(found, str):
+                if found not in OBVIOUS:  # what is said of the shortest run is kept
+                    apart = [one for one in apart if one.border is not run.border]
+                    apart.append(Apart(run.rest, run.border, found))
+            else:
+                out[at[0] : at[-1] + 1] = [found.group]
+        alone = [entry for entry in out if isinstance(entry, Unit)]
+        return out, [one for one in apart if any(one.border is unit for unit in alone)]
+
+    def bordered(self, units: Sequence[Unit], scope: Scope) -> Windowed | str:
+        """The units as one pipeline of windows, with a decision for each; or why they are none."""
+        if any(_fences(unit, "nofuse") for unit in units):
+            return "a `nofuse:` block keeps them apart"
+        if self.fuel is not None and self.fuel < len(units) - 1:
+            return "fusion is switched off (LOOPFUSE_FUEL)"
+        assert self.windows is not None
+        streamed = self.windowed(units, scope)
+        if streamed is None:
+            why = fit_windows(in_order(units), scope, self.program, self.windows)
+            return why if isinstance(why, str) else "line buffers take more operations"
+        apart = sum(self.cost.group(single_group(unit, scope)).seconds for unit in units)
+        together = self.cost.group(streamed.group).seconds
+        if together > apart:
+            return slower(together, apart)
+        for first, second in pairwise(units):
+            self.accept(first, second, streamed.group)
+        return streamed
+
+    def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
+        """`unit` into the last group of `out` that takes it as it stands, else as a group of its
+        own. What recomputation could still bring together waits for `merge`."""
+        for k in range(len(out) - 1, -1, -1):
+            item = out[k]
+            if isinstance(item, Group) and (joined := self.join(item, unit, scope)):
+                out[k] = joined
+                return
+            if self.depends(item, unit.ids, scope):
+                break
+        out.append(single_group(unit, scope))
+
+    def depends(self, item: PlanItem, ids: frozenset[str], scope: Scope) -> bool:
+        """A statement of `ids` needs `item` to have run."""
+        return any(d.source in item.ids and d.sink in ids for d in scope.touching(ids))
+
+    def join(self, group: Group, unit: Unit, scope: Scope) -> Group | None:
+        """The group with `unit` in it, if legal without recomputation and not slower; leaves a
+        decision, unless recomputation may change it."""
+        partner = self.partner(group.units, unit.ids, scope)
+        if self.is_fenced(group, unit):
+            self.decisions.decide(partner, unit, False, "a `nofuse:` block keeps them apart",
+                                  remedy="remove the `nofuse:` block")
+            return None
+        if len(group.units) >= MAX_UNITS:
+            self.decisions.decide(partner, unit, False, f"a kernel runs at most {MAX_UNITS} loops")
+            return None
+        if self.fuel == 0:
+            if not self.quiet:
+                self.decisions.decide(partner, unit, False, "fusion is switched off (LOOPFUSE_FUEL)")
+            return None
+        wanted = self.must_fuse(group, unit)
+        units = in_order((*group.units, unit))
+        keep = self.needed_after(units)
+        if any(map(is_border, units)):
+            formed = Refusal("its loops over borders run in windows")
+        else:
+            formed = extend_group(group, unit, scope) or form_group(
+                units, scope, self.program, keep, in_place=True
+            )
+        if isinstance(formed, Refusal):
+            if formed.could or recomputable_producers(units, unit, scope, self.program):
+                return None
+            if self.windowed(units, scope) is not None:
+                return None
+            decision = describe_refusal(self.program, partner, unit, formed, units, scope, keep)
+            if wanted:
+                raise self.cannot_fuse(decision, unit)
+            self.decisions.append(decision)
+            self.note_windows(len(self.decisions) - 1, units, scope)
+            return None
+        apart = self.cost.group(group).seconds + self.cost.group(single_group(unit, scope)).seconds
+        together = self.cost.group(formed).seconds
+        if not wanted and together > apart:
+            could = recomputable_producers(units, unit, scope, self.program)
+            if not could and self.windowed(units, scope) is None:
+                self.decisions.decline(partner, unit, together, apart)
+            return None
+        self.accept(partner, unit, formed)
+        return formed
+
+    def merge(self, out: list[PlanItem], scope: Scope) -> None:
+        """Neighbouring groups into one where the later computes anew what it reads of the earlier.
+
+        before:  {rows} {blur, sharp}        after:  {rows again in blur, sharp}
+        """
+        later = 1
+        while later < len(out):
+            item = out[later]
+            merged = False
+            if isinstance(item, Group) and self.fuel != 0:
+                for k in range(later - 1, -1, -1):
+                    earlier, mark = out[k], len(self.decisions)
+                    joined = None
+                    if isinstance(earlier, Group):
+                        joined = self.join_groups(earlier, item, scope)
+                        self.note_windows(mark, (*earlier.units, *item.units), scope)
+                    if joined is not None:
+                        out[k] = joined
+                        del out[later]
+                        merged = True
+                        break
+                    if self.depends(earlier, item.ids, scope):
+                        break
+            later += not merged
+
+    def join_groups(self, earlier: Group, later: Group, scope: Scope) -> Group | None:
+        """Both groups as one by windows or recomputation, if legal and not slower; leaves a
+        decision."""
+        units = in_order((*earlier.units, *later.units))
+        if len(units) > MAX_UNITS:
+            return None
+        consumer = next(
+            (u for u in later.units if self.depends(earlier, u.ids, scope)), None
+        )
+        if consumer is None or any(self.is_fenced(earlier, u) for u in later.units):
+            return None
+        partner = self.partner(earlier.units, consumer.ids, scope)
+        apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
+        streamed = self.windowed(units, scope)
+        if streamed is not None and self.cost.group(streamed.group).seconds <= apart:
+            self.accept(partner, consumer, streamed.group)
+            return streamed.group
+        anew = frozenset[str]().union(
+            *(recomputable_producers(units, u, scope, self.program) for u in later.units)
+        ) & earlier.ids
+        if not anew or any(map(is_border, units)):
+            return None
+        wanted = any(self.must_fuse(earlier, u) for u in later.units)
+        if not wanted and self.anew >= MAX_ANEW:
+            self.decide_anew(partner, consumer)
+            return None
+        keep = self.needed_after(units)
+        formed = form_group(units, scope, self.program, keep, anew)
+        if isinstance(formed, Refusal):
+            decision = describe_refusal(self.program, partner, consumer, formed, units, scope, keep)
+            if wanted:
+                raise self.cannot_fuse(decision, consumer)
+            self.decisions.append(decision)
+            return None
+        parts = (self.cost.group(earlier), self.cost.group(later))
+        whole = self.cost.group(formed)
+        apart = sum(part.seconds for part in parts)
+        if not wanted and whole.seconds > apart:
+            dear = describe_dear(self.cost, formed)
+            self.decisions.decline(partner, consumer, whole.seconds, apart, dear)
+            return None
+        more = whole.anew - sum(part.anew for part in parts)
+        if not wanted and self.anew + more > MAX_ANEW:
+            self.decide_anew(partner, consumer)
+            return None
+        self.anew += more
+        self.accept(partner, consumer, formed)
+        return formed
+
+    def windowed(self, units: Sequence[Unit], scope: Scope) -> Windowed | None:
+        """The units as a pipeline of windows, if they can be one."""
+        if self.windows is None:
+            return None
+        writes = [s.write for u in units for s in u.statements]
+        needed = self.needed_after(units)
+        leaving = [write for write in writes if any(name in needed for name, _ in write.parts)]
+        if not leaving or any(not write.load.index for write in leaving):
+            return None  # only arrays leave windows, and one must
+        found = fit_windows(in_order(units), scope, self.program, self.windows)
+        if not isinstance(found, Windowed) or not self.saves(found, needed, scope):
+            return None
+        return found
+
+    def saves(self, found: Windowed, needed: frozenset[str], scope: Scope) -> bool:
+        """Do line buffers take fewer operations than recomputation? (Windows in registers do: they
+        cost no store.)"""
+        tuned = self.windows is not None and self.windows.tuning.columns
+        if tuned or not isinstance(found.shape, LineShape):
+            return True
+        units = found.group.units
+        if any(map(is_border, units)):
+            return True  # what several loops write cannot be computed anew
+        anew = frozenset[str]().union(
+            *(recomputable_producers(units, unit, scope, self.program) for unit in units)
+        )
+        formed = form_group(units, scope, self.program, needed, anew)
+        if isinstance(formed, Refusal):
+            return True
+        lines = operations_in_lines(self.cost, found.pipeline, found.shape)
+        return lines <= operations_anew(self.cost, formed)
+
+    def note_windows(self, mark: int, units: Sequence[Unit], scope: Scope) -> None:
+        """Add to the decisions since `mark` why these stencils got no windows."""
+        if self.windows is None or self.fuel == 0 or len(self.decisions) == mark:
+            return
+        why, remedy = describe_apart(in_order(units), scope, self.program, self.windows)
+        if why:
+            self.decisions.add_reason(mark, why, remedy)
+
+    def accept(self, first: Unit, second: Unit, formed: Group) -> None:
+        """Record a fusion, and pay for it."""
+        if self.fuel is not None:
+            self.fuel -= 1
+        self.decisions.append(describe_fusion(self.program, first, second, formed))
+
+    def decide_anew(self, first: Unit, second: Unit) -> None:
+        """Record a fusion that would make the whole plan compute too much anew."""
+        reason = f"the kernels of one plan compute at most {MAX_ANEW} values anew"
+        self.decisions.decide(first, second, False, reason, SLOWER)
+
+    def partner(self, units: Sequence[Unit], ids: frozenset[str], scope: Scope) -> Unit:
+        """The unit a decision names: the last one that statements of `ids` read, else the last."""
+        sources = {d.source for d in scope.touching(ids) if d.kind == "flow" and d.sink in ids}
+        related = [u for u in units if not sources.isdisjoint(u.ids)]
+        return (related or list(units))[-1]
+
+    def needed_after(self, units: Sequence[Unit]) -> frozenset[str]:
+        """Arrays whose values someone outside `units` sees."""
+        ids = {s.id for u in units for s in u.statements}
+        flows = (d for d in self.whole.touching(ids) if d.kind == "flow")
+        return frozenset(
+            self.arguments | {d.array for d in flows if d.source in ids and d.sink not in ids}
+        )
+
+    def is_fenced(self, group: Group, unit: Unit) -> bool:
+        """A `nofuse:` block holds one of them."""
+        return any(_fences(u, "nofuse") for u in (*group.units, unit))
+
+    def must_fuse(self, group: Group, unit: Unit) -> bool:
+        """A `fuse:` block holds both."""
+        return any(_fences(u, "fuse") & _fences(unit, "fuse") for u in group.units)
+
+    def cannot_fuse(self, decision: Decision, unit: Unit) -> UserError:
+        """The error for a `fuse:` block whose loops cannot be fused."""
+        span = unit.statements[0].span
+        return UserError(
+            Diagnostic(
+                "cannot-fuse",
+                f"the loops {decision.between[0]} and {decision.between[1]} in this `fuse:` block "
+                "cannot run together",
+                span,
+                notes=(decision.reason,),
+                fix=decision.remedy or "take one of them out of the block",
+            )
+        )
+
+    def drop_recomputed(self, items: list[PlanItem], scope: Scope) -> list[PlanItem]:
+        """The final groups. Stencils get windows; producers that nothing needs any more are
+        absorbed, now that it is known what is needed after them."""
+        out: list[PlanItem] = []
+        for item in items:
+            if isinstance(item, Group) and item.kind in ("map", "window") and item.dims:
+                streamed = self.windowed(item.units, scope)
+                if streamed is not None:
+                    self.decisions.describe_again(streamed)
+                    out.append(streamed.group)
+                    continue
+            if isinstance(item, Group) and item.recomputed:
+                keep = self.needed_after(item.units)
+                again = form_group(item.units, scope, self.program, keep, item.recomputed)
+                out.append(again if isinstance(again, Group) else item)
+            else:
+                out.append(item)
+        return out
+
+
+def separable(
+    nest: Nest, scope: Scope
+) -> tuple[tuple[Nest, ...], list[list[tuple[Item, ...]]]]:
+    """The first loops below `nest` that each hold one loop alone, and what stands inside the last
+    of them, in the components that must stay together."""
+    inner: list[Nest] = []
+    children = nest.children
+    while (
+        len(children) == 1 and isinstance(children[0], Nest) and not children[0].loop.unknown
+    ):
+        inner.append(children[0])
+        children = children[0].children
+    return tuple(inner), components(cells(children), scope)
+
+
+def in_order(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """`units` of one sequence as they run."""
+    return tuple(sorted(units, key=lambda unit: unit.rank))
+
+
+def _fences(unit: Unit, kind: str) -> set[str]:
+    """The `fuse`/`nofuse` blocks around a unit."""
+    loops = [loop for s in unit.statements for loop in s.loops[:1]]
+    return {name for loop in loops for name in loop.fence if name.startswith(f"{kind}.")}
+
+
+def _bare(unit: Unit):
+    from loopfuse.plan.units.align import Placed
+
+    return Placed(unit, ())
+
+
+def label_of(cell: tuple[Item, ...]) -> str:
+    """How reports name a cell: its loop's label, else its first statement's."""
+    for item in cell:
+        if isinstance(item, Nest) and item.loop.label:
+            return item.loop.label
+    statements: tuple[Statement, ...] = statements_of(cell)
+    return statements[0].label

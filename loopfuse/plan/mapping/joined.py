@@ -1,0 +1,104 @@
+"""Neighbouring loops of one body as one.
+
+before:  s = 0;  for i in 0..M: t[i, j] = f(a[i, j]);  for p in 0..M: s += t[p, j]
+after:   s = 0;  for i in 0..M: { t[i, j] = f(a[i, j]); s += t[i, j] }
+
+Needs the same bounds and steps. Whatever one of the loops writes and the other touches is touched by both
+at one place, which is another one in each iteration: then iteration k of the second may run right after
+iteration k of the first. What stands between them goes before or behind both, where it has nothing to
+do with one of them. Loops that are joined keep the order of their own iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loopfuse.lang.affine import linear
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.walk import loads, substitute
+from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.rewrite.independent import are_independent
+from loopfuse.tree.walk import node_expressions, walk_nodes
+
+
+def join_neighbours(nodes: Sequence[TreeNode], wanted: Callable[[Loop], bool]) -> list[TreeNode]:
+    """The nodes, with neighbouring loops among those `wanted` joined where they may be."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        at = _partner(out, node) if isinstance(node, Loop) and wanted(node) else None
+        if at is None:
+            out.append(node)
+            continue
+        first, between = out[at], out[at + 1 :]
+        assert isinstance(first, Loop) and isinstance(node, Loop)
+        whole = replace(first, body=(*first.body, *_renamed(node.body, node.var, first.var)))
+        if all(are_independent(first, each) for each in between):
+            out[at:] = [*between, whole]
+        else:
+            out[at:] = [whole, *between]
+    return out
+
+
+def _partner(out: Sequence[TreeNode], node: Loop) -> int | None:
+    """Where the loop stands that `node` joins."""
+    for at in range(len(out) - 1, -1, -1):
+        first, between = out[at], out[at + 1 :]
+        if isinstance(first, Loop) and _may_join(first, node):
+            ahead = all(are_independent(first, each) for each in between)
+            return at if ahead or all(are_independent(node, each) for each in between) else None
+    return None
+
+
+def _may_join(first: Loop, second: Loop) -> bool:
+    """May iterations of both run in turns?"""
+    same = (first.lower, first.upper, first.step, first.mapping)
+    if same != (second.lower, second.upper, second.step, second.mapping):
+        return False
+    here, there = _places(first.body), _places(_renamed(second.body, second.var, first.var))
+    for array in here.keys() & there.keys():
+        places = here[array] | there[array]
+        written = any(is_write for _, is_write in places)
+        if not written:
+            continue
+        (index, *others) = {index for index, _ in places}
+        if others or not any((linear(part) or {}).get(first.var) for part in index):
+            return False
+    return True
+
+
+def _places(nodes: Sequence[TreeNode]) -> dict[str, set[tuple[tuple[Expr, ...], bool]]]:
+    """Where each array is touched, and whether it is written there."""
+    found: dict[str, set[tuple[tuple[Expr, ...], bool]]] = {}
+    for node in walk_nodes(tuple(nodes)):
+        target = node.target if isinstance(node, Compute) else None
+        for expr in node_expressions(node):
+            for load in loads(expr):
+                found.setdefault(load.array, set()).add((load.index, load is target))
+    return found
+
+
+def _renamed(nodes: Sequence[TreeNode], old: str, new: str) -> tuple[TreeNode, ...]:
+    """The nodes with another name for a variable."""
+
+    def change(expr: Expr) -> Expr:
+        return substitute(expr, {old: Iter(new)})
+
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Loop(lower=lower, upper=upper, body=body):
+                ends = change(lower), change(upper)
+                out.append(replace(node, lower=ends[0], upper=ends[1], body=_renamed(body, old, new)))
+            case Guard(condition=condition, then=then, otherwise=otherwise):
+                parts = _renamed(then, old, new), _renamed(otherwise, old, new)
+                out.append(Guard(change(condition), *parts))
+            case Compute(target=target, predicate=predicate):
+                place = change(target)
+                assert isinstance(place, Load)
+                at = tuple(change(each) for each in node.iteration)
+                test = None if predicate is None else change(predicate)
+                out.append(Compute(node.statement, at, place, change(node.value), test))
+            case _:
+                raise AssertionError(node)
+    return tuple(out)

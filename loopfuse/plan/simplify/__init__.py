@@ -1,0 +1,1 @@
+"""Programs made smaller before they are planned: dead code, renamed storage, scalars."""

@@ -1,0 +1,1 @@
+"""Ways to run a group of loops, one file or room each."""

@@ -1,0 +1,1 @@
+"""Loops without neighbours: wide accesses, several in flight."""

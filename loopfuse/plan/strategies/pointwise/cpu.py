@@ -1,0 +1,104 @@
+"""Point-wise loops on the CPU: all dimensions that lie one after the other run as one row.
+
+Where rows are short (`img[y, x, c]` with three colours) a loop over each has no room for vectors, and a
+loop over one of two rows none for threads. As on the GPU, a short last dimension runs as one with the
+one before it (`pointwise_columns`), and dimensions whose product no tree can hold as the tree is
+collapsed (`poly.collapse`). A worker takes a chunk of the row:
+
+before:  THREAD y: 0..H, THREAD x: 0..W, c: 0..3, out[y, x, c]
+after:   THREAD y: 0..H, THREAD b: 0..ceil(W / n), e: 0..3*min(n, W - b*n), out[y, b*n + e // 3, e % 3]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import ceil_div
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.walk import iterators
+from loopfuse.plan.strategies.generic.generic import (
+    Site,
+    chunk_of,
+    count_of,
+    dim_extents,
+    hint_of,
+    thread_body,
+    value_at,
+)
+from loopfuse.plan.strategies.pointwise.columns import Columns, find_columns
+from loopfuse.plan.strategies.pointwise.pointwise import arrays_along, has_pointwise_form
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.tree.looptree import Launch, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+
+WIDTH = 4
+"""Elements of a vector as `find_columns` counts them: up to sixteen of them are short."""
+
+
+def runs_in_rows(group: Group, site: Site) -> bool:
+    """Is every access the point itself, or what does not move along the last dimension?"""
+    return site.device == "cpu" and has_pointwise_form(group, site)
+
+
+def plan_rows(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch | None:
+    """The launch of a group that `runs_in_rows`; None where no dimensions run as one."""
+    extents = dim_extents(group, site.program)
+    columns = find_columns(group, site, extents, WIDTH)
+    if columns.inner and (_is_repeated(group, columns) or _has_gaps(group, site, columns)):
+        return None
+    if not columns.inner and not columns.ones:
+        return None
+    names = site.names
+    outer: list[tuple[str, Expr]] = []
+    point: dict[str, Expr] = {}
+    for dim in columns.rows:
+        var = names.fresh(hint_of(group, dim))
+        outer.append((var, count_of(extents[dim])))
+        point[dim] = value_at(extents[dim], Iter(var))
+    var = names.fresh(hint_of(group, columns.dim))
+    trial = replace(site, names=names.copy())
+    one = thread_body(group, trial, extents, {**point, **columns.point(integer(0), Iter(var))})
+    size = max(1, chunk_of(one) // columns.elements)
+    chunk = names.fresh(f"{var}b")
+    outer.append((chunk, ceil_div(columns.count, size)))
+    base = combine("mul", Iter(chunk), integer(size))
+    lower: Expr = integer(0)
+    upper = combine("min", integer(size), tidy(combine("sub", columns.count, base)))
+    if columns.inner:
+        upper = combine("mul", upper, integer(columns.elements))
+        at = columns.point(base, Iter(var))
+    else:
+        lower, upper = base, combine("min", columns.count, tidy(combine("add", base, integer(size))))
+        at = {columns.dim: Iter(var)}
+    body = thread_body(group, site, extents, {**point, **at})
+    nodes: tuple[TreeNode, ...] = (Loop(var, lower, upper, 1, Where.SERIAL, body),)
+    for each, count in reversed(outer):
+        nodes = (Loop(each, integer(0), count, 1, Where.THREAD, nodes),)
+    return Launch(name, "pointwise", labels, nodes)
+
+
+def _has_gaps(group: Group, site: Site, columns: Columns) -> bool:
+    """Is an array a view whose columns may lie apart?"""
+    needed, names = 1 + len(columns.inner), site.names
+    return any(
+        name in names.strided and names.rows.get(name, 0) < needed
+        for name in arrays_along(group, site)
+    )
+
+
+def _is_repeated(group: Group, columns: Columns) -> bool:
+    """Is anything read that is the same in each column (`bias[c]`)? Along one row its elements come
+    again and again, which makes no vectors."""
+    for placed in group.members:
+        if not placed.coordinates:
+            continue
+        mine = {placed.coordinate(dim).iterator for dim in columns.inner}
+        own = placed.coordinate(columns.dim).iterator
+        for s in placed.unit.statements:
+            for access in s.reads:
+                used = {name for part in access.load.index for name in iterators(part)}
+                if used & mine and own not in used:
+                    return True
+    return False

@@ -1,0 +1,421 @@
+"""Whole reductions in two launches: every thread reduces its share, then one block (or one CPU
+thread) reduces what they left. The order depends on the sizes and this file's constants alone.
+
+before:  s = 0; for i in 0..N: s = s + f(i)
+after:   partial[b] = combine over the threads of block b; s = combine of the partials
+
+Several reductions over one iteration space share the pass; point-wise statements they read are
+computed on the way, and scalar statements behind them run in the last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
+from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import iterators, substitute
+from loopfuse.plan.mapping.body import BodyBuilder, declare_global, loop_conditions, tidy_load
+from loopfuse.plan.strategies.generic.generic import (
+    Extent,
+    Site,
+    count_of,
+    dim_extents,
+    hint_of,
+    known_of,
+    order_dims,
+    value_at,
+)
+from loopfuse.plan.units.align import place_map
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.poly.isl import Reader, universe, value_expr
+from loopfuse.poly.isl_relations import hull_along
+from loopfuse.poly.model import PolyProgram, Statement
+from loopfuse.tree.looptree import (
+    Buffer,
+    Combine,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    Launch,
+    Loop,
+    Register,
+    TreeNode,
+)
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.price import usual_price
+from loopfuse.tree.rewrite.independent import independent_parts
+
+BLOCKS = 1024
+"""GPU blocks of the first launch of a one-dimensional reduction."""
+
+ROWS, COLUMNS = 64, 16
+"""The same in two dimensions: blocks along the next-to-last and the last."""
+
+THREADS = 256
+CHUNK = 16384
+"""Elements that one CPU partial result covers, at most."""
+
+CHUNK_PRICE = 32 * CHUNK
+"""What they cost, at most where there are several rounds (`tree_price`): rows that are reduced
+themselves are few in a chunk."""
+
+LANES = 16
+"""Independent accumulators of a CPU chunk, so that the loop can use vector registers."""
+
+FOLD = {"any": "or", "all": "and"}
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A reduction of the group: its statement, operation, private buffer and partial results."""
+
+    statement: Statement
+    op: str
+    private: Load
+    partial: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Whose accumulator it is, of which array: two updates of one array each have their own."""
+        return self.statement.id, self.statement.target.array
+
+
+def plan_combine(
+    group: Group, site: Site, name: str, labels: tuple[str, ...]
+) -> tuple[Launch, Launch]:
+    """The two launches of a combining group."""
+    body = [p for p in group.members if p.coordinates]
+    updates = [s for p in body for s in p.unit.statements if s.id in p.unit.carried]
+    extents = dim_extents(group, site.program)
+    if site.device == "gpu":
+        return _gpu(group, site, name, labels, updates, extents)
+    return _cpu(group, site, name, labels, updates, extents)
+
+
+def _op(statement: Statement) -> str:
+    return FOLD.get(statement.reduction, statement.reduction)
+
+
+def _neutral(statement: Statement, dtype: DType) -> Const:
+    return Const(neutral(statement.reduction, dtype), dtype)
+
+
+def _accumulators(
+    updates: Sequence[Statement], site: Site, partial_extents: tuple[Expr, ...], lanes: int
+) -> list[Accumulator]:
+    out: list[Accumulator] = []
+    for statement in updates:
+        array, dtype = statement.target.array, statement.target.dtype
+        private = site.names.fresh(f"{array}_acc")
+        partial = site.names.fresh(f"{array}_partial")
+        shape = (integer(lanes),) if lanes else ()
+        site.names.add(Buffer(private, array, dtype, shape, Register()))
+        site.names.add(Buffer(partial, "", dtype, partial_extents, Global()))
+        out.append(Accumulator(statement, _op(statement), Load(private, (), dtype), partial))
+    return out
+
+
+def _stage_one(
+    group: Group,
+    site: Site,
+    extents: Mapping[str, Extent],
+    point: Mapping[str, Expr],
+    redirect: Mapping[tuple[str, str], Load],
+) -> tuple[TreeNode, ...]:
+    """One point of the iteration space: everything but initialisations."""
+    builder = BodyBuilder(
+        site.program, group, dict(site.stores), site.names, dict(site.extents), dict(redirect)
+    )
+    labels = {s.label for p in group.members for s in p.unit.statements if s.id in p.unit.carried}
+    builder.skip = frozenset(
+        s.id
+        for p in group.members
+        for s in p.unit.statements
+        if s.kind == "init" and s.label in labels
+    )
+    out: list[TreeNode] = []
+    for placed in group.members:
+        if placed.coordinates:
+            out += builder.unit(placed, known_of(placed, extents), point)
+    return tuple(out)
+
+
+def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where: Mapping[tuple[str, str], Load]) -> list[TreeNode]:
+    """Results to their places, then the scalar statements behind the reductions."""
+    out: list[TreeNode] = []
+    builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
+    for a in accumulators:
+        declare_global(site.program, site.stores, site.extents, site.names, a.statement.target.array)
+        # A host loop that counts down is numbered from 0, under the iterator's own name.
+        around = group.scope.values() if group.scope else {}
+        element = tidy_load(substitute(a.statement.target, around))
+        target = builder.storage(element, a.statement, around)
+        private = where[a.key]
+        if a.statement.kind == "update":
+            out.append(Copy(target, private))
+        else:
+            out.append(Fold(a.op, target, private))
+    for placed in group.members:
+        if not placed.coordinates:
+            out += builder.unit(placed, [], {})
+    return out
+
+
+def _gpu(
+    group: Group,
+    site: Site,
+    name: str,
+    labels: tuple[str, ...],
+    updates: Sequence[Statement],
+    extents: Mapping[str, Extent],
+) -> tuple[Launch, Launch]:
+    names = site.names
+    dims = order_dims(group)
+    blocks = BLOCKS if len(dims) == 1 else ROWS * COLUMNS
+    accumulators = _accumulators(updates, site, (integer(blocks),), 0)
+    redirect = {a.key: a.private for a in accumulators}
+    thread = names.fresh("t")
+    grid: list[tuple[str, int]] = []
+    point: dict[str, Expr] = {}
+    loops: list[tuple[str, Expr]] = []
+    guards: list[Expr] = []
+    slot: Expr = integer(0)
+    for position, dim in enumerate(reversed(dims)):
+        extent, hint = extents[dim], hint_of(group, dim)
+        count = count_of(extent)
+        var = names.fresh(hint)
+        if position == 0:
+            share = blocks if len(dims) == 1 else COLUMNS
+            block = names.fresh(f"{hint}b")
+            grid.append((block, share))
+            slot = Iter(block)
+            number = combine("mul", Iter(var), integer(share * THREADS))
+            number = combine("add", number, combine("mul", Iter(block), integer(THREADS)))
+            number = combine("add", number, Iter(thread))
+            loops.append((var, ceil_div(count, share * THREADS)))
+            point[dim] = value_at(extent, number)
+            guards.append(compare("lt", point[dim], extent.upper))
+        elif position == 1:
+            block = names.fresh(f"{hint}b")
+            grid.append((block, ROWS))
+            slot = combine("add", combine("mul", Iter(block), integer(COLUMNS)), slot)
+            number = combine("add", combine("mul", Iter(var), integer(ROWS)), Iter(block))
+            loops.append((var, ceil_div(count, ROWS)))
+            point[dim] = value_at(extent, number)
+            guards.append(compare("lt", point[dim], extent.upper))
+        else:
+            loops.append((var, count))
+            point[dim] = value_at(extent, Iter(var))
+    body: tuple[TreeNode, ...] = (
+        Guard(conjoin(*guards), _stage_one(group, site, extents, point, redirect)),
+    )
+    for var, count in loops:
+        body = (Loop(var, integer(0), count, 1, Where.SERIAL, body),)
+    first = [Copy(a.private, _neutral(a.statement, a.private.dtype)) for a in accumulators]
+    combines = [Combine(a.op, a.private.array, (thread,)) for a in accumulators]
+    stores = tuple(
+        Copy(Load(a.partial, (slot,), a.private.dtype), a.private) for a in accumulators
+    )
+    lead = Guard(compare("eq", Iter(thread), integer(0)), stores)
+    nodes: tuple[TreeNode, ...] = (
+        Loop(thread, integer(0), integer(THREADS), 1, Where.BLOCK, (*first, *body, *combines, lead)),
+    )
+    for var, count in grid:
+        nodes = (Loop(var, integer(0), integer(count), 1, Where.GRID, nodes),)
+    one = Launch(f"{name}_a", "generic", labels, nodes)
+    return one, _gpu_second(group, site, f"{name}_b", labels, accumulators, blocks)
+
+
+def _gpu_second(
+    group: Group,
+    site: Site,
+    name: str,
+    labels: tuple[str, ...],
+    accumulators: Sequence[Accumulator],
+    blocks: int,
+) -> Launch:
+    names = site.names
+    thread, block, k = names.fresh("t"), names.fresh("b"), names.fresh("k")
+    where: dict[tuple[str, str], Load] = {}
+    nodes: list[TreeNode] = []
+    folds: list[TreeNode] = []
+    combines: list[TreeNode] = []
+    for a in accumulators:
+        array, dtype = a.statement.target.array, a.private.dtype
+        total = names.fresh(f"{array}_total")
+        names.add(Buffer(total, array, dtype, (), Register()))
+        where[a.key] = Load(total, (), dtype)
+        nodes.append(Copy(where[a.key], _neutral(a.statement, dtype)))
+        slot = combine("add", combine("mul", Iter(k), integer(THREADS)), Iter(thread))
+        folds.append(Fold(a.op, where[a.key], Load(a.partial, (slot,), dtype)))
+        combines.append(Combine(a.op, total, (thread,)))
+    nodes.append(
+        Loop(k, integer(0), integer(blocks // THREADS), 1, Where.SERIAL, tuple(folds))
+    )
+    nodes += combines
+    last = _finish(group, site, accumulators, where)
+    nodes.append(Guard(compare("eq", Iter(thread), integer(0)), tuple(last)))
+    body: TreeNode = Loop(thread, integer(0), integer(THREADS), 1, Where.BLOCK, tuple(nodes))
+    body = Loop(block, integer(0), integer(1), 1, Where.GRID, (body,))
+    return Launch(name, "generic", labels, (body,))
+
+
+def _cpu(
+    group: Group,
+    site: Site,
+    name: str,
+    labels: tuple[str, ...],
+    updates: Sequence[Statement],
+    extents: Mapping[str, Extent],
+) -> tuple[Launch, Launch]:
+    names = site.names
+    dims = order_dims(group)
+    last = dims[-1]
+    extent = extents[last]
+    length = tidy(combine("sub", extent.upper, extent.lower))
+    step = _cpu_chunk(group, site, updates, extents) * extent.step
+    chunks = ceil_div(length, step)
+    outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
+    counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
+    # Storage is made once, so its extents must hold for every iteration of the host loops.
+    most = [_most(group, site, dim, count) for (dim, _), count in zip(outer, counts)]
+    longest = _most(group, site, last, length)
+    most.append(_positive(ceil_div(longest, step)))
+    accumulators = _accumulators(updates, site, tuple(most), LANES)
+    chunk = names.fresh(f"{hint_of(group, last)}b")
+    point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
+    low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
+    high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
+    slots = (*(Iter(var) for _, var in outer), Iter(chunk))
+    body: list[TreeNode] = []
+    for a in accumulators:
+        lane = names.fresh("l")
+        cell = Load(a.private.array, (Iter(lane),), a.private.dtype)
+        fill = Copy(cell, _neutral(a.statement, a.private.dtype))
+        body.append(Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, (fill,)))
+    # Whole rounds of LANES iterations, then what is left, all in lane order.
+    size = LANES * extent.step
+    rounds = combine("floordiv", combine("sub", high, low), integer(size))
+
+    def turns(keep: tuple[int, ...] | None) -> Loop:
+        turn, lane = names.fresh("k"), names.fresh("l")
+        number = combine("add", combine("mul", Iter(turn), integer(LANES)), Iter(lane))
+        at = tidy(combine("add", low, combine("mul", number, integer(extent.step))))
+        cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
+        inner = _stage_one(group, site, extents, {**point, last: at}, cells)
+        kept = inner if keep is None else tuple(inner[k] for k in keep)
+        unrolled = Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, kept)
+        return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (unrolled,))
+
+    whole = turns(None)
+    (lanes,) = whole.body
+    assert isinstance(lanes, Loop)
+    parts = independent_parts(lanes.body)
+    body += [whole] if len(parts) == 1 else [turns(part) for part in parts]
+    rest = names.fresh(hint_of(group, last))
+    start = combine("add", low, combine("mul", rounds, integer(size)))
+    cells = {a.key: _lane(a, integer(0)) for a in accumulators}
+    tail = _stage_one(group, site, extents, {**point, last: Iter(rest)}, cells)
+    body.append(Loop(rest, start, high, extent.step, Where.SERIAL, tail))
+    for a in accumulators:
+        lane = names.fresh("l")
+        into = Load(a.private.array, (integer(0),), a.private.dtype)
+        fold = Fold(a.op, into, Load(a.private.array, (Iter(lane),), a.private.dtype))
+        body.append(Loop(lane, integer(1), integer(LANES), 1, Where.UNROLLED, (fold,)))
+        body.append(Copy(Load(a.partial, slots, a.private.dtype), into))
+    nodes: tuple[TreeNode, ...] = (Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(body)),)
+    for (dim, var) in reversed(outer):
+        nodes = (Loop(var, integer(0), count_of(extents[dim]), 1, Where.THREAD, nodes),)
+    one = Launch(f"{name}_a", "generic", labels, nodes)
+    sizes = [*zip((var for _, var in outer), (count_of(extents[d]) for d, _ in outer)), (chunk, chunks)]
+    return one, _cpu_second(group, site, f"{name}_b", labels, accumulators, sizes)
+
+
+def _cpu_chunk(
+    group: Group, site: Site, updates: Sequence[Statement], extents: Mapping[str, Extent]
+) -> int:
+    """How many iterations of the last dimension one partial result covers: as many as are worth it, a
+    power of two. It is the same for all sizes, and with it the order."""
+    trial = replace(site, names=site.names.copy())
+    point: dict[str, Expr] = {dim: Iter(trial.names.fresh("at")) for dim in group.dims}
+    cells = {a.key: _lane(a, integer(0)) for a in _accumulators(updates, trial, (), LANES)}
+    fitting = CHUNK_PRICE // usual_price(tuple(_stage_one(group, trial, extents, point, cells)))
+    return max(LANES, min(CHUNK, 1 << max(0, fitting.bit_length() - 1)))
+
+
+def _cpu_second(
+    group: Group,
+    site: Site,
+    name: str,
+    labels: tuple[str, ...],
+    accumulators: Sequence[Accumulator],
+    sizes: Sequence[tuple[str, Expr]],
+) -> Launch:
+    names = site.names
+    where: dict[tuple[str, str], Load] = {}
+    nodes: list[TreeNode] = []
+    for a in accumulators:
+        array, dtype = a.statement.target.array, a.private.dtype
+        total = names.fresh(f"{array}_total")
+        names.add(Buffer(total, array, dtype, (), Register()))
+        where[a.key] = Load(total, (), dtype)
+        nodes.append(Copy(where[a.key], _neutral(a.statement, dtype)))
+        loops = [(names.fresh(var), count) for var, count in sizes]
+        slots = tuple(Iter(var) for var, _ in loops)
+        inner: tuple[TreeNode, ...] = (Fold(a.op, where[a.key], Load(a.partial, slots, dtype)),)
+        for var, count in reversed(loops):
+            inner = (Loop(var, integer(0), count, 1, Where.SERIAL, inner),)
+        nodes += inner
+    nodes += _finish(group, site, accumulators, where)
+    one = names.fresh("one")
+    return Launch(
+        name, "generic", labels, (Loop(one, integer(0), integer(1), 1, Where.THREAD, tuple(nodes)),)
+    )
+
+
+def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
+    """`count` points of a dimension, or where that depends on host loops, as many as any of their
+    iterations has."""
+    if not iterators(count):
+        return count
+    images = [
+        _all_iterations(s, site.program).apply(place_map(s, placed, group.dims))
+        for placed in group.members
+        if placed.coordinates
+        for s in placed.unit.statements
+        if placed.coordinate(dim).iterator in s.iterators
+    ]
+    low, high = hull_along(images, group.dims.index(dim))
+    symbols = site.program.symbols
+    last = combine("add", value_expr(high, symbols), integer(1))
+    return _positive(tidy(combine("sub", last, value_expr(low, symbols))))
+
+
+def _all_iterations(statement: Statement, program: PolyProgram) -> Any:
+    """{ statement[iterators] } wherever its loops run: also where its guards do not hold, as these
+    stand inside the tree's loops."""
+    space = statement.domain.get_space()
+    reader, where = Reader(space), universe(space).intersect_params(program.context)
+    for loop in statement.loops:
+        for test in loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step):
+            holds = reader.condition(test)
+            if holds is None:
+                return statement.domain
+            where = where.intersect(holds)
+    return where
+
+
+def _lane(a: Accumulator, lane: Expr) -> Load:
+    return Load(a.private.array, (lane,), a.private.dtype)
+
+
+def _positive(count: Expr) -> Expr:
+    return combine("max", count, integer(0))

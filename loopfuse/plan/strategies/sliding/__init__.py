@@ -1,0 +1,1 @@
+"""Chains of stencils, and time steps, with windows of rows."""

@@ -1,0 +1,1 @@
+"""Windows on the CPU: line buffers that stay in a cache."""

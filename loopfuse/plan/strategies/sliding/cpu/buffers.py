@@ -1,0 +1,48 @@
+"""Strategy `sliding`, CPU: chains of stencils in one pass. A worker owns a chunk of rows of a strip
+of columns and streams down the rows; every array between the loops is a few lines in L1 or L2.
+
+    before:  for y, x: b[y, x] = f(a[y, x-1..x+1])      for y, x: c[y, x] = g(b[y-1..y+1, x])
+    after:   for each chunk, strip (threads): for y: { for x: a row of b; for x: a row of c }
+
+Strips overlap by the columns that the chain reads sideways, chunks by the rows it reads up and
+down. Each stage runs exactly over what is needed of it, so that its loop over a row has no guard.
+"""
+
+from __future__ import annotations
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import ceil_div
+from loopfuse.lang.nodes import Expr
+from loopfuse.plan.strategies.generic.generic import Site, count_of
+from loopfuse.plan.strategies.sliding.cpu.rows import pass_nodes
+from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.cpu.tile import LineTile
+from loopfuse.plan.strategies.sliding.windows.records import Pipeline
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.tree.looptree import Launch, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+
+
+def plan_lines(
+    pipeline: Pipeline, shape: LineShape, site: Site, name: str, labels: tuple[str, ...]
+) -> Launch:
+    """The launch of a window group on the CPU."""
+    tile = LineTile(pipeline, shape, site)
+    body: list[TreeNode] = []
+    for each in tile.passes:
+        body += pass_nodes(tile, each)
+    steps = integer(shape.steps)
+    nodes: tuple[TreeNode, ...] = (
+        Loop(tile.step, integer(0), steps, 1, Where.ROTATED, tuple(body)),
+    )
+    chain: list[tuple[str, Expr]] = [
+        (var, count_of(tile.extents[dim])) for dim, var in tile.outer.items()
+    ]
+    for var, (low, high), size in (
+        (tile.chunk, tile.rows, shape.rows),
+        (tile.strip, tile.columns, shape.stored),
+    ):
+        chain.append((var, ceil_div(tidy(combine("sub", high, low)), size)))
+    for var, count in reversed(chain):
+        nodes = (Loop(var, integer(0), count, 1, Where.THREAD, nodes),)
+    return Launch(name, "sliding", labels, nodes)

@@ -1,0 +1,182 @@
+"""One tile of a pipeline of line buffers: a chunk of rows of a strip of columns, and its buffers."""
+
+from __future__ import annotations
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import greatest, least
+from loopfuse.lang.linear import constant_value, lies_within
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.plan.strategies.generic.generic import Site
+from loopfuse.plan.strategies.sliding.cpu.passes import Pass, find_passes, is_read, lines_of
+from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.tile import PipelineTile
+from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.tree.looptree import LineBuffer, Register
+
+Range = tuple[Expr, Expr]
+"""First and one past the last."""
+
+
+class LineTile(PipelineTile):
+    """A strip of columns times a chunk of rows, for one iteration of the outer dimensions.
+
+    Rows and columns are counted from the tile's first, `base` and `own` in the group: step t of
+    stage s is row `t - s.lag`. `step` is the variable of the steps.
+    """
+
+    def __init__(self, pipeline: Pipeline, shape: LineShape, site: Site) -> None:
+        super().__init__(pipeline, site)
+        self.shape = shape
+        self.chunk, self.strip = self.fresh(pipeline.stream, "c"), self.fresh(pipeline.across, "s")
+        self.step = site.names.fresh("t")
+        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
+        self.rows, self.columns = (
+            (
+                least([self.stored(s, dim)[0] for s in self.outputs]),
+                greatest([self.stored(s, dim)[1] for s in self.outputs]),
+            )
+            for dim in (pipeline.stream, pipeline.across)
+        )
+        chunks = combine("mul", Iter(self.chunk), integer(shape.rows))
+        strips = combine("mul", Iter(self.strip), integer(shape.stored))
+        self.base = tidy(combine("add", self.rows[0], combine("sub", chunks, integer(shape.warm))))
+        self.own = tidy(combine("add", self.columns[0], combine("sub", strips, integer(shape.pad))))
+        self.passes = find_passes(pipeline)
+        lines = lines_of(pipeline, self.passes, self.fills)
+        self.lines: dict[str, str] = {}
+        self.registers: dict[str, str] = {}
+        for each in self.passes:
+            for stage in each.made:
+                if pipeline.passes_on(stage):
+                    continue
+                if stage in lines or (stage in self.outputs and not self.stores_at_once(stage, each)):
+                    self.lines[stage.name] = self._line(stage)
+                elif stage not in self.outputs:
+                    self.registers[stage.name] = self._register(stage)
+
+    # ----------------------------------------------------------------------------- extents
+
+    def runs(self, stage: Stage, dim: str) -> Range:
+        """The rows or columns of the group that the stage's loop runs; of a loaded stage, those
+        that memory has."""
+        if stage.step is None:
+            return self.whole(stage, dim)
+        return loop_range(stage.step, dim)
+
+    def whole(self, stage: Stage, dim: str) -> Range:
+        """The rows or columns of the group that the array has."""
+        position = stage.frame.position(dim)
+        extent = self.program.arrays[stage.array].extents[position]
+        shift = integer(stage.frame.shifts[position])
+        return tidy(combine("sub", integer(0), shift)), tidy(combine("sub", extent, shift))
+
+    def stored(self, stage: Stage, dim: str) -> Range:
+        """The rows or columns of the group that the launch stores: copies of arrays are filled as
+        a whole."""
+        whole = self.to_copy or self.has_borders(stage)
+        return self.whole(stage, dim) if whole else self.runs(stage, dim)
+
+    def has_borders(self, stage: Stage) -> bool:
+        """Do loops over borders write the array too? Then all of them write all of it."""
+        return stage.step is not None and len(self.pipeline.boxes(stage.array)) > 1
+
+    @property
+    def to_copy(self) -> bool:
+        """Does the launch store to the copies?"""
+        return self.time is not None and not self.time.back
+
+    def filled(self, stage: Stage, dim: str) -> Range:
+        """The rows or columns of the group where the stage has a value: those that its loop runs,
+        or all of the array where someone may look beyond."""
+        whole = self.has_borders(stage) or self.is_wide(stage, dim)
+        return self.whole(stage, dim) if whole else self.runs(stage, dim)
+
+    def is_within(self, stage: Stage, dim: str) -> bool:
+        """Does the stage have a value wherever its loop runs, also where the loop has no iteration
+        along another dimension?"""
+        return lies_within(self.runs(stage, dim), self.filled(stage, dim))
+
+    def is_wide(self, stage: Stage, dim: str) -> bool:
+        """May someone look at elements that the stage's loop does not write, nor one over a border?"""
+        if self.has_borders(stage):
+            return False
+        if stage.step is None or (stage in self.outputs and self.to_copy):
+            return True
+        later = self.pipeline.stage(later_name(stage.name))
+        if later is not None and self.fills(later):
+            return True
+        if self.mirrors(stage, dim):
+            return True
+        stream = dim == self.pipeline.stream
+        reach = (stage.up, stage.down) if stream else (stage.left, stage.right)
+        if dim in self.pipeline.outer:
+            reach = (0, 0)
+        runs = self.runs(stage, dim)
+        for step in self.pipeline.readers(stage):
+            for name in step.writes.values():
+                reader = self.pipeline.stage(name)
+                assert reader is not None
+                if not lies_within(self.runs(reader, dim), runs, reach):
+                    return True
+        return False
+
+    def fills(self, stage: Stage) -> bool:
+        """Does the stage hold elements that its loop does not write?"""
+        return any(self.is_wide(stage, dim) for dim in self.group.dims)
+
+    def stores_at_once(self, stage: Stage, around: Pass) -> bool:
+        """May the pass that makes the stage store it in memory: it runs over no more than what is
+        the tile's own, and nothing reads it?"""
+        needs = [(s.above, s.below, s.before, s.after) for s in around.made]
+        return not is_read(self.pipeline, stage) and set(needs) == {(0, 0, 0, 0)}
+
+    def mirrors(self, stage: Stage, dim: str) -> bool:
+        """The stage is computed, and read beyond its edge along `dim`."""
+        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] != ""
+
+    # ------------------------------------------------------------------------------ places
+
+    def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
+        """Where the stage has the value of a row and a column of the tile: its line, a register, or
+        memory."""
+        stage = self.pipeline.holder(stage)
+        if stage.name in self.registers:
+            dtype = self.program.arrays[stage.array].dtype
+            return Load(self.registers[stage.name], (), dtype)
+        if stage.name not in self.lines:
+            return self.place(stage, self.element(stage, row, column))
+        dtype = self.program.arrays[stage.array].dtype
+        away = constant_value(tidy(combine("sub", row, Iter(self.step))))
+        assert away is not None, "a row is a step and a constant"
+        line = combine("add", Iter(self.step), integer(away % stage.rows))
+        return Load(self.lines[stage.name], (line, tidy(column)), dtype)
+
+    def place(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
+        """An element of a loaded or a stored stage in memory: in the array, or in the copy of it
+        that time blocks keep."""
+        copied = self.time is not None and self.time.region(stage.array) is not None
+        from_copy = stage.step is None and copied
+        to_copy = stage.step is not None and self.to_copy
+        return self.memory(stage.array, index, from_copy or to_copy)
+
+    # ----------------------------------------------------------------------------- buffers
+
+    def _line(self, stage: Stage) -> str:
+        """The stage's line buffer."""
+        return self.declare(stage, "line", (stage.rows, self.shape.width), LineBuffer(stage.rows))
+
+    def _register(self, stage: Stage) -> str:
+        """The register of a stage that one pass makes and reads."""
+        return self.declare(stage, "value", (), Register())
+
+
+def moved(bounds: Range, base: Expr) -> Range:
+    """The range counted from `base`."""
+    low, high = bounds
+    return tidy(combine("sub", low, base)), tidy(combine("sub", high, base))
+
+
+def meet(*ranges: Range) -> Range:
+    """What all of the ranges have."""
+    return greatest([low for low, _ in ranges]), least([high for _, high in ranges])

@@ -1,0 +1,34 @@
+"""Windows that are easier to prove, for when a tree with windows was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from loopfuse.plan.fusion.time_blocks import FEW_STEPS
+from loopfuse.plan.schedule import Scheduled
+from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
+from loopfuse.tree.walk import has_windows
+
+
+def easier_windows(
+    scheduled: Scheduled, rules: WindowRules
+) -> Iterator[tuple[WindowRules | None, str]]:
+    """What may be tried in turn in place of `scheduled`, which was planned under `rules`, and that in
+    words: blocks of few time steps, where there are long ones, then of one, where that brings loops
+    together; no blocks; then no windows (None)."""
+    if not has_windows(scheduled.tree):
+        return
+    most, joins = 0, False
+    for windowed in scheduled.windows.values():
+        if (time := windowed.group.time) is not None:
+            most = max(most, time.steps)
+            joins = joins or len(windowed.pipeline.steps) > time.steps
+    if not rules.tuning.steps:
+        if most > FEW_STEPS:
+            yield replace(rules, most_steps=FEW_STEPS), f"blocks of {FEW_STEPS} time steps are used"
+        if most > 1 and joins:
+            yield replace(rules, most_steps=1), "blocks of one time step are used"
+    if most:
+        yield replace(rules, blocks=False), "the time loop runs step by step"
+    yield None, "recomputation is used instead of windows"

@@ -1,0 +1,114 @@
+"""Rows of a plane that no warp of a block holds: those that a tile reads above its first and below
+its last row. The warps fetch them between them, a row or two each, and hand them to shared memory
+with their own.
+
+    before (radius 4):   24 rows a block, held by 12 warps; the 16 in the middle are stored
+    after:               24 rows held and stored; 8 more are fetched, by 8 of the warps
+
+What is fetched is needed in shared memory alone, when the plane is handed over: it waits one step in
+registers, of which a row takes a few, where a row that a warp holds takes some for each plane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import compare
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
+from loopfuse.plan.strategies.sliding.gpu.load import has_elements, load_line, nothing
+from loopfuse.plan.strategies.sliding.gpu.rows import is_plain
+from loopfuse.plan.strategies.sliding.windows.blocks import plane_rows
+from loopfuse.plan.strategies.sliding.windows.records import Stage
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.tree.looptree import Barrier, Copy, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+
+Row = Callable[[Expr, Expr], tuple[TreeNode, ...]]
+"""What is done with a row: by its number, counted from the tile's first, and where in the thread's
+registers it is."""
+
+
+def fetch_rows(
+    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+) -> list[TreeNode]:
+    """The rows of the plane that no warp holds, to shared memory; they are fetched a step before,
+    where the warps have loaded theirs by then."""
+    if not sum(tile.fetched(stage)):
+        return []
+    if tile.pipeline.late:
+        later = tidy(combine("add", plane, integer(tile.pipeline.late)))
+        last = tile.last_loaded(stage) - (stage.band.rows_age - 1)
+        is_needed = compare("le", later, integer(last))
+        handed = hand_over(tile, stage, plane, where)
+        return [*handed, Barrier("warp"), Guard(is_needed, tuple(fetch(tile, stage, later, edge, where)))]
+    if stage.band.rows_age < 2:
+        return [*fetch(tile, stage, plane, edge, where), *hand_over(tile, stage, plane, where)]
+    later = tidy(combine("add", plane, integer(1)))
+    return [*hand_over(tile, stage, plane, where), *fetch(tile, stage, later, edge, where)]
+
+
+def hand_over(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> list[TreeNode]:
+    """The rows fetched of the plane, to shared memory."""
+    kept = tile.shape.warps * plane_rows(stage, tile.block_rows)
+
+    def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
+        var = tile.site.names.fresh("v")
+        node = Copy(
+            tile.line_at(stage, plane, line, Iter(var)),
+            tile.fetched_at(stage, plane, slot, Iter(var)),
+        )
+        vectors = Where.VECTOR if tile.pipeline.late else where
+        return (Loop(var, integer(0), integer(tile.shape.columns), 1, vectors, (node,)),)
+
+    return _by_warps(tile, stage, kept, make)
+
+
+def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) -> list[TreeNode]:
+    """The rows of the plane that no warp holds, from memory to registers."""
+    held = tile.shape.warps * tile.block_rows.held
+
+    def cells(slot: Expr) -> Callable[[Expr], Load]:
+        return lambda column: tile.fetched_at(stage, plane, slot, column)
+
+    def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
+        row = tidy(combine("add", tile.start_row, line))
+
+        def point(column: Expr) -> dict[str, Expr]:
+            return tile.point(plane, column) | {tile.pipeline.abreast: row}
+
+        return load_line(tile, stage, cells(slot), point, edge, where)
+
+    out: list[TreeNode] = _by_warps(tile, stage, held, make)
+    if tile.pipeline.late or stage.band.rows_age > 2:  # older than what the warps load: theirs begin here
+        begun = compare("ge", plane, integer(tile.pipeline.late - stage.lag))
+        out = [Guard(begun, tuple(out))]
+    if not edge or is_plain(tile, stage):
+        return out
+    var = tile.site.names.fresh("k")
+    empty = nothing(tile, stage, cells(Iter(var)))
+    count = integer(tile.fetched_by_each(stage))
+    zeros = Loop(var, integer(0), count, 1, Where.UNROLLED, (empty,))
+    return [Guard(has_elements(tile, stage), tuple(out), (zeros,))]
+
+
+def _by_warps(tile: BlockTile, stage: Stage, between: int, make: Row) -> list[TreeNode]:
+    """Each warp's share of the rows: of those above the tile's first and, `between` further, of those
+    below its last."""
+    north, south = tile.fetched(stage)
+    each = tile.fetched_by_each(stage)
+    var = tile.site.names.fresh("k")
+    own = combine("mul", Iter(tile.warp), integer(each))
+    number = tidy(combine("add", own, Iter(var)))
+    line = tidy(combine("sub", number, integer(north)))
+    if north and south:
+        is_below = combine("max", tidy(combine("add", line, integer(1))), integer(0))
+        is_below = combine("min", is_below, integer(1))
+        line = combine("add", line, combine("mul", integer(between), is_below))
+    elif south:
+        line = tidy(combine("add", line, integer(between)))
+    body = make(line, Iter(var))
+    if north + south < each * tile.shape.warps:
+        body = (Guard(compare("lt", number, integer(north + south)), body),)
+    return [Loop(var, integer(0), integer(each), 1, Where.UNROLLED, body)]

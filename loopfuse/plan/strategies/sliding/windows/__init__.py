@@ -1,0 +1,1 @@
+"""What a window holds, and whether a group of loops has one."""

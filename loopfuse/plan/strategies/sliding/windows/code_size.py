@@ -1,0 +1,75 @@
+"""How much code a pipeline of windows becomes: what it computes is written out for every column that a
+lane holds and for every row of a window.
+
+    2 columns, windows of 3 rows, 4 iterations of `b = a[i-1] + a[i+1]`: 2 * 3 * 4 additions
+
+Where that passes `MOST`, blocks of time steps are shorter, or there are no windows: proofs, LLVM and the
+assembler would take longer than anybody waits, and the code would leave the instruction cache.
+"""
+
+from __future__ import annotations
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Fma, Iter, Load, Symbol, Unary
+from loopfuse.lang.walk import children
+from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
+
+MOST = 50_000
+"""Instructions of one way of a tile, at most. Of usual blocks of time steps the longest (heat in three
+dimensions) have about 3,000; a bilateral filter of 5 x 5 has 44,000, which ptxas takes seconds for."""
+
+SMALL = 1
+"""What an operation counts whose like the machine has."""
+INTEGER_DIVISION = 16
+"""Instructions of LLVM that `//` and `%` of integers are, which guard against 0 and round down."""
+SATURATION = 2
+"""Of a conversion to an integer."""
+FUNCTIONS = {
+    "exp": (20, 41), "exp2": (19, 35), "expm1": (24, 55), "log": (30, 53), "log2": (30, 53),
+    "log1p": (30, 80), "tanh": (40, 79), "erf": (31, 98), "pow": (172, 183), "rsqrt": (3, 3),
+    "mod": (1600, 1600), "floordiv": (1600, 1600),
+}  # fmt: skip
+"""Instructions that functions become, of f32 (and narrower) and of f64, as
+`tests/plan/test_code_size.py` counts them. `mod` and `floordiv` are 70 and 82, but loop around
+remainders of 64 bits, which no GPU has: what they count is what ptxas takes for them (as long for 240
+of them as for 400,000 others)."""
+OTHER_FUNCTION = 40
+"""Of a function that is not in the table."""
+
+
+def code_of(pipeline: Pipeline, columns: int, rows: int) -> int:
+    """Instructions that the pipeline's body computes with, once all is written out for `columns` of a
+    lane and `rows` (those of a window, times those of a tile that a warp holds)."""
+    return sum(_stage(stage) for stage in pipeline.stages) * columns * rows
+
+
+def _stage(stage: Stage) -> int:
+    if stage.step is None:
+        return SMALL
+    return sum(size_of(s.value) for s in stage.step.placed.unit.statements)
+
+
+def size_of(expr: Expr) -> int:
+    """Instructions that an expression becomes, its loads' subscripts aside."""
+    match expr:
+        case Load():
+            return SMALL
+        case Const() | Iter() | Symbol():
+            return 0
+        case Call(function=function):
+            own = _function(function, expr.dtype)
+        case Binary(op="pow" | "mod" | "floordiv" as op):
+            is_call = op == "pow" or expr.dtype.is_float
+            own = _function(op, expr.dtype) if is_call else INTEGER_DIVISION
+        case Cast(operand=operand):
+            own = SATURATION if operand.dtype.is_float and expr.dtype.is_integer else SMALL
+        case Fma() | Unary() | Binary():
+            own = SMALL
+        case _:
+            own = SMALL
+    return own + sum(size_of(child) for child in children(expr))
+
+
+def _function(name: str, dtype: DType) -> int:
+    single, double = FUNCTIONS.get(name, (OTHER_FUNCTION, 2 * OTHER_FUNCTION))
+    return double if dtype is DType.F64 else single

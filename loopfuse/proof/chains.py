@@ -1,0 +1,59 @@
+"""The updates of a reduction between two other writes of an element, in the program's order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopfuse.poly import isl, isl_flow
+from loopfuse.poly.deps import names_one_place
+from loopfuse.poly.model import Dependences, PolyProgram, Statement
+from loopfuse.proof.events import Undecided
+
+
+def has_episodes(deps: Dependences, update: Statement, writers: list[Statement]) -> bool:
+    """Is an element read or written by others between the updates of a reduction? `writers` are
+    all statements that write its array."""
+    array = update.target.array
+    others = {s.id for s in writers if s is not update}
+    for each in deps.all:
+        if each.array == array and update.id in (each.source, each.sink):
+            early = each.kind == "anti" and each.source not in (update.id, *others)
+            late = each.kind == "output" and each.sink in others
+            if early or late:
+                return True
+    return False
+
+
+def find_chain(program: PolyProgram, update: Statement, writers: list[Statement]) -> Any:
+    """{ update -> update }: from an update to all of its element up to itself that no other write
+    of the element comes after."""
+    array = update.target.array
+    written = dict(update.write.parts)[array]
+    when = program_time(program, update)
+    chain = written.apply_range(written.reverse()).intersect(when.lex_ge_map(when))
+    others = [s for s in writers if s is not update]
+    if not all(names_one_place(s.write) and array in dict(s.write.parts) for s in others):
+        raise Undecided(f"{array} may or may not be written between updates")
+    levels = tuple(range(when.dim(isl.OUT)))
+    sources = [
+        isl_flow.Source(dict(s.write.parts)[array], program_time(program, s), levels, True)
+        for s in others
+    ]
+    answers = isl_flow.last_sources(written, when, sources, True)
+    for other, answer in zip(others, answers, strict=True):
+        if answer is not None:
+            last = answer.range_factor_domain().reverse()  # { update -> last other write }
+            older = program_time(program, other).lex_gt_map(when)
+            chain = chain.subtract(last.apply_range(older))
+    return chain
+
+
+def program_time(program: PolyProgram, statement: Statement) -> Any:
+    """{ statement -> time } in the program's order, times all as long."""
+    times: list[int | tuple[str, int]] = []
+    for loop, position in zip(statement.loops, statement.positions[:-1], strict=True):
+        times += [position, (loop.iterator, 1 if loop.step > 0 else -1)]
+    times.append(statement.positions[-1])
+    depth = max(len(each.loops) for each in program.statements)
+    times += [0] * (2 * depth + 1 - len(times))
+    return isl.schedule_of(statement.domain.get_space(), times, statement.domain)

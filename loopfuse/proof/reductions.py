@@ -1,0 +1,218 @@
+"""A reduction whose order changed: does every update still count exactly once?
+
+Two proofs, of which one is enough. By its readers: whatever reads a result finds the set
+(`verify_sets`) that the program asks for: all updates of the element read, and what the first of
+them found there, no less and no more. Or by its effects (`verify_effects`), which several
+reductions into one array need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loopfuse.poly import isl
+from loopfuse.poly.deps import flow_of_read
+from loopfuse.poly.model import Dependences, Statement
+from loopfuse.proof.accesses import Accesses, Read
+from loopfuse.proof.chains import find_chain, has_episodes
+from loopfuse.proof.effects import check_effects
+from loopfuse.proof.events import Undecided
+from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Something that reads a result, named `name`, and its { name -> array element }. `wanted` are
+    the values that the dependences name: { name -> value }."""
+
+    name: str
+    buffer: str
+    touch: Touch
+    element: Any
+    wanted: tuple[Any, ...]
+    what: str
+
+
+def reductions_into(statements: Sequence[Statement], array: str) -> list[Statement]:
+    """The updates of reductions into `array`."""
+    return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
+
+
+def free_updates(statements: Sequence[Statement], array: str, reassociate: bool) -> list[Statement]:
+    """Those whose order among each other is free: all, where the caller allows it; else those of
+    integers, of the least and the greatest, and of bits, as no bit of the result shows it."""
+    return [
+        each
+        for each in reductions_into(statements, array)
+        if reassociate
+        or not each.target.dtype.is_float
+        or each.reduction in ("min", "max", "any", "all", "and", "or")
+    ]
+
+
+def check_reduction(
+    accesses: Accesses,
+    deps: Dependences,
+    array: str,
+    unproved: list[Read],
+    end: Reader | None,
+    reassociate: bool,
+) -> str | None:
+    """What is wrong with the reductions into `array`; None if nothing is. `unproved` are its reads
+    that do not find the very value that the program's order gives; `end` is the caller. An update
+    whose order is not free is like any other write, of which each has to stay in its place."""
+    statements = accesses.events.program.statements
+    updates = free_updates(statements, array, reassociate)
+    try:
+        if len(reductions_into(statements, array)) == 1:
+            _ByReaders(accesses, deps, updates[0]).check(unproved, end)
+        else:
+            check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
+    except Wrong as error:
+        return str(error)
+    return None
+
+
+class _ByReaders:
+    def __init__(self, accesses: Accesses, deps: Dependences, update: Statement) -> None:
+        self.accesses, self.deps = accesses, deps
+        self.program = accesses.events.program
+        self.update, self.array = update, update.target.array
+        self.sets = Sets(accesses, [update])
+        self.writers = [s for s in self.program.statements if s.target.array == self.array]
+        self.episodes = has_episodes(deps, update, self.writers)
+        self.chain: Any = None
+
+    def check(self, unproved: list[Read], end: Reader | None) -> None:
+        """Raises Wrong where something is."""
+        buffers = self.sets.buffers
+        for read in unproved:
+            if read.buffer not in buffers:
+                raise Wrong(f"{read.what} finds no result of {self.update.id}")
+        if end is not None and end.buffer not in buffers:
+            raise Wrong(f"no result of {self.update.id} reaches {end.what}")
+        self.sets.check_updates()
+        for reads in self.accesses.reads.values():
+            for read in reads:
+                if (
+                    read.array == self.array
+                    and read.statement is not self.update
+                    and read.buffer in buffers
+                ):
+                    self._check_reader(self._reader(read))
+        if end is not None:
+            self._check_reader(end)
+
+    def _reader(self, read: Read) -> Reader:
+        statement = read.statement
+        assert statement is not None
+        instance = self.accesses.instances[read.leaf.name].set_tuple_name(isl.IN, read.name)
+        element = instance.apply_range(dict(statement.reads[read.number].parts)[self.array])
+        touch = self.sets.touch_of(read)
+        return Reader(read.name, read.buffer, touch, element, read.wanted, read.what)
+
+    def _check_reader(self, reader: Reader) -> None:
+        """What arrives at the reader is what the program asks for, no less and no more."""
+        required = self._required(reader)
+        arrived = self.sets.arrivals(reader.touch, reader.buffer)
+        for name in dict.fromkeys([*required, *arrived]):
+            want, have = required.get(name), arrived.get(name)
+            if want is None and have is not None and not have.is_empty():
+                raise Wrong(f"{reader.what} finds what is no part of {self.update.id}")
+            if want is None or want.is_empty():
+                continue
+            if have is None or not want.is_subset(have):
+                raise Wrong(f"{reader.what} misses an update of {self.update.id}")
+            if not have.is_subset(want):
+                raise Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
+
+    def _required(self, reader: Reader) -> dict[str, Any]:
+        """By leaf (or INITIAL): { leaf -> reader }, what the sets should consist of."""
+        values: dict[str, Any] = {}  # by statement: { instance -> reader }
+
+        def need(name: str, relation: Any) -> None:
+            values[name] = values[name].union(relation) if name in values else relation
+
+        for wanted in reader.wanted:
+            source = isl.range_name(wanted)
+            if source != self.update.id:
+                need(source, wanted.reverse())
+                continue
+            if self.episodes:
+                updates = wanted.apply_range(self._chain())  # { reader -> update }
+                need(source, updates.reverse())
+                for seed, relation in self._first(updates):
+                    need(seed, relation)
+                continue
+            element = reader.element.intersect_domain(wanted.domain())  # { reader -> element }
+            written = dict(self.update.write.parts)[self.array]  # { update -> element }
+            need(source, written.apply_range(element.reverse()))
+            for seed, relation in self._seeds(written):
+                need(seed, relation.apply_range(element.reverse()))
+        required: dict[str, Any] = {}
+        for name, relation in values.items():
+            if name == f"@{self.array}":
+                initial = relation.set_tuple_name(isl.IN, INITIAL)
+                required[INITIAL] = initial
+                continue
+            leaves = [n for n, (_, kind) in self.sets.kinds.items() if kind in ("update", "start")]
+            leaves = [n for n in leaves if self._runs(n, name)]
+            if any(s.id == name and s.kind == "init" for s in self.writers):
+                continue  # the neutral element
+            run = None
+            for leaf in leaves:
+                instance = self.accesses.instances[leaf]
+                required[leaf] = instance.apply_range(relation)
+                run = instance.range() if run is None else run.union(instance.range())
+            needed = relation.domain().intersect_params(self.program.context)
+            if run is None or not needed.is_subset(run):
+                raise Wrong(f"{reader.what} misses an instance of {name}")
+        return required
+
+    def _runs(self, leaf: str, statement: str) -> bool:
+        instance = self.accesses.instances.get(leaf)
+        return instance is not None and isl.range_name(instance) == statement
+
+    def _chain(self) -> Any:
+        if self.chain is None:
+            self.chain = find_chain(self.program, self.update, self.writers)
+        return self.chain
+
+    def _first(self, updates: Any) -> list[tuple[str, Any]]:
+        """What the first of { reader -> update } find: (source, { value -> reader })."""
+        update = self.update
+        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        sources, rest = flow_of_read(self.program, self.deps, update.id, number)
+        found = [
+            (name, relation.apply_range(updates.reverse()))
+            for name, relation in sources.items()
+            if name != update.id
+        ]
+        initial = updates.intersect_range(rest).apply_range(dict(update.write.parts)[self.array])
+        if not initial.is_empty():
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is reduced into without being set")
+            name = f"@{self.array}"
+            found.append((name, initial.reverse().set_tuple_name(isl.IN, name)))
+        return found
+
+    def _seeds(self, written: Any) -> list[tuple[str, Any]]:
+        """What the first update of an element finds there: (source, { value -> element })."""
+        update = self.update
+        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        sources, rest = flow_of_read(self.program, self.deps, update.id, number)
+        seeds = [
+            (name, relation.apply_range(written))
+            for name, relation in sources.items()
+            if name != update.id
+        ]
+        rest = rest.intersect_params(self.program.context)
+        if not rest.is_empty():
+            first = written.intersect_domain(rest).range()
+            initial = first.identity().set_tuple_name(isl.IN, f"@{self.array}")
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is reduced into without being set")
+            seeds.append((f"@{self.array}", initial))
+        return seeds

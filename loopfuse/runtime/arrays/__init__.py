@@ -1,0 +1,1 @@
+"""Arrays of every library: read, checked, allocated."""

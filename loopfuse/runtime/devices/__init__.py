@@ -1,0 +1,1 @@
+"""Where kernels run: the CPU threads, and GPUs through cuda-python."""

@@ -1,0 +1,1 @@
+"""LoopTree, the mapped-loop IR: its nodes, walk, printer and price."""

@@ -1,0 +1,1 @@
+"""Is a LoopTree well formed?"""

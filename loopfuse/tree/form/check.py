@@ -1,0 +1,483 @@
+"""Is a LoopTree well formed? The rules of `looptree`, one function each; no rule about meaning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from loopfuse.base.diagnostics import Diagnostic, InternalError
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.linear import coefficients, constant_value
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Symbol
+from loopfuse.lang.walk import walk_expr
+from loopfuse.tree.form.late import late_fault, spread_fault
+from loopfuse.tree.form.straddled import arrival_fault, form_fault
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    LATE_BYTES,
+    WRITTEN_OUT,
+    Arrive,
+    Await,
+    Barrier,
+    Buffer,
+    Combine,
+    Compute,
+    Copy,
+    DistributedShared,
+    Fold,
+    Global,
+    Guard,
+    HostLoop,
+    HostNode,
+    Lanes,
+    Launch,
+    LineBuffer,
+    Loop,
+    LoopTree,
+    Mapping,
+    Prefetch,
+    Raise,
+    Register,
+    Shared,
+    Ticket,
+    TreeNode,
+    Window,
+    modulus_of,
+    print_home,
+)
+from loopfuse.tree.printer import print_expr, print_node
+from loopfuse.tree.rewrite.collapse import collapse_fault
+from loopfuse.tree.walk import split_chain, walk_nodes
+
+_RANK = {
+    Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,
+    Mapping.LANE: 4,
+}  # fmt: skip
+_INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
+FOLD_OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
+
+
+What = TreeNode | str
+"""What a message is about: a node, or a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stands around a node: every loop variable with its mapping; the variables (of threads)
+    that decide whether the node is reached, or how often."""
+
+    tree: LoopTree
+    launch: str
+    vars: dict[str, Mapping | None]  # None: a host loop's
+    sizes: dict[str, int]  # constant trip counts of CLUSTER, BLOCK, WARP and LANE loops
+    divergent: frozenset[str] = frozenset()
+    trips: dict[str, int] = field(default_factory=dict[str, int])
+    """How often ROTATED loops run."""
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """`unrolled_ranges` of the tree."""
+
+    def fail(self, what: What, rule: str) -> InternalError:
+        where = f" of launch `{self.launch}`" if self.launch else ""
+        name = what if isinstance(what, str) else print_node(what)
+        return InternalError(
+            Diagnostic("bad-tree", f"in `{name}`{where}: {rule}", notes=(_REPORT,))
+        )
+
+
+_REPORT = "this is a bug in loopfuse; please report it with the program that caused it"
+
+
+def check_tree(tree: LoopTree) -> None:
+    """Raise InternalError[bad-tree], naming the node, where `tree` breaks a rule of `looptree`."""
+    place = _Place(tree, "", {}, {}, ranges=unrolled_ranges(tree))
+    if tree.device not in ("cpu", "gpu"):
+        raise place.fail(tree.device, "a tree's device is cpu or gpu")
+    names = Counter(buffer.name for buffer in tree.buffers)
+    arguments = Counter(buffer.array for buffer in tree.buffers if buffer.argument)
+    for buffer in tree.buffers:
+        if names[buffer.name] > 1:
+            raise place.fail(buffer.name, "two buffers have this name")
+        _check_buffer(buffer, place)
+        if buffer.argument and arguments[buffer.array] > 1:
+            raise place.fail(buffer.name, f"two buffers are the argument `{buffer.array}`")
+    for name, times in Counter(launch.name for launch in tree.launches).items():
+        if times > 1:
+            raise place.fail(name, "two launches have this name")
+    _check_host(tree.body, place)
+    for fault in (late_fault(tree), collapse_fault(tree)):
+        if fault:
+            raise place.fail(tree.kernel, fault)
+
+
+def _check_buffer(buffer: Buffer, place: _Place) -> None:
+    home, device = buffer.home, place.tree.device
+    if buffer.argument and not (isinstance(home, Global) and buffer.array):
+        raise place.fail(buffer.name, "an argument's buffer is global and names its array")
+    if not isinstance(home, Global) and any(constant_value(e) is None for e in buffer.extents):
+        raise place.fail(buffer.name, f"a {print_home(home)} buffer has constant extents")
+    if isinstance(home, Shared | DistributedShared | Lanes) and device != "gpu":
+        raise place.fail(buffer.name, f"{print_home(home)} exists on the GPU only")
+    if isinstance(home, Window) and home.columns and device != "gpu":
+        raise place.fail(buffer.name, "lanes exist on the GPU only")
+    if isinstance(home, LineBuffer) and device != "cpu":
+        raise place.fail(buffer.name, "a line buffer exists on the CPU only")
+    if isinstance(home, LineBuffer | Window) and home.rows < 1:
+        raise place.fail(buffer.name, "it has at least one row")
+    if isinstance(home, Shared) and home.rows < 0:
+        raise place.fail(buffer.name, "a number of rows is not negative")
+    rank = len(buffer.extents)
+    least = int(isinstance(home, Lanes) or modulus_of(home) > 0)
+    if rank < least + int(isinstance(home, Window) and home.columns > 0):
+        raise place.fail(buffer.name, f"{print_home(home)} needs more dimensions than {rank}")
+
+
+def _check_host(nodes: tuple[HostNode, ...], place: _Place) -> None:
+    for node in nodes:
+        if isinstance(node, HostLoop):
+            what = f"host loop {node.var}"
+            _check_index((node.lower, node.upper), what, place)
+            if node.step <= 0:
+                raise place.fail(what, "a step is positive")
+            _check_host(node.body, _enter(place, what, node.var, None))
+        else:
+            _check_launch(node, replace(place, launch=node.name))
+
+
+def _enter(place: _Place, what: What, var: str, mapping: Mapping | None) -> _Place:
+    if var in place.vars:
+        raise place.fail(what, f"`{var}` is already the variable of a loop around it")
+    return replace(place, vars={**place.vars, var: mapping})
+
+
+def _check_launch(launch: Launch, place: _Place) -> None:
+    chain, body = split_chain(launch)
+    previous = 0
+    for loop in chain:
+        what = loop
+        _check_loop(loop, place)
+        rank = _RANK[loop.mapping]
+        if rank < previous:
+            raise place.fail(what, "the chain goes grid, cluster, block, warp, lane")
+        if (loop.mapping is Mapping.THREAD) != (place.tree.device == "cpu"):
+            raise place.fail(what, f"a {place.tree.device} launch has no {loop.mapping.value} loops")
+        previous = rank
+        place = _enter(place, what, loop.var, loop.mapping)
+        if rank:
+            size = constant_value(loop.upper)
+            place = replace(place, sizes={**place.sizes, loop.var: size or 0})
+    if sum(loop.mapping is Mapping.LANE for loop in chain) > 1:
+        raise place.fail(launch.name, "a warp has one lane loop")
+    if launch.ends_first:
+        _check_ends_first(launch, chain, place)
+    threads = 1
+    for size in (place.sizes[v] for v, m in place.vars.items() if m in _INNER):
+        threads *= size
+    if threads > 1024:
+        raise place.fail(launch.name, f"a block has at most 1024 threads, not {threads}")
+    _check_nodes(body, place)
+
+
+def _check_ends_first(launch: Launch, chain: Sequence[Loop], place: _Place) -> None:
+    grids = sum(loop.mapping is Mapping.GRID for loop in chain)
+    if not 1 <= grids <= 3:
+        raise place.fail(launch.name, f"ends come first in one to three grid loops, not {grids}")
+    if any(isinstance(node, Await) for node in walk_nodes(launch.body)):
+        raise place.fail(launch.name, "where blocks wait for others, they start in order")
+
+
+def _check_loop(loop: Loop, place: _Place) -> None:
+    what = loop
+    _check_index((loop.lower, loop.upper), what, place)
+    if loop.step <= 0:
+        raise place.fail(what, "a step is positive")
+    lower, upper = constant_value(loop.lower), constant_value(loop.upper)
+    if loop.mapping in (Mapping.CLUSTER, *_INNER) and (lower != 0 or upper is None or loop.step > 1):
+        raise place.fail(what, "it runs from 0 to a constant by ones")
+    if loop.mapping is Mapping.LANE and upper != 32:
+        raise place.fail(what, "a warp has 32 lanes")
+    if loop.mapping in WRITTEN_OUT and (lower is None or upper is None):
+        raise place.fail(what, "its bounds are constants")
+    if loop.mapping is Mapping.ROTATED and (lower != 0 or upper is None or loop.step > 1):
+        raise place.fail(what, "it runs from 0 to a constant by ones")
+
+
+def _check_straddled(loop: Loop, place: _Place) -> None:
+    buffers = {buffer.name: buffer for buffer in place.tree.buffers}
+    if loop.mapping in (Mapping.STRADDLED, Mapping.SPREAD):
+        is_spread = loop.mapping is Mapping.SPREAD
+        if fault := spread_fault(loop) if is_spread else form_fault(loop, buffers):
+            raise place.fail(loop, fault)
+        if Mapping.LANE not in place.vars.values():
+            raise place.fail(loop, "a warp runs it, but no lane loop is around it")
+        _check_converged("warp", loop, place)
+    if loop.mapping is Mapping.ROTATED and (fault := arrival_fault(loop, buffers)):
+        raise place.fail(loop, fault)
+
+
+def _check_nodes(nodes: tuple[TreeNode, ...], place: _Place) -> None:
+    for node in nodes:
+        _check_node(node, place)
+
+
+def _check_node(node: TreeNode, place: _Place) -> None:
+    what = node
+    match node:
+        case Loop():
+            if node.mapping.is_parallel:
+                raise place.fail(what, "a parallel loop stands alone in the chain at the top")
+            _check_loop(node, place)
+            _check_straddled(node, place)
+            inside = _enter(place, what, node.var, node.mapping)
+            trips = constant_value(node.upper)
+            if node.mapping is Mapping.ROTATED and trips is not None:
+                inside = replace(inside, trips={**inside.trips, node.var: trips})
+            _check_nodes(node.body, _diverge(inside, node.lower, node.upper))
+        case Guard():
+            _check_names(node.condition, what, place, in_guard=True)
+            if node.condition.dtype is not DType.BOOL:
+                raise place.fail(what, "a condition is a bool")
+            inside = _diverge(place, node.condition)
+            _check_nodes(node.then, inside)
+            _check_nodes(node.otherwise, inside)
+        case Compute():
+            _check_index(node.iteration, what, place)
+            _check_move(node.value, node.target, what, place)
+            if node.predicate is not None:
+                _check_names(node.predicate, what, place)
+                _check_shuffles(node.predicate, what, place)
+                if node.predicate.dtype is not DType.BOOL:
+                    raise place.fail(what, "a predicate is a bool")
+        case Copy():
+            _check_move(node.value, node.target, what, place)
+            if not isinstance(node.value, Load | Const):
+                raise place.fail(what, "a copy moves a load or a constant")
+            if node.late:
+                _check_late(node, what, place)
+        case Arrive(pending=pending):
+            if pending < 0:
+                raise place.fail(what, "it leaves no group or more under way")
+        case Prefetch(source=source):
+            _check_names(source, what, place)
+            if not isinstance(place.tree.buffer(source.array).home, Global):
+                raise place.fail(what, "only global memory is asked for ahead")
+        case Fold():
+            _check_move(node.value, node.target, what, place)
+            _check_op(node.op, what, place)
+        case Combine():
+            _check_combine(node, what, place)
+        case Barrier(scope=scope):
+            if scope not in ("warp", "block", "cluster"):
+                raise place.fail(what, "its scope is warp, block or cluster")
+            _check_converged(scope, what, place)
+        case Raise() | Await() | Ticket():
+            _check_flag(node, what, place)
+
+
+def _check_late(node: Copy, what: What, place: _Place) -> None:
+    source = node.value
+    ends = isinstance(place.tree.buffer(node.target.array).home, Shared) and (
+        isinstance(source, Load)
+        and isinstance(place.tree.buffer(source.array).home, Global)
+    )
+    if not ends or place.tree.device != "gpu":
+        raise place.fail(what, "only from global to shared memory does a copy come late")
+    if node.target.dtype.bytes not in LATE_BYTES or node.target.dtype != source.dtype:
+        raise place.fail(what, "elements of 4 or 8 bytes come late")
+
+
+def _diverge(place: _Place, *conditions: Expr) -> _Place:
+    """Inside a node that the values of `conditions` decide on."""
+    names = {n.name for e in conditions for n in walk_expr(e) if isinstance(n, Iter)}
+    if any(isinstance(n, Load) for e in conditions for n in walk_expr(e)):
+        # What a thread loaded is its own.
+        names |= {var for var, mapping in place.vars.items() if mapping in _INNER}
+    return replace(place, divergent=place.divergent | names)
+
+
+def _check_converged(scope: str, what: What, place: _Place) -> None:
+    """Do all threads of `scope` reach this node together?"""
+    mappings = {var: mapping for var, mapping in place.vars.items() if mapping is not None}
+    has_lanes = Mapping.LANE in mappings.values()
+    within = {
+        "warp": (Mapping.LANE,) if has_lanes else _INNER,
+        "block": _INNER,
+        "cluster": (Mapping.CLUSTER, *_INNER),
+    }[scope]
+    varying = sorted(var for var in place.divergent if mappings.get(var) in within)
+    if varying:
+        raise place.fail(
+            what, f"not every thread of the {scope} comes here: that depends on {', '.join(varying)}"
+        )
+
+
+def _check_combine(node: Combine, what: What, place: _Place) -> None:
+    _check_op(node.op, what, place)
+    buffer = _declared(node.buffer, what, place)
+    if not isinstance(buffer.home, Register) or buffer.extents:
+        raise place.fail(what, "it combines the copies of one register (a 0-d register buffer)")
+    if not node.over or len(set(node.over)) != len(node.over):
+        raise place.fail(what, "`over` names loops, each once")
+    threads = 1
+    for var in node.over:
+        if place.vars.get(var) not in _INNER:
+            raise place.fail(what, f"`{var}` is not a block, warp or lane loop around it")
+        threads *= place.sizes[var]
+    if threads > 1024:
+        raise place.fail(what, f"it combines at most 1024 threads, not {threads}")
+    lanes_only = all(place.vars[var] is Mapping.LANE for var in node.over)
+    _check_converged("warp" if lanes_only else "block", what, place)
+
+
+def _check_flag(node: Raise | Await | Ticket, what: What, place: _Place) -> None:
+    flag = node.counter if isinstance(node, Ticket) else node.flag
+    _check_access(flag, what, place)
+    buffer = place.tree.buffer(flag.array)
+    if not (isinstance(buffer.home, Global) and buffer.zeroed and buffer.dtype is DType.I32):
+        raise place.fail(what, f"`{flag.array}` is not a zeroed global buffer of i32")
+    if place.tree.device != "gpu":
+        raise place.fail(what, "only blocks of a grid use flags and tickets")
+    _check_index((node.count if isinstance(node, Ticket) else node.value,), what, place)
+    _check_converged("block", what, place)
+    if isinstance(node, Ticket):
+        _check_nodes(node.body, place)
+
+
+def _check_op(op: str, what: What, place: _Place) -> None:
+    if op not in FOLD_OPS:
+        raise place.fail(what, f"`{op}` is not one of {', '.join(FOLD_OPS)}")
+
+
+def _check_move(value: Expr, target: Expr, what: What, place: _Place) -> None:
+    if not isinstance(target, Load):
+        raise place.fail(what, "a target is a place in a buffer")
+    _check_names(value, what, place)
+    _check_access(target, what, place)
+    if value.dtype is not target.dtype:
+        raise place.fail(what, f"a {value.dtype.value} is put into a {target.dtype.value}")
+    _check_shuffles(value, what, place)
+    home = place.tree.buffer(target.array).home
+    if isinstance(home, Lanes | Window) and home.columns:
+        lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), None)
+        if lane is None or not owns_lane(target.index[-1], lane, home.columns, place.ranges):
+            raise place.fail(what, "a lane writes only its own columns")
+
+
+def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
+    """The whole warp takes part in reading another lane's columns."""
+    lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), "")
+    for load in walk_expr(value):
+        home = place.tree.buffer(load.array).home if isinstance(load, Load) else None
+        if not (isinstance(load, Load) and isinstance(home, Lanes | Window) and home.columns):
+            continue
+        if not owns_lane(load.index[-1], lane, home.columns, place.ranges):
+            _check_converged("warp", what, place)
+
+
+def owns_lane(
+    index: Expr, lane: str, columns: int, ranges: dict[str, tuple[int, int]]
+) -> bool:
+    """Is element `index` always in lane `lane`'s own columns: lane * columns + 0..columns?
+
+    Any variable beside the lane must be one of an UNROLLED or VECTOR loop with constant bounds:
+    one of `ranges` (`unrolled_ranges`).
+    """
+    constant, named, linear = coefficients(index)
+    if not linear or named.pop(lane, 0) != columns:
+        return False
+    low = high = constant
+    for name, coefficient in named.items():
+        if name not in ranges:
+            return False
+        ends = (coefficient * ranges[name][0], coefficient * ranges[name][1])
+        low, high = low + min(ends), high + max(ends)
+    return low >= 0 and high < columns
+
+
+def unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
+    """First and last value of each UNROLLED or VECTOR variable, over all its loops; without names
+    that are a variable of other loops too."""
+    out: dict[str, tuple[int, int]] = {}
+    others: set[str] = set()
+    for launch in tree.launches:
+        for node in walk_nodes(launch.body):
+            if not isinstance(node, Loop):
+                continue
+            low, high = constant_value(node.lower), constant_value(node.upper)
+            is_unrolled = node.mapping in WRITTEN_OUT
+            if is_unrolled and low is not None and high is not None:
+                old = out.get(node.var, (low, high - 1))
+                out[node.var] = (min(low, old[0]), max(high - 1, old[1]))
+            else:
+                others.add(node.var)
+    return {name: ends for name, ends in out.items() if name not in others}
+
+
+def _declared(name: str, what: What, place: _Place) -> Buffer:
+    try:
+        return place.tree.buffer(name)
+    except KeyError:
+        raise place.fail(what, f"`{name}` is not a buffer of the tree") from None
+
+
+def _check_names(expr: Expr, what: What, place: _Place, in_guard: bool = False) -> None:
+    """Every variable is of a loop around the node, every Load of a declared buffer."""
+    for node in walk_expr(expr):
+        match node:
+            case Iter(name=name) if name not in place.vars:
+                raise place.fail(what, f"`{name}` is not the variable of a loop around it")
+            case Symbol() if node == ALIGNED and not in_guard:
+                raise place.fail(what, "ALIGNED is asked for by guards alone")
+            case Load():
+                _check_access(node, what, place)
+            case _:
+                pass
+
+
+def _check_index(exprs: tuple[Expr, ...], what: What, place: _Place) -> None:
+    for expr in exprs:
+        _check_names(expr, what, place)
+        if not expr.dtype.is_integer:
+            raise place.fail(what, f"`{print_expr(expr)}` is not an integer")
+
+
+def _check_access(load: Load, what: What, place: _Place) -> None:
+    buffer = _declared(load.array, what, place)
+    if load.mode or load.swapped is not None:
+        raise place.fail(what, f"`{load.array}` has an edge mode or a swap left")
+    if len(load.index) != len(buffer.extents):
+        raise place.fail(
+            what, f"`{load.array}` has {len(buffer.extents)} dimensions, not {len(load.index)}"
+        )
+    if load.dtype is not buffer.dtype:
+        raise place.fail(what, f"`{load.array}` holds {buffer.dtype.value}, not {load.dtype.value}")
+    for part in load.index:
+        _check_names(part, what, place)
+    home = buffer.home
+    mappings = place.vars.values()
+    if isinstance(home, Register) or (isinstance(home, Window) and not home.columns):
+        modulus = home.rows if isinstance(home, Window) else 0
+        for position, part in enumerate(load.index):
+            if not _is_constant(part, modulus if position == 0 else 0, place):
+                raise place.fail(
+                    what, f"register index `{print_expr(part)}` is not constant once unrolled"
+                )
+    if isinstance(home, Lanes | Window) and home.columns and Mapping.LANE not in mappings:
+        raise place.fail(what, f"`{load.array}` lives in lanes, but no lane loop is around it")
+    if isinstance(home, DistributedShared) and Mapping.CLUSTER not in mappings:
+        raise place.fail(what, f"`{load.array}` lives in a cluster, but no cluster is around it")
+
+
+def _is_constant(index: Expr, modulus: int, place: _Place) -> bool:
+    """Is `index` (modulo `modulus`, if that is not 0) a constant once UNROLLED and VECTOR loops
+    are written out, and ROTATED ones often enough?"""
+    _, named, linear = coefficients(index)
+    if linear:
+        return all(
+            place.vars.get(name) in WRITTEN_OUT
+            or (modulus and coefficient % modulus == 0)
+            or (modulus and place.trips.get(name, 1) % modulus == 0)
+            for name, coefficient in named.items()
+        )
+    atoms = [node for node in walk_expr(index) if isinstance(node, Iter | Symbol | Load)]
+    return all(isinstance(a, Iter) and place.vars.get(a.name) in WRITTEN_OUT for a in atoms)

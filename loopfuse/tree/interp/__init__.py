@@ -1,0 +1,1 @@
+"""LoopTrees run on NumPy, in the order in which the device would."""

@@ -1,0 +1,421 @@
+"""LoopTree: mapped loops, the last IR before MLIR.
+
+A tree says exactly what runs where and where every value lives; nothing below it decides
+anything. Expressions are the core's (`lang.nodes`), with these differences: an `Iter` names a
+tree loop's variable, a `Load` names a *buffer* and has no edge mode and no swap.
+
+Grammar::
+
+    tree    = buffers, host*
+    host    = HostLoop var lower upper step host* | Launch name body
+    node    = Loop var lower upper step mapping node* | Guard condition node* node*
+            | Compute statement iteration target value | Copy target value
+            | Fold op target value | Combine op buffer over | Barrier scope
+            | Raise flag | Await flag | Ticket counter node* | Prefetch source | Arrive pending
+
+A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
+the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
+those. GRID and THREAD loops have any affine bounds; their product is linearised into one launch
+dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too. A
+ROTATED loop steps by 1 from 0 to a multiple of the rows of every Window that its body indexes with
+it.
+
+A STRADDLED loop runs over a lane's V elements of memory that lie between the V of the lane before
+and those of the lane after it, wherever they start. Its body is one Copy, or a Guard around it:
+from memory to a row of a Window, from such a row to itself, or to memory. A warp takes part
+together and moves its row as a whole; a load may touch up to a vector beyond the elements of
+the warp on both sides, which the array must have; a store touches nothing else. A row that a
+STRADDLED loop loads has its elements in their places only after the STRADDLED loop that copies it
+to itself: nothing else touches it before.
+
+A SPREAD loop runs over a lane's V elements too. Its body is late Copies, or Guards around them and
+around Copies to the same places. A lane may make another's, so that neighbouring lanes take
+neighbours in memory: what has come is every lane's own only behind a Barrier of the warp, and asked
+for again only behind another.
+
+Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
+read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from functools import cached_property
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Expr, Load, Symbol
+
+ALIGNED = Symbol("aligned", DType.BOOL)
+"""True when every array argument of the call starts on a 16-byte boundary (set by the caller)."""
+
+
+LATE_BYTES = (4, 8)
+"""Sizes of the elements that late copies move (a GPU's `cp.async`)."""
+
+
+class Mapping(enum.Enum):
+    """Who runs the iterations of a loop."""
+
+    GRID = "grid"  # one block each
+    CLUSTER = "cluster"  # one block of the cluster each
+    BLOCK = "block"  # one thread (or warp, if a LANE loop is inside) of the block each
+    WARP = "warp"  # one warp of the block each
+    LANE = "lane"  # one lane of the warp each, 0..32
+    THREAD = "thread"  # a CPU worker takes a run of consecutive iterations
+    SERIAL = "serial"  # in order, by one thread
+    ROTATED = "rotated"  # as SERIAL, unrolled until the rows of every Window have constant places;
+    # rows of a LineBuffer need no such place
+    UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
+    VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
+    STRADDLED = "straddled"  # as VECTOR, over neighbours in memory that may straddle vectors
+    SPREAD = "spread"  # as UNROLLED, over late copies that the lanes of a warp make for each other
+
+    @property
+    def is_parallel(self) -> bool:
+        """Iterations run in no given order, by different threads."""
+        return self not in (
+            Mapping.SERIAL, Mapping.ROTATED, *WRITTEN_OUT
+        )  # fmt: skip
+
+
+WRITTEN_OUT = (Mapping.UNROLLED, Mapping.VECTOR, Mapping.STRADDLED, Mapping.SPREAD)
+"""Loops with constant bounds whose iterations are all in the text: their variables are constants."""
+
+
+def straddled_elements(dtype: DType, columns: int) -> int:
+    """How many elements an aligned vector of a STRADDLED loop over `columns` of them has: 16 bytes,
+    or all of them. It loads from less than that before a lane's elements on, and up to that behind
+    them."""
+    return min(max(1, 16 // dtype.bytes), columns)
+
+
+# ------------------------------------------------------------------------------------ homes
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Each thread has its own copy, in registers. Every index must be constant once UNROLLED and
+    VECTOR loops are expanded; a 0-d buffer is one register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A strip of 32 * `columns` elements held by a warp, `columns` a lane: element x lives in lane
+    x // columns. A lane writes only its own; reading another lane's element is a shuffle, in
+    which the whole warp takes part."""
+
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`rows` rows of Lanes (`columns` > 0) or of registers (`columns` == 0): the first index is
+    taken modulo `rows`, in a ROTATED (or UNROLLED) loop so that it is constant."""
+
+    rows: int
+    columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One copy a block, in shared memory; constant extents. `rows` > 0: the first index is taken
+    modulo `rows`, as a Window's is."""
+
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedShared:
+    """One copy a cluster, cut along the first dimension over its blocks' shared memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuffer:
+    """One copy a CPU worker, `rows` rows (first index modulo `rows`); small enough for a cache."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """Device (or main) memory: an argument's array, or a workspace the runtime provides."""
+
+
+Home = Register | Lanes | Window | Shared | DistributedShared | LineBuffer | Global
+
+
+def modulus_of(home: Home) -> int:
+    """What the first index is taken modulo; 0 where it is not."""
+    return home.rows if isinstance(home, Window | LineBuffer | Shared) else 0
+
+
+def print_home(home: Home) -> str:
+    """The home as reports print it: `register`, `window(5)`, `shared`, ..."""
+    match home:
+        case Register():
+            return "register"
+        case Lanes():
+            return "lanes"
+        case Window(rows=rows):
+            return f"window({rows})"
+        case Shared():
+            return "shared"
+        case DistributedShared():
+            return "distributed"
+        case LineBuffer(rows=rows):
+            return f"line({rows})"
+        case Global():
+            return "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Storage in a tree. `array` is the program array whose values it holds ("" for partial
+    results and flags). `extents` are in sizes (Global) or constants (every other home).
+    `argument`: it is the caller's array `array` itself, not a workspace. `zeroed`: the runtime
+    (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
+    how many elements apart neighbours along each dimension lie (an argument that is a view);
+    None: row-major without gaps."""
+
+    name: str
+    array: str
+    dtype: DType
+    extents: tuple[Expr, ...]
+    home: Home
+    argument: bool = False
+    zeroed: bool = False
+    strides: tuple[Expr, ...] | None = None
+
+
+# ------------------------------------------------------------------------------------ nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`var` = lower, lower + step, ... before upper (step > 0, half open), run as `mapping` says."""
+
+    var: str
+    lower: Expr
+    upper: Expr
+    step: int
+    mapping: Mapping
+    body: tuple[TreeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Runs `then` where `condition` (affine in loop variables and symbols, or ALIGNED) holds,
+    `otherwise` elsewhere."""
+
+    condition: Expr
+    then: tuple[TreeNode, ...]
+    otherwise: tuple[TreeNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Runs one instance of a program statement: `iteration` gives its iterators (outermost first)
+    in terms of loop variables and symbols; `value` is the statement's value with each iterator
+    replaced by that and each Load redirected to a buffer (the k-th Load of value, in order, is
+    the k-th read of the statement); the result goes to `target`. With a `predicate` (redirected
+    likewise; its Loads come first) the target is written only where it holds. An instance may
+    run several times (recomputation), into different buffers."""
+
+    statement: str
+    iteration: tuple[Expr, ...]
+    target: Load
+    value: Expr
+    predicate: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """`target = value`: moves a value between buffers (`value` a Load), or sets an accumulator to
+    its neutral element (`value` a Const). `late`: from Global to Shared memory, by itself: it is
+    begun here, and has come once an Arrive says so. Until then nothing else touches the target, and
+    only its own thread does then; nothing writes the source."""
+
+    target: Load
+    value: Expr
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrive:
+    """The late copies that the thread began since the last Arrive are a group; waits until all
+    its groups but the last `pending` have come."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for the cache line of an element of Global memory, which is soon read; changes nothing."""
+
+    source: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`target = op(target, value)`: adds a partial result (`value` a Load) of a reduction. `op`:
+    sum prod min max and or."""
+
+    op: str
+    target: Load
+    value: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """A collective: the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n
+    threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
+    reduced into the copy of the first; the other copies are undefined afterwards.
+
+    The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
+    neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for
+    t < d; then the groups' results, padded to 32, are reduced the same way (n <= 1024). Contains
+    the barriers it needs."""
+
+    op: str
+    buffer: str
+    over: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Threads of `scope` (warp, block, cluster) wait for each other; writes before it are seen
+    after it. Every thread of the scope reaches it."""
+
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Release-stores `value` to the grid flag `flag` (a Load of a zeroed Global i32 buffer), after
+    the block's writes."""
+
+    flag: Load
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Waits until the grid flag is at least `value`; the raiser's writes are then visible. Only a
+    block with a smaller ticket or GRID index may be waited for."""
+
+    flag: Load
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The block takes a number from the zeroed Global i32 `counter`; the one that takes the last
+    (`count` - 1) runs `body` and sets the counter back to zero. All other blocks' writes are
+    visible in `body`."""
+
+    counter: Load
+    count: Expr
+    body: tuple[TreeNode, ...]
+
+
+TreeNode = (
+    Loop
+    | Guard
+    | Compute
+    | Copy
+    | Fold
+    | Combine
+    | Barrier
+    | Raise
+    | Await
+    | Ticket
+    | Prefetch
+    | Arrive
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel. `loops` are the source loops (labels) it runs; `strategy` names who planned it.
+    `specialised` lists size-dependent choices, in words. `registers`: the most registers of 32 bits
+    that a thread may take, where the planner decides on it (GPU; 0: the assembler does). `ends_first`:
+    the first and the last iterations of the GRID loops (at most three) take longer, and are started
+    before others (GRID loops have no order otherwise)."""
+
+    name: str
+    strategy: str
+    loops: tuple[str, ...]
+    body: tuple[TreeNode, ...]
+    specialised: tuple[str, ...] = ()
+    registers: int = 0
+    ends_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoop:
+    """A loop around launches, run by the host; launches inside see `var` as an i64 argument."""
+
+    var: str
+    lower: Expr
+    upper: Expr
+    step: int
+    body: tuple[HostNode, ...]
+
+
+HostNode = HostLoop | Launch
+
+
+@dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
+class LoopTree:
+    """A planned kernel for one kind of target (`cpu` or `gpu`). `collapsed`: sizes of neighbouring
+    dimensions that are run as one; the tree runs as if it were called with 1 for all but the last of
+    them and their product for the last (`tree.rewrite.collapse`, which also says what such a tree may hold)."""
+
+    kernel: str
+    device: str
+    buffers: tuple[Buffer, ...]
+    body: tuple[HostNode, ...]
+    collapsed: tuple[tuple[str, ...], ...] = ()
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer called `name`; KeyError if there is none."""
+        return self.buffers[self.places[name]]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in `buffers` each name stands (its first, in a tree that is wrong)."""
+        found: dict[str, int] = {}
+        for place, buffer in enumerate(self.buffers):
+            found.setdefault(buffer.name, place)
+        return found
+
+    @cached_property
+    def host_variables(self) -> dict[int, tuple[str, ...]]:
+        """The variables of the host loops around each launch, outermost first, by its `id`."""
+        found: dict[int, tuple[str, ...]] = {}
+
+        def visit(nodes: tuple[HostNode, ...], around: tuple[str, ...]) -> None:
+            for node in nodes:
+                if isinstance(node, Launch):
+                    found.setdefault(id(node), around)
+                else:
+                    visit(node.body, (*around, node.var))
+
+        visit(self.body, ())
+        return found
+
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch, in text order."""
+        found: list[Launch] = []
+
+        def visit(nodes: tuple[HostNode, ...]) -> None:
+            for node in nodes:
+                if isinstance(node, Launch):
+                    found.append(node)
+                else:
+                    visit(node.body)
+
+        visit(self.body)
+        return tuple(found)

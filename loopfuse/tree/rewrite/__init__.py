@@ -1,0 +1,1 @@
+"""From one LoopTree to another that computes the same."""

@@ -1,0 +1,218 @@
+"""Walking LoopTrees: bodies, expressions, the parallel chain of a launch, ALIGNED resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from loopfuse.lang.affine import is_checked
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
+from loopfuse.lang.walk import map_expr, walk_expr
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Arrive,
+    Await,
+    Barrier,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Guard,
+    HostLoop,
+    HostNode,
+    Launch,
+    LineBuffer,
+    Loop,
+    LoopTree,
+    Mapping,
+    Prefetch,
+    Raise,
+    Ticket,
+    TreeNode,
+    Window,
+)
+
+
+def bodies(node: TreeNode) -> tuple[tuple[TreeNode, ...], ...]:
+    """The node lists directly inside `node`, in text order."""
+    match node:
+        case Loop(body=body) | Ticket(body=body):
+            return (body,)
+        case Guard(then=then, otherwise=otherwise):
+            return (then, otherwise)
+        case _:
+            return ()
+
+
+def walk_nodes(nodes: tuple[TreeNode, ...]) -> Iterator[TreeNode]:
+    """Every node of `nodes` and inside them, in text order, a parent before its bodies."""
+    for node in nodes:
+        yield node
+        for body in bodies(node):
+            yield from walk_nodes(body)
+
+
+def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
+    """The expressions `node` itself holds; targets and flags as Loads, targets last."""
+    match node:
+        case Loop(lower=lower, upper=upper):
+            return (lower, upper)
+        case Guard(condition=condition):
+            return (condition,)
+        case Compute(iteration=iteration, target=target, value=value, predicate=predicate):
+            first = () if predicate is None else (predicate,)
+            return (*iteration, *first, value, target)
+        case Copy(target=target, value=value) | Fold(target=target, value=value):
+            return (value, target)
+        case Raise(flag=flag, value=value) | Await(flag=flag, value=value):
+            return (value, flag)
+        case Ticket(counter=counter, count=count):
+            return (count, counter)
+        case Prefetch(source=source):
+            return (source,)
+        case Combine() | Barrier() | Arrive():
+            return ()
+
+
+def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]:
+    """The chain of parallel loops a launch starts with, and the body of each of its threads."""
+    chain: list[Loop] = []
+    body = launch.body
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].mapping.is_parallel:
+        chain.append(body[0])
+        body = body[0].body
+    return tuple(chain), body
+
+
+def is_tile(node: Guard) -> bool:
+    """Does the guard choose between two ways of running the steps of one tile?"""
+    return all(
+        any(isinstance(n, Loop) and n.mapping is Mapping.ROTATED for n in walk_nodes(branch))
+        for branch in (node.then, node.otherwise)
+    )
+
+
+def has_windows(tree: LoopTree) -> bool:
+    """Does the tree keep windows, or lines?"""
+    return any(isinstance(buffer.home, Window | LineBuffer) for buffer in tree.buffers)
+
+
+def open_tiles(tree: LoopTree) -> LoopTree:
+    """The tree whose guards that choose between two ways of running a tile take the first where
+    they may take it, whatever ALIGNED is: both ways do the same there, as `verify_windows` proves."""
+
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not (isinstance(node, Guard) and is_tile(node)):
+            return (node,)
+        if ALIGNED not in walk_expr(node.condition):
+            return (node,)
+        aligned, not_aligned = (_with_aligned(node.condition, way) for way in (True, False))
+        either = Binary("or", aligned, not_aligned, ALIGNED.dtype)
+        return (replace(node, condition=aligned if _is_asked(node.condition) else either),)
+
+    return map_nodes(one, tree)
+
+
+def _is_asked(condition: Expr) -> bool:
+    """Is ALIGNED one of the conditions, all of which must hold, and in no other place?"""
+    if isinstance(condition, Binary) and condition.op == "and":
+        parts = condition.left, condition.right
+        return all(ALIGNED not in walk_expr(p) or _is_asked(p) for p in parts)
+    return condition == ALIGNED
+
+
+def mentions_aligned(tree: LoopTree) -> bool:
+    """Does any guard of the tree ask for ALIGNED?"""
+    return any(
+        isinstance(node, Guard) and ALIGNED in walk_expr(node.condition)
+        for launch in tree.launches
+        for node in walk_nodes(launch.body)
+    )
+
+
+def conditions_with_aligned(tree: LoopTree) -> tuple[tuple[Expr, Expr], ...]:
+    """What each guard that asks for ALIGNED tests where it is false, and where it is true."""
+    return tuple(
+        (_with_aligned(node.condition, False), _with_aligned(node.condition, True))
+        for launch in tree.launches
+        for node in walk_nodes(launch.body)
+        if isinstance(node, Guard) and ALIGNED in walk_expr(node.condition)
+    )
+
+
+def _with_aligned(expr: Expr, aligned: bool) -> Expr:
+    def one(node: Expr) -> Expr:
+        is_aligned = isinstance(node, Symbol) and node.name == ALIGNED.name
+        return Const(aligned, ALIGNED.dtype) if is_aligned else node
+
+    return map_expr(one, expr)
+
+
+def map_nodes(change: Callable[[TreeNode], tuple[TreeNode, ...]], tree: LoopTree) -> LoopTree:
+    """The tree with every node replaced by what `change` gives for it, those inside it first."""
+
+    def nodes(body: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        return tuple(new for node in body for new in change(inside(node)))
+
+    def inside(node: TreeNode) -> TreeNode:
+        match node:
+            case Guard():
+                return replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise))
+            case Loop() | Ticket():
+                return replace(node, body=nodes(node.body))
+            case _:
+                return node
+
+    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        return tuple(
+            replace(node, body=host(node.body))
+            if isinstance(node, HostLoop)
+            else replace(node, body=nodes(node.body))
+            for node in body
+        )
+
+    return replace(tree, body=host(tree.body))
+
+
+def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
+    """The tree that runs when ALIGNED is `aligned`: guards on it replaced by the chosen branch. (Not
+    others: `open_tiles` leaves guards that are always true, both of whose ways are to be compared.)"""
+
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not isinstance(node, Guard) or ALIGNED not in walk_expr(node.condition):
+            return (node,)
+        test = _with_aligned(node.condition, aligned)
+        if isinstance(test, Const):
+            return node.then if test.value else node.otherwise
+        return (replace(node, condition=test),)
+
+    return map_nodes(one, tree)
+
+
+def as_load(expr: Expr) -> Load:
+    """`expr`, which the IR's rules say is a Load."""
+    if not isinstance(expr, Load):
+        raise TypeError(f"expected a Load, got {type(expr).__name__}")
+    return expr
+
+
+def trust_subscripts(tree: LoopTree) -> LoopTree:
+    """`tree` without the checks of subscripts that depend on data (`check="off"`).
+
+    before: y[i] = x[inside(idx[i], N)]        after: y[i] = x[idx[i]]
+    """
+
+    def plain(expr: Expr) -> Expr:
+        return expr.arguments[0] if is_checked(expr) else expr
+
+    def load(target: Load) -> Load:
+        return as_load(map_expr(plain, target))
+
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        if not isinstance(node, Compute):
+            return (node,)
+        when = None if node.predicate is None else map_expr(plain, node.predicate)
+        value, target = map_expr(plain, node.value), load(node.target)
+        return (replace(node, value=value, target=target, predicate=when),)
+
+    return map_nodes(one, tree)

@@ -24,7 +24,8 @@ from results import conditions, write_json
 import loopfuse
 from loopfuse.commands import bench
 from loopfuse.commands.bench_report import Found
-from loopfuse.commands.common import Common, open_kernels, random_arguments
+from loopfuse.commands.common import Common, open_kernels
+from loopfuse.kernels.trial import random_arguments
 
 EXAMPLES = Path(loopfuse.__file__).resolve().parent.parent / "examples"
 CALLS = 400

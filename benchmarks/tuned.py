@@ -32,7 +32,7 @@ from results import write_json  # noqa: E402
 
 from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.options import Options, Target, Tuning  # noqa: E402
-from loopfuse.commands.common import random_arguments  # noqa: E402
+from loopfuse.kernels.trial import random_arguments  # noqa: E402
 from loopfuse.tuning.space import axes, describe  # noqa: E402
 
 

@@ -244,7 +244,7 @@ def verify(file: str, seed: int, bisect: bool, **flags: Any) -> None:
     if bisect:
         from loopfuse.commands.bisect import bisect_file as work
     else:
-        from loopfuse.kernels.verify import verify_file as work
+        from loopfuse.commands.verify import verify_file as work
 
     if not work(file, _gather(flags), seed):
         raise InternalError(

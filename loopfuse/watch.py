@@ -93,7 +93,7 @@ def noticed_run(doing: str) -> Generator[Run, None, None]:
         if not _set:
             print(times_text(run), file=sys.stderr)
         return
-    from loopfuse.commands.progress import long_work
+    from loopfuse.base.progress import long_work
     from loopfuse.pipeline import Run
 
     with long_work(doing) as tell:

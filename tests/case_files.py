@@ -16,7 +16,7 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
-from loopfuse.commands.index_data import fit_indices
+from loopfuse.kernels.index_data import fit_indices
 from loopfuse.lang import nodes
 from loopfuse.lang.semantics import array_dtype
 

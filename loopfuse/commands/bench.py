@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.options import parse_target
+from loopfuse.base.progress import progress_bar
 from loopfuse.commands.bench_clock import WallClock, time_in_turns
 from loopfuse.commands.bench_report import Found, Row, sizes_text
 from loopfuse.commands.common import (
     Common,
-    constants_of,
-    known_sizes,
     open_kernels,
-    random_arguments,
     refuse,
     say,
     say_json,
-    sizes_for,
 )
-from loopfuse.commands.progress import progress_bar
-from loopfuse.commands.sizes import accepted_near
 from loopfuse.commands.values import in_words_of_the_command_line, split_values, usage
 from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.sizes import accepted_near
+from loopfuse.kernels.trial import (
+    constants_of,
+    known_sizes,
+    random_arguments,
+    sizes_for,
+)
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tuning.remember import Tuned, device_words
 from loopfuse.tuning.session import choose_budget

@@ -16,13 +16,13 @@ from loopfuse.commands.common import (
     open_kernels,
     refuse,
     say,
-    sizes_for,
     write_files,
 )
 from loopfuse.commands.values import bad_usage
 from loopfuse.distribution.c_launcher import c_files
 from loopfuse.explain.text import place_of_pair
 from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.trial import sizes_for
 from loopfuse.runtime.formulas import evaluate, names_in
 
 EMITS = ("ptx", "cubin", "llvm", "mlir", "object", "c", "report")

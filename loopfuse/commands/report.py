@@ -12,13 +12,11 @@ from loopfuse.base.examples import PREFIX
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import (
     Common,
-    constants_of,
     kernels_of,
     open_kernels,
     refuse,
     say,
     say_json,
-    sizes_for,
     write_files,
 )
 from loopfuse.explain.dependences import dependences_text
@@ -26,6 +24,7 @@ from loopfuse.explain.html import render_page
 from loopfuse.explain.text import render_text, report_data
 from loopfuse.kernels.kernel import Kernel
 from loopfuse.kernels.sources import read_program, read_source
+from loopfuse.kernels.trial import constants_of, sizes_for
 
 if TYPE_CHECKING:
     from loopfuse.lang.nodes import Program

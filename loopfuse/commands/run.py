@@ -11,13 +11,13 @@ from loopfuse.commands.common import (
     Common,
     open_kernel,
     refuse,
-    run_kernel,
     say,
     write_files,
 )
 from loopfuse.commands.values import bad_usage, in_words_of_the_command_line, split_values
 from loopfuse.explain.text import render_summary
 from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.trial import run_kernel
 from loopfuse.runtime.arrays.samples import check_saving, describe_array, encode_array
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.commands.common import known_sizes
 from loopfuse.kernels.kernel import Kernel
+from loopfuse.kernels.trial import known_sizes
 from loopfuse.runtime.arrays.arguments import Parameter, check_scalar, refuse
 from loopfuse.runtime.arrays.samples import read_number, read_value
 

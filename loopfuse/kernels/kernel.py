@@ -460,7 +460,7 @@ class Kernel:
             return self._tuned[key]
 
     def _search(self, job: Job) -> Tuned:
-        from loopfuse.commands.progress import progress_bar
+        from loopfuse.base.progress import progress_bar
 
         try:
             return tune_call(job, self._budget, progress_bar)

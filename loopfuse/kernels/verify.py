@@ -1,4 +1,4 @@
-"""`loopfuse verify`: the checker's answer, then fused, unfused and interpreted, compared.
+"""Verification: the checker's answer, then fused, unfused and interpreted, compared.
 
 Sizes are small and drawn at random among those that satisfy the kernel's preconditions. With
 `reassociate=False` all three must agree in every bit (or both be NaN); where the default changes
@@ -17,18 +17,14 @@ import numpy as np
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
 from loopfuse.base.printable import printable
-from loopfuse.commands.common import (
-    Common,
+from loopfuse.base.progress import with_progress
+from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.sizes import choose_sizes
+from loopfuse.kernels.trial import (
     constants_of,
-    open_kernels,
     random_arguments,
     run_kernel,
-    say,
-    sizes_for,
 )
-from loopfuse.commands.progress import with_progress
-from loopfuse.commands.sizes import choose_sizes
-from loopfuse.kernels.kernel import Kernel, default_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,7 @@ class Verification:
         return str(self)  # what an interactive session shows
 
     def _repr_html_(self) -> str:
-        from loopfuse.commands.verify_html import render_verification
+        from loopfuse.kernels.verify_html import render_verification
 
         return render_verification(self)
 
@@ -155,7 +151,7 @@ def _against_cpython(
 
     if not isinstance(kernel, Specialised):
         return None
-    from loopfuse.commands.cpython import as_allocated, run_plainly, tolerance
+    from loopfuse.kernels.cpython import as_allocated, run_plainly, tolerance
 
     strict = kernel.with_options(fp="strict", reassociate=False)
     program = strict.program().kernels[0]
@@ -238,14 +234,3 @@ def _first_difference(left: Any, right: Any, loosely: bool) -> tuple[int, ...] |
     if bool(np.all(same)):
         return None
     return tuple(int(k) for k in np.unravel_index(int(np.argmin(same)), left.shape))
-
-
-def verify_file(file: str, common: Common, seed: int) -> bool:
-    """Verify every chosen kernel of `file` and print what was found; True when all agree."""
-    good = True
-    kernels = open_kernels(file, common)
-    for kernel, own in zip(kernels, sizes_for(kernels, dict(common.sizes))):
-        found = verify_kernel(kernel, own, seed, common.target)
-        say(str(found))
-        good = good and bool(found)
-    return good

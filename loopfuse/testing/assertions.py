@@ -444,8 +444,8 @@ def assert_equivalent(
     >>> assert_equivalent(saxpy, against=lambda a, x, y: a * x + y, rtol=1e-6, atol=1e-6)
     """
     __tracebackhide__ = True
-    from loopfuse.commands.common import random_arguments
-    from loopfuse.commands.sizes import choose_sizes
+    from loopfuse.kernels.sizes import choose_sizes
+    from loopfuse.kernels.trial import random_arguments
     from loopfuse.testing import forms as forms
     from loopfuse.testing.facts import fail, paragraph
     from loopfuse.testing.subject import find_subject

@@ -18,10 +18,10 @@ import numpy as np
 
 from loopfuse.base import forks
 from loopfuse.base.diagnostics import UserError
-from loopfuse.commands.common import run_kernel
 from loopfuse.explain.text import WIDTH
 from loopfuse.kernels.kernel import Kernel
 from loopfuse.kernels.reference import math_functions
+from loopfuse.kernels.trial import run_kernel
 from loopfuse.lang.nodes import Const
 from loopfuse.runtime.arrays import arrays
 from loopfuse.testing.subject import Subject, refuse
@@ -301,7 +301,7 @@ def compare_forms(forms: Sequence[Form], arguments: Arrays) -> str:
 def compare_with_cpython(kernel: Kernel, arguments: Arrays) -> str:
     """What a Python kernel, as it was read, and its function disagree on; empty where they agree, and
     for kernels of other doors."""
-    from loopfuse.commands.cpython import as_allocated, run_plainly, tolerance
+    from loopfuse.kernels.cpython import as_allocated, run_plainly, tolerance
     from loopfuse.kernels.python import Specialised
 
     if not isinstance(kernel, Specialised):

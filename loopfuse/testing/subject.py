@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, UserError
 from loopfuse.base.options import Options, Target, parse_target
-from loopfuse.commands.common import known_sizes
 from loopfuse.kernels.kernel import Kernel, Kernels
 from loopfuse.kernels.python import PythonKernel, Specialised
+from loopfuse.kernels.trial import known_sizes
 from loopfuse.kernels.words import in_python
 from loopfuse.watch import current_run
 

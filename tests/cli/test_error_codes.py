@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLACES = (
     "runtime", "tuning", "commands", "kernels/kernel.py", "kernels/sent.py", "kernels/results.py",
-    "kernels/sources.py", "watch.py", "cli.py", "base",
+    "kernels/sizes.py", "kernels/sources.py", "kernels/trial.py", "watch.py", "cli.py", "base",
 )  # fmt: skip
 MAKERS = ("Diagnostic", "_refuse", "refuse")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import loopfuse
-from loopfuse.commands import progress
+from loopfuse.base import progress
 from loopfuse.pipeline import STAGES
 from loopfuse.watch import WORDS
 

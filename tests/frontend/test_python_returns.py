@@ -15,7 +15,7 @@ import pytest
 import loopfuse
 import loopfuse.testing
 from loopfuse.base.diagnostics import LoopfuseError, UserError
-from loopfuse.commands import cpython
+from loopfuse.kernels import cpython
 
 X = np.arange(8.0)
 

@@ -96,7 +96,7 @@ def test_a_border_is_one_launch() -> None:
 def test_examples_without_their_outputs(name: str) -> None:
     """Bit for bit what they are in outputs of zeros, for even and odd sizes."""
     torch = pytest.importorskip("torch")
-    from loopfuse.commands.common import random_arguments
+    from loopfuse.kernels.trial import random_arguments
 
     kernel = _example(name)
     for size in (37, 64, 130):

@@ -13,7 +13,7 @@ import pytest
 import loopfuse
 from loopfuse import UserError, loads
 from loopfuse.commands.bench import default_sizes
-from loopfuse.commands.sizes import accepted_near, choose_sizes
+from loopfuse.kernels.sizes import accepted_near, choose_sizes
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.testing import assert_equivalent, assert_traffic
 

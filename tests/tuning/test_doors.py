@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse.base import progress
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import Tuning
 from loopfuse.cli import _run
-from loopfuse.commands import progress
 from loopfuse.tuning import session
 from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.search import Trial

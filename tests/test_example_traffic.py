@@ -6,12 +6,15 @@ example: one kernel, each array read or written once.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import loopfuse
+from loopfuse.kernels.kernel import load_all
+from loopfuse.kernels.sources import read_source
 from loopfuse.testing import assert_fuses, assert_home, assert_not_fused, assert_traffic
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -63,3 +66,26 @@ def test_what_cannot_fuse_says_why() -> None:
         with pytest.raises(AssertionError):
             assert_not_fused(kernel, *pair, target=target, because="a new array instead of `a`")
     assert_not_fused(example("gauss_seidel"), "x", "residual", because="L1 has no parallel loop")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/cases/private_array_under_data.lf",
+        "tests/cases/private_never_written_under_data.lf",
+        "tests/cases/data_ragged_nested.lf",
+        "examples/csr_matvec.lf",
+    ],
+)
+def test_formulas_are_in_sizes_and_parameters(path: str) -> None:
+    """Also where data says how long a loop is: of what is private to it, one copy counts."""
+    for kernel in load_all(read_source(str(EXAMPLES.parent / path))).values():
+        traffic = kernel.explain().to_dict()["traffic"]
+        known = {*kernel.signature.sizes, *(p.name for p in kernel.signature.parameters)}
+        for when in ("before", "after"):
+            used = {
+                node.id
+                for node in ast.walk(ast.parse(traffic[when]["bytes"], mode="eval"))
+                if isinstance(node, ast.Name)
+            }
+            assert used - {"min", "max"} <= known, traffic

@@ -50,7 +50,6 @@ WEAKNESSES: dict[tuple[str, str], str] = {
         "fold",
     ): "a `let` in a serial loop is split from it: launches at every step of the host's loop",
     ("recurrence_distance_two", "fold"): "a `let` in a serial loop gets a launch of its own",
-    ("fuzz_recomputed_running_sum", "fold"): "a `let` in a serial loop joins the launch of its use",
     ("step_negative_three", "fold"): "a `let` in a serial loop gets a launch of its own",
     ("distribute_separable", "distribute"): "one nest stays one launch where two nests, priced "
     "apart, would be two",
@@ -68,11 +67,27 @@ WEAKNESSES: dict[tuple[str, str], str] = {
         "fuzz_mirrored_under_conditions",
         "shift",
     ): "loops without a dependence are aligned only by equal bounds",
+    ("fuzz_mirrored_two_ways", "reorder"): "which of two loops is joined first follows the text",
+    ("fuzz_mirrored_two_ways", "distribute"): "one nest of two arrays slides less than two nests",
+    ("fuzz_output_far_behind", "reorder"): "which of two loops is joined first follows the text",
+    ("fuzz_recomputed_partly_written", "fold"): "a `let` in a serial loop gets a launch of its own",
+    ("fuzz_reduction_into_several_elements", "fold"): "a `let` beside a reduction gets a launch of its own",
+    ("fuzz_register_of_two_launches", "reverse"): "loops without a dependence are aligned only by equal bounds",
+    ("fuzz_register_of_two_launches", "shift"): "loops without a dependence are aligned only by equal bounds",
+    ("game_of_life", "unfold"): "without the `let` its steps are not worth blocks",
+    ("game_of_life", "shift"): "blocks of time steps want loops that start where their arrays do",
+    ("time_levels", "shift"): "blocks of time steps want loops that start where their arrays do",
+    ("time_mixed_dtypes", "shift"): "blocks of time steps want loops that start where their arrays do",
+    ("names_of_conditions", "unfold"): "a `let` outside loops is a launch, with its use in one or not",
+    ("names_of_conditions:again", "shift"): "a shifted loop is counted by its hull, of other columns",
+    ("partly_computed_anew", "distribute"): "one nest of two arrays slides less than two nests",
+    ("planes_torus", "shift"): "a shifted `.wrap` keeps a plane more",
 }
 """Where a change that should leave the fusion alone does not: weaknesses of the planner. One that is mended
-must be taken out."""
-REFUSED = {("fuse_block", "unroll"): "cannot-fuse"}
-"""Changes after which the program is refused, rightly: its `fuse:` block no longer can."""
+must be taken out. (Of a case, or of one kernel of it: `case:kernel`.)"""
+REFUSED = {("fuse_block", "unroll"): "cannot-fuse", ("partly_computed_anew", "hide"): "uninitialised-read"}
+"""Changes after which the program is refused, rightly: its `fuse:` block no longer can; what was an output is a
+temporary that is read where nothing has written it."""
 
 
 def named(case: Case) -> str:
@@ -149,7 +164,8 @@ def facts(
 
     def loop(text: str) -> str:
         top = text.split(".")[0]
-        return loops.get(top, top)
+        # Statements are counted through the text: a change that adds one gives others another number.
+        return "S" if top.startswith("S") else loops.get(top, top)
 
     def called(text: str) -> str:
         return names.get(text, text)
@@ -216,7 +232,8 @@ def check_case(case: Case, change: str, seed: int, compiled: bool, planned: bool
                 continue
             if planned and seed == 0:
                 found = check_plan(case.source, kernel.name, variant)
-                reason = WEAKNESSES.get((case.name, change))
+                of_one = WEAKNESSES.get((f"{case.name}:{kernel.name}", change))
+                reason = WEAKNESSES.get((case.name, change), of_one)
                 assert bool(found) == (reason is not None), f"{found} {reason}\n{variant.text}"
 
 
@@ -245,8 +262,11 @@ def test_every_change_of_every_case(case: Case, change: str) -> None:
 @pytest.mark.parametrize("name, change", WEAKNESSES)
 def test_weaknesses_are_real(name: str, change: str) -> None:
     """What is listed is still so."""
+    name, _, only = name.partition(":")
     (case,) = (one for one in PROGRAMS if one.name == name)
     for kernel in engines.read(case.source, "strict").kernels:
+        if only not in ("", kernel.name):
+            continue
         for variant in variants(case.source, kernel.name, 0, (change,)).values():
             found = check_plan(case.source, kernel.name, variant)
             assert found, f"mended: take out {name} {change}"

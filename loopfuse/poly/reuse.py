@@ -67,21 +67,24 @@ def footprint(
 
 def traffic(program: PolyProgram, entries: Sequence[Moved], sizes: Mapping[str, int]) -> Formula:
     """The bytes that all `entries` move together: each the box hull of its footprint (of borders
-    alone, the hull of each), once for every iteration of the loops around its launch. Like terms
-    are gathered: `28*H*W`."""
+    alone, the hull of each), once for every iteration of the loops around its launch. Of an array that
+    is private to a loop whose length data says, one copy counts, which each iteration uses again. Like
+    terms are gathered: `28*H*W`."""
     terms: list[tuple[int, list[Expr]]] = []
+    of_data = {loop.iterator for s in program.statements for loop in s.loops if loop.unknown}
     for entry, hull in _hulls(program, entries):
         array = program.arrays[entry.array]
         if entry.whole:
             hull = [_declared(array, dim) for dim in range(len(hull))]
         outside = {loop.iterator for loop in entry.times}
+        once = outside | of_data
         factors = [_trips(program, loop) for loop in entry.times]
         owners = (*array.private_to, *("" for _ in array.extents))
         chosen, planes = _planes(program, entry, outside)
         if chosen:
             factors.append(integer(entry.planes or planes))
         for number, (owner, (low, high)) in enumerate(zip(owners, hull, strict=True)):
-            if owner not in outside and number - len(array.private_to) not in chosen:
+            if owner not in once and number - len(array.private_to) not in chosen:
                 factors.append(_length(low, high))
         terms.append((array.dtype.bytes, factors))
     return _formula(terms, sizes)

@@ -16,7 +16,7 @@ from cases import BY_KEY  # noqa: E402
 from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of  # noqa: E402
 from window_registers import hold  # noqa: E402
 
-from loopfuse.base.register_steps import STEPS  # noqa: E402
+from loopfuse.base.machine import MULTIPROCESSOR  # noqa: E402
 from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed  # noqa: E402
 
 WITHOUT_WINDOWS = {
@@ -105,4 +105,4 @@ def wait_for_no_other_warp(found: Compiled) -> None:
         barriers = re.findall(r"\b(?:bar|barrier)\.(?!warp)\w+", found.entries[name])
         assert bool(barriers) == bool(windowed.pipeline.abreast), name
         if not windowed.pipeline.abreast:
-            assert limit_of(found.entries[name]) in STEPS
+            assert limit_of(found.entries[name]) in MULTIPROCESSOR.steps()

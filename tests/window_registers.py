@@ -8,7 +8,7 @@ import tempfile
 
 from window_kernels import Compiled, assembled, limit_of
 
-from loopfuse.base.register_steps import MOST, registers_with, step_for
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.codegen.targets.assemble import find_ptxas, read_report
 from loopfuse.plan.strategies.sliding.windows.blocks import Cut, block_registers
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
@@ -54,7 +54,7 @@ def plane_estimates(windows: dict[str, Windowed]) -> dict[str, int]:
             cut = Cut(shape.columns, shape.warps, shape.pad, shape.stored, shape.block)
             kept = kept_words(pipeline, pipeline.program)
             most = block_registers(pipeline, cut, pipeline.program, kept)
-            found[name] = min(most, registers_with(shape.warps))
+            found[name] = min(most, MULTIPROCESSOR.registers_with(shape.warps))
     return found
 
 
@@ -67,15 +67,15 @@ def hold(found: Compiled) -> None:
         each = found.windows[name]
         if name not in planes:
             limit = most_registers(each.pipeline, each.shape.columns, each.pipeline.program)  # pyright: ignore
-            assert limit_of(found.entries[name]) == limit == step_for(most - TOLERANCE)
+            assert limit_of(found.entries[name]) == limit == MULTIPROCESSOR.step_for(most - TOLERANCE)
     used, spills = assembled(found.ptx)
     assert set(spills.values()) == {0}
     # A thread gets eight at a time. Where ptxas ended at no more than that, that was enough.
-    enough = {name: min(MOST, -(-most // 8) * 8) for name, most in wanted.items()}
+    enough = {name: min(MULTIPROCESSOR.most_registers, -(-most // 8) * 8) for name, most in wanted.items()}
     above = {name: most for name, most in enough.items() if used[name] > most}
     spilled = {name for name, size in spills_with(found.ptx, above).items() if size} if above else set[str]()
     if spilled:  # ptxas spills a little now and then with more than it needs
         fewer = {name: enough[name] - 8 for name in spilled}
         assert set(spills_with(found.ptx, fewer).values()) == {0}, fewer
     for name in wanted.keys() - planes.keys():
-        assert used[name] <= max(step_for(enough[name]), step_for(limit_of(found.entries[name]) + 1))
+        assert used[name] <= max(MULTIPROCESSOR.step_for(enough[name]), MULTIPROCESSOR.step_for(limit_of(found.entries[name]) + 1))

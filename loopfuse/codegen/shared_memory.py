@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.codegen.ir import MemRefType, Operation, bytes_of
 
-STATIC_SHARED_BYTES = 48 * 1024
-"""What code may declare for a block: more it has to be given, and the driver has to be told."""
-SHARED_BYTES = 99 * 1024
-"""What a block may have of shared memory on every GPU from sm_80 on."""
 SHARED_ALIGN = 128
 """Bytes that arrays of shared memory start at multiples of: once across all banks. A late copy to
 half a turn further costs more (a wave equation: 4 %)."""
@@ -35,7 +32,7 @@ class Placed:
     @property
     def asked(self) -> int:
         """The bytes that the launch has to ask for: 0 where code declares the arrays."""
-        return self.total if self.total > STATIC_SHARED_BYTES else 0
+        return self.total if self.total > MULTIPROCESSOR.shared_declared else 0
 
 
 def place(kinds: Mapping[str, MemRefType]) -> Placed:

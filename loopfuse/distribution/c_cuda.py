@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.distribution import c_checks
 from loopfuse.distribution.c_checks import Draft, wrapped
-
-STATIC_SHARED_BYTES = 48 << 10
-"""What a block may have of shared memory without asking for more."""
 
 _LAUNCH = """\
 static int lf_launch(CUfunction function, int64_t grid, unsigned threads, unsigned shared,
@@ -159,7 +157,7 @@ def _loading(name: str, launches: Mapping[str, Mapping[str, Any]], checks: bool)
             "    if (result == CUDA_SUCCESS)",
             f'        result = cuModuleGetFunction(&{function}, code->module, "{entry}");',
         ]
-        if one["shared_bytes"] > STATIC_SHARED_BYTES:
+        if one["shared_bytes"] > MULTIPROCESSOR.shared_declared:
             lines += _attribute(function, "MAX_DYNAMIC_SHARED_SIZE_BYTES", one["shared_bytes"])
         if one["cluster"] > 8:
             lines += _attribute(function, "NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)

@@ -13,6 +13,7 @@ import pytest
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.proof.check import Verdict
@@ -292,7 +293,8 @@ def test_one_plane_in_shared_memory_has_two_barriers(monkeypatch: pytest.MonkeyP
     """Where two do not fit."""
     from loopfuse.plan.strategies.sliding.windows import blocks as window_blocks
 
-    monkeypatch.setattr(window_blocks, "SHARED", 1400)
+    small = replace(MULTIPROCESSOR, shared_of_block=1400)
+    monkeypatch.setattr(window_blocks, "MULTIPROCESSOR", small)
     found = planned(STAR, Tuning(columns=1, rows=4, warps=2, band=4))
     assert found.verdict.answer == "proved", found.verdict.findings
     assert [b.home for b in found.tree.buffers if isinstance(b.home, Shared)] == [Shared(1)]

@@ -16,13 +16,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from window_kernels import SM90, compiled, limit_of  # noqa: E402
 from window_registers import estimates, hold, spills_with  # noqa: E402
 
-from loopfuse.base.register_steps import (  # noqa: E402
-    MOST,
-    STEPS,
-    registers_with,
-    step_for,
-    warps_with,
-)
+from loopfuse.base.machine import MULTIPROCESSOR  # noqa: E402
 from loopfuse.codegen.targets.assemble import assemble, find_ptxas, with_room  # noqa: E402
 from loopfuse.plan.strategies.sliding.windows.registers import TOLERANCE  # noqa: E402
 from tests.plan.test_window_edges import MODES, PROGRAMS, TIMES  # noqa: E402
@@ -156,7 +150,7 @@ def test_the_estimate_is_not_much_too_high() -> None:
     for text, kernel in texts:
         found = compiled(text, kernel)
         for name, most in estimates(found.windows).items():
-            least = min(MOST, -(-most // 8) * 8)
+            least = min(MULTIPROCESSOR.most_registers, -(-most // 8) * 8)
             while least > 40 and not spills_with(found.ptx, {name: least - 8})[name]:
                 least -= 8
             above.append(most - least)
@@ -166,12 +160,12 @@ def test_the_estimate_is_not_much_too_high() -> None:
 
 def test_steps_of_the_register_file() -> None:
     """Each of a multiprocessor's four parts holds one warp less with one register more."""
-    assert STEPS == (32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255)
-    assert [warps_with(step) for step in STEPS] == [64, 48, 40, 36, 32, 28, 24, 20, 16, 12, 8]
-    for step in STEPS[:-1]:
-        assert step_for(step) == step < step_for(step + 1)
-        assert warps_with(step + 1) < warps_with(step)
-    assert step_for(400) == MOST
+    assert MULTIPROCESSOR.steps() == (32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255)
+    assert [MULTIPROCESSOR.warps_with(step) for step in MULTIPROCESSOR.steps()] == [64, 48, 40, 36, 32, 28, 24, 20, 16, 12, 8]
+    for step in MULTIPROCESSOR.steps()[:-1]:
+        assert MULTIPROCESSOR.step_for(step) == step < MULTIPROCESSOR.step_for(step + 1)
+        assert MULTIPROCESSOR.warps_with(step + 1) < MULTIPROCESSOR.warps_with(step)
+    assert MULTIPROCESSOR.step_for(400) == MULTIPROCESSOR.most_registers
 
 
 @pytest.mark.parametrize(("threads", "least", "most"), [(32, 168, 255), (384, 168, 168), (384, 80, 96)])
@@ -189,8 +183,8 @@ def test_who_spills_gets_the_next_step() -> None:
     assert with_room(tight, frozenset({"f_0"})) == found.ptx.replace(f".maxnreg {limit}", ".maxnreg 56")
     assert with_room(tight, frozenset({"g"})) == tight
     made = assemble(tight, SM90)
-    assert made is not None and made[2] == {"f_0": 0} and 56 < made[1]["f_0"] <= step_for(limit + 1)
-    most = found.ptx.replace(f".maxnreg {limit}", f".maxnreg {MOST}")
+    assert made is not None and made[2] == {"f_0": 0} and 56 < made[1]["f_0"] <= MULTIPROCESSOR.step_for(limit + 1)
+    most = found.ptx.replace(f".maxnreg {limit}", f".maxnreg {MULTIPROCESSOR.most_registers}")
     assert with_room(most, frozenset({"f_0"})) == most
 
 
@@ -198,6 +192,6 @@ def test_who_spills_gets_the_next_step() -> None:
 def test_a_block_of_any_number_of_warps_fits(warps: int) -> None:
     """Warps go to the four parts in turn: 14 of them need room for four in a part, not for three and a
     half (a launch of 14 warps with 144 registers each failed on an H100)."""
-    each = registers_with(warps)
+    each = MULTIPROCESSOR.registers_with(warps)
     assert -(-warps // 4) * each * 32 <= 16384
-    assert each == MOST or -(-warps // 4) * (each + 8) * 32 > 16384
+    assert each == MULTIPROCESSOR.most_registers or -(-warps // 4) * (each + 8) * 32 > 16384

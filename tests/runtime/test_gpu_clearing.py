@@ -15,8 +15,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.artifact import Artifact
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.base.options import parse_target
-from loopfuse.base.register_steps import warps_with
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.runtime.arrays import unwritten
 from loopfuse.runtime.devices import gpu_clearing
@@ -351,7 +351,7 @@ def assembles(artifact: Artifact, target: str) -> None:
         assert made is not None
         name = name_of(one["name"])
         assert made[2][name] <= plain[2][one["name"]]
-        assert min(64, warps_with(made[1][name])) >= min(64, warps_with(before))
+        assert min(64, MULTIPROCESSOR.warps_with(made[1][name])) >= min(64, MULTIPROCESSOR.warps_with(before))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])

@@ -216,7 +216,7 @@ def check(arguments: argparse.Namespace) -> int:
     before = {
         name: parts
         for name, parts in stored.items()
-        if name.rsplit(" ", 1)[1] in arguments.targets and (not wanted or any(one in name for one in wanted))
+        if name.rsplit(" ", 1)[1] in arguments.targets and (not wanted or any(one in re.split("[: ]", name)[0] for one in wanted))
     }
     said = _changes(before, now, is_ptx_compared)
     for line in said:

@@ -10,6 +10,7 @@ columns of the lane it names.
 from __future__ import annotations
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.codegen.abi import broken
 from loopfuse.codegen.build import I32, INDEX, STORAGE
 from loopfuse.codegen.ir import Value
@@ -18,8 +19,6 @@ from loopfuse.codegen.mlir.index import Linear, constant_form, linear
 from loopfuse.codegen.mlir.shuffle import shuffle, shuffled
 from loopfuse.lang import nodes
 from loopfuse.tree.looptree import Lanes, Window
-
-LANES = 32
 
 
 def columns_of(storage: Storage) -> int:

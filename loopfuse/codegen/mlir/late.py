@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loopfuse.base.machine import LANES
 from loopfuse.codegen.abi import broken
 from loopfuse.codegen.build import WIDEST_COPY
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import each_lane
 from loopfuse.codegen.mlir.index import Linear, conjuncts, linear, mentions
-from loopfuse.codegen.mlir.straddled import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load
 from loopfuse.lang.walk import substitute

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.base.options import Target
-from loopfuse.base.register_steps import step_for
 from loopfuse.codegen.abi import (
     Chain,
     accessed_buffers,
@@ -47,7 +47,7 @@ from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
-from loopfuse.codegen.shared_memory import SHARED_BYTES, asked_bytes
+from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
 from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
 from loopfuse.tree.looptree import Mapping as Where
@@ -83,7 +83,7 @@ def emit_module(
     named = {"sym_name": _module_name(kernel.name)}
     module = module_of([Operation("gpu.module", properties=named, blocks=(Block(ops=operations),))])
     most = max(asked_bytes(module).values(), default=0)
-    if most > SHARED_BYTES:
+    if most > MULTIPROCESSOR.shared_of_block:
         raise not_lowered(f"a block with {most} bytes of shared memory")
     return module
 
@@ -180,7 +180,7 @@ class _Entry:
         if self.launch.registers:
             most = self.launch.registers
             if self.index_bits == 64:  # addresses take two each
-                most = step_for(most + 1)
+                most = MULTIPROCESSOR.step_for(most + 1)
             properties["nvvm.maxnreg"] = most
         function = Operation("gpu.func", properties=properties, blocks=(block,))
         return [*self.globals.values(), function]

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.codegen.build import I32, INDEX, STORAGE
 from loopfuse.codegen.ir import Scalar, Value
 from loopfuse.codegen.mlir.emit import Emitter, Storage
@@ -32,7 +33,6 @@ from loopfuse.lang import nodes
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.tree.looptree import Copy, Global, Guard, Loop, Window, straddled_elements
 
-LANES = 32
 VECTOR = 16
 """Bytes of the widest access."""
 BESIDE = 4

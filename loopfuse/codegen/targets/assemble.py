@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.base.options import Target
-from loopfuse.base.register_steps import MOST, registers_with, step_for
 
 
 @cache
@@ -84,11 +84,11 @@ def with_room(ptx: str, names: frozenset[str]) -> str:
 
     def one(found: re.Match[str]) -> str:
         name, most = found[1], int(found[2])
-        if name not in names or most >= MOST:
+        if name not in names or most >= MULTIPROCESSOR.most_registers:
             return found[0]
         threads = re.search(r"\.reqntid (\d+)", found[0])
         warps = -(-int(threads[1]) // 32) if threads else 1
-        roomier = min(step_for(most + 1), registers_with(warps))
+        roomier = min(MULTIPROCESSOR.step_for(most + 1), MULTIPROCESSOR.registers_with(warps))
         return f"{found[0].removesuffix(found[2])}{max(roomier, most)}"
 
     return _LIMIT.sub(one, ptx)

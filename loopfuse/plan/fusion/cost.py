@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loopfuse.base.machine import machine_for
 from loopfuse.lang.affine import evaluate_index, linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
@@ -29,24 +30,6 @@ LARGE_1D = 1 << 24
 RUN_TIME_TRIPS = 32
 """What a loop whose bounds depend on data is taken to run."""
 
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Bytes and operations a second, seconds a launch, threads for full speed."""
-
-    bandwidth: float
-    operations: float
-    launch: float
-    threads: float
-    uncoalesced: float  # bytes moved per byte used when neighbouring threads are far apart
-    strided: float  # the same where a thread goes down a column
-
-
-GPU = Machine(3.0e12, 2.5e13, 4e-6, 60_000, 3.0, 1.0)
-CPU = Machine(1.0e11, 4.0e11, 5e-6, 16, 1.0, 1.0)
-
-CACHE = 1 << 20
-"""Bytes that one CPU keeps near it from one loop to the next."""
 
 RIVALS = 1.25
 """How many times as much a gather moves beside one of another array, which takes of its cache."""
@@ -74,7 +57,7 @@ class CostModel:
     def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
         self.program = program
         self.device = "gpu" if device == "gpu" else "cpu"
-        self.machine = GPU if device == "gpu" else CPU
+        self.machine = machine_for(device)
         self.order = {name: number for number, name in enumerate(program.arrays)}
         self.users: dict[str, list[Statement]] = {name: [] for name in program.arrays}
         for s in program.statements:
@@ -272,7 +255,7 @@ class CostModel:
             return 0.0
         dims = self.dims(group)
         bytes, gathered = info.dtype.bytes, self.gathered(group)
-        far = array in gathered and self.elements(array) * bytes > CACHE
+        far = array in gathered and self.elements(array) * bytes > self.machine.cache
         moves: list[tuple[float, float]] = []  # read and written by each unit, in elements
         held = 0.0
         for placed in group.members:
@@ -297,7 +280,7 @@ class CostModel:
             if self.written_inside(placed.unit.ids, group, array):
                 read = 0.0
             moves.append((read, written))
-        if held * bytes > CACHE:
+        if held * bytes > self.machine.cache:
             return bytes * sum(read + written for read, written in moves)
         first = 0.0 if self.written_inside(group.ids, group, array) else max(r for r, _ in moves)
         return bytes * (first + max(w for _, w in moves))

@@ -16,6 +16,7 @@ from typing import Any
 
 from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, UserError
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.devices.steps import (
@@ -270,7 +271,7 @@ def load(manifest: dict[str, Any], code: str | bytes, index: int = 0) -> LoadedM
                 driver.cuLibraryGetKernel(library, name.encode()), f"looking up `{name}`"
             )
             attribute = driver.CUfunction_attribute
-            if launch["shared_bytes"] > 48 << 10:
+            if launch["shared_bytes"] > MULTIPROCESSOR.shared_declared:
                 which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 check_call(
                     driver.cuKernelSetAttribute(which, launch["shared_bytes"], kernel, device),

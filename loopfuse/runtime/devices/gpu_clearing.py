@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopfuse.base.register_steps import step_for
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.runtime.arrays.unwritten import Piece
 
 MOST_PIECES = 16
@@ -282,7 +282,7 @@ def weave(ptx: str, entry: str, registers: int = 0) -> str | None:
     name = name_of(entry)
     table = f"{name}_table"
     parameter = f"\t.param .align 8 .b8 {table}[{ctypes.sizeof(Table)}]\n"
-    limit = f".maxnreg {step_for(registers)}\n" if registers and ".maxnreg" not in found[3] else ""
+    limit = f".maxnreg {MULTIPROCESSOR.step_for(registers)}\n" if registers and ".maxnreg" not in found[3] else ""
     body = found[0][found.start(3) - found.start() :]
     body = body.replace("{\n", limit + "{\n" + _beginning(table), 1)
     parameters = f"{found[2].rstrip()},\n{parameter}" if found[2].strip() else f"\n{parameter}"

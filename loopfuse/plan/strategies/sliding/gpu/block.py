@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
 from loopfuse.lang.nodes import Expr, Iter, Load
@@ -13,7 +14,7 @@ from loopfuse.plan.strategies.sliding.gpu.tile import Tile
 from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages
 from loopfuse.plan.strategies.sliding.windows.blocks import BlockRows, plane_extents, plane_rows
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
-from loopfuse.plan.strategies.sliding.windows.shape import LANES, Shape
+from loopfuse.plan.strategies.sliding.windows.shape import Shape
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Shared, Window
 

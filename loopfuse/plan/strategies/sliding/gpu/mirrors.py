@@ -9,6 +9,7 @@ there, and again when what lies beside it is; those behind the last are copies o
 
 from __future__ import annotations
 
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import compare, conjoin, in_range, negate
 from loopfuse.lang.nodes import Expr, Iter, Load
@@ -17,7 +18,6 @@ from loopfuse.plan.strategies.sliding.gpu.planes_body import rows_and_columns
 from loopfuse.plan.strategies.sliding.gpu.rows import in_reach, reflected_rows
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Stage
-from loopfuse.plan.strategies.sliding.windows.shape import LANES
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode

@@ -14,6 +14,7 @@ fetched straight to there (`sliding_fetch`).
 
 from __future__ import annotations
 
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, Load
@@ -32,7 +33,7 @@ from loopfuse.plan.strategies.sliding.gpu.rows import held_besides, is_left, whe
 from loopfuse.plan.strategies.sliding.windows.blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
-from loopfuse.plan.strategies.sliding.windows.shape import LANES, Shape, Windowed
+from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Arrive, Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer, is_checked
 from loopfuse.lang.index_algebra import compare, conjoin, in_range, negate
 from loopfuse.lang.linear import constant_value
@@ -20,7 +21,6 @@ from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED, before_wrap
 from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
-from loopfuse.plan.strategies.sliding.windows.shape import LANES
 from loopfuse.plan.units.groups import Region
 from loopfuse.plan.units.recompute import Value, tidy
 from loopfuse.poly.edges import lower_subscript

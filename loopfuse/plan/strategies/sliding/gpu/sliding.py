@@ -16,6 +16,7 @@ another is in registers, of its own lane or by shuffle.
 
 from __future__ import annotations
 
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Expr, Iter
@@ -33,7 +34,7 @@ from loopfuse.plan.strategies.sliding.gpu.rows import (
 from loopfuse.plan.strategies.sliding.gpu.tile import Tile
 from loopfuse.plan.strategies.sliding.windows.records import Step
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers
-from loopfuse.plan.strategies.sliding.windows.shape import LANES, Shape, Windowed
+from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where

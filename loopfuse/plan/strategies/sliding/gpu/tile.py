@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
 from loopfuse.lang.linear import constant_value, lies_within, same_index
@@ -13,7 +14,7 @@ from loopfuse.plan.strategies.sliding.windows.borders import is_edge
 from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
-from loopfuse.plan.strategies.sliding.windows.shape import LANES, Shape
+from loopfuse.plan.strategies.sliding.windows.shape import Shape
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     ALIGNED,

@@ -12,31 +12,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, lcm
 
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.base.options import Tuning
-from loopfuse.base.register_steps import registers_with
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
 from loopfuse.poly.model import PolyProgram
 
-LANES = 32
 WARPS = (8, 12, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
 """Warps of a block, and rows of a warp, that are tried."""
-REGISTER_FILE = 65_536
 TOLERANCE, SLACK = 9, 14
 """With how many registers fewer than `block_registers` says ptxas manages as a rule, and at best."""
-UNDER_WAY = 56 * 1024
-"""Bytes that a multiprocessor must have asked for to keep an H100's memory busy: so many that blocks
-of time steps ask as many rows ahead as was best when measured."""
 BESIDE = 4
 """Elements beside such a row (`codegen.mlir.straddled.BESIDE`)."""
 FETCHED = 0.5
 """What a row costs that is loaded and not computed, for each that is."""
-SHARED = 99 * 1024
-"""Bytes of shared memory that a block may have on any GPU (`codegen.abi.SHARED_BYTES`)."""
-SHARED_HELD = 160 * 1024
-"""Bytes that the blocks on a multiprocessor may have together (of an A100; an H100 has more)."""
 PLANES_AHEAD = 1
 """Planes that loads run ahead of their first use: a step does the work of many rows."""
 PLANES = (48, 256)
@@ -97,10 +88,10 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Cut |
             continue
         chosen = bool(tuning.columns and tuning.warps and tuning.band)
         registers = block_registers(pipeline, cut, program, kept) - SLACK
-        if not chosen and registers > registers_with(cut.warps):
+        if not chosen and registers > MULTIPROCESSOR.registers_with(cut.warps):
             why = "its windows take more registers than a thread has"
             continue
-        if shared_bytes(pipeline, cut, program) > SHARED:
+        if shared_bytes(pipeline, cut, program) > MULTIPROCESSOR.shared_of_block:
             why = "its planes take more shared memory than a block has"
             continue
         price = _price(pipeline, cut, program, usual, kept)
@@ -236,21 +227,21 @@ def _planes_wanted(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
         return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     points = cut.warps * LANES * cut.rows.held * cut.columns
-    return UNDER_WAY // (points * width) - PLANES_AHEAD
+    return MULTIPROCESSOR.in_flight // (points * width) - PLANES_AHEAD
 
 
 def _blocks(pipeline: Pipeline, cut: Cut, program: PolyProgram, kept: int) -> int:
     """How many blocks a multiprocessor is taken to hold."""
     registers = block_registers(pipeline, cut, program, kept) - TOLERANCE
-    by_registers = int(REGISTER_FILE / (cut.warps * LANES * registers))
-    return max(1, min(by_registers, SHARED_HELD // max(1, shared_bytes(pipeline, cut, program))))
+    by_registers = int(MULTIPROCESSOR.registers / (cut.warps * LANES * registers))
+    return max(1, min(by_registers, MULTIPROCESSOR.shared // max(1, shared_bytes(pipeline, cut, program))))
 
 
 def register_limit(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
     """The limit of registers that the assembler gets, so that as many blocks fit as the cut was
     chosen for."""
     kept = kept_words(pipeline, program)
-    return registers_with(cut.warps * _blocks(pipeline, cut, program, kept))
+    return MULTIPROCESSOR.registers_with(cut.warps * _blocks(pipeline, cut, program, kept))
 
 
 def steps_of(pipeline: Pipeline, copies: int) -> tuple[int, int, int]:

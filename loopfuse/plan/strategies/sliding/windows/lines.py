@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from loopfuse.base.machine import GPU, LANES
 from loopfuse.base.options import Tuning
-from loopfuse.plan.fusion.cost import GPU, operations_of
+from loopfuse.plan.fusion.cost import operations_of
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.poly.model import PolyProgram
 
-LANES = 32
 WIDER = (1, 2)
 """How many accesses of 16 bytes a lane's columns may make."""
 NARROW = 0.04

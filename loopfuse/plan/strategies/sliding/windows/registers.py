@@ -4,12 +4,12 @@
 
 It decides whether windows fit, how many warps a block has, and the limit that the assembler gets.
 Left alone ptxas takes a register more than lets a third warp run, or spills a few bytes to save
-one (`base.register_steps`). `tests/plan/test_window_registers.py` holds the estimate against it.
+one (`base.machine`). `tests/plan/test_window_registers.py` holds the estimate against it.
 """
 
 from __future__ import annotations
 
-from loopfuse.base.register_steps import step_for
+from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.lang.nodes import Binary, Expr
 from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
@@ -66,7 +66,7 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
 
 def most_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     """The limit of registers that the assembler gets."""
-    return step_for(registers(pipeline, columns, program) - TOLERANCE)
+    return MULTIPROCESSOR.step_for(registers(pipeline, columns, program) - TOLERANCE)
 
 
 def _arrays(pipeline: Pipeline, program: PolyProgram) -> int:

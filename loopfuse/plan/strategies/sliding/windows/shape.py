@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.base.options import Tuning
-from loopfuse.base.register_steps import MOST, warps_with
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape, lines_for
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     PLANES,
     PLANES_AHEAD,
     PLANES_LATE,
-    UNDER_WAY,
     WARMED,
     BlockRows,
     Cut,
@@ -33,14 +32,11 @@ from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, TimeBlock
 from loopfuse.poly.model import PolyProgram
 
-LANES = 32
 WARPS = (4, 1)
 """Warps of a block, which share nothing: for threads with few registers, and for others. A block of
 one fits where four no longer do."""
 MANY = 116
 """Registers from which on a thread has many."""
-WARPS_HELD = 32
-"""Warps that a multiprocessor holds, where a block has one."""
 ASKED = 6
 """The most rows that are asked for before their load."""
 AHEAD = 2
@@ -50,7 +46,7 @@ MOST_AHEAD = 176
 then. (Measured: docs/decisions/sliding.md.)"""
 ROWS = (32, 256)
 """The fewest and the most steps of a chunk."""
-REGISTERS = MOST
+REGISTERS = MULTIPROCESSOR.most_registers
 """The most registers that a thread may take, as `registers` estimates them; beyond lie spills."""
 TIME_REGISTERS = 184
 """The same where more time steps in a block only save traffic: a multiprocessor that holds eight
@@ -308,6 +304,6 @@ def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: i
     if not loaded:
         return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
-    warps = min(WARPS_HELD, warps_with(most_registers(pipeline, shape.columns, program)))
-    rows = UNDER_WAY // (warps * LANES * shape.columns * width) - ahead
+    warps = min(MULTIPROCESSOR.blocks, MULTIPROCESSOR.warps_with(most_registers(pipeline, shape.columns, program)))
+    rows = MULTIPROCESSOR.in_flight // (warps * LANES * shape.columns * width) - ahead
     return min(rows, ASKED) if rows > 1 else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.printable import printable
@@ -19,28 +19,6 @@ from loopfuse.runtime.formulas import evaluate, names_in
 WIDTH = 80
 HEADER_WIDTH = 76
 TYPICAL_SIZE = 4096
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
-    """What `kernel.explain` gives: prints as text, shows as a table in a notebook."""
-
-    report: Report
-
-    def __str__(self) -> str:
-        return render_text(self.report)
-
-    def __repr__(self) -> str:
-        return str(self)  # what an interactive session shows
-
-    def _repr_html_(self) -> str:
-        from loopfuse.explain.html import render_fragment
-
-        return render_fragment(self.report)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form (schema 1)."""
-        return report_data(self.report)
 
 
 # -------------------------------------------------------------------------------------- words

@@ -67,7 +67,7 @@ from loopfuse.watch import is_watched, noticed_run
 
 if TYPE_CHECKING:
     from loopfuse.explain.dependences import DependencesDict
-    from loopfuse.explain.text import Explanation
+    from loopfuse.explain.explanation import Explanation
     from loopfuse.kernels.verify import Verification
     from loopfuse.lang.nodes import Program
     from loopfuse.pipeline import Planned
@@ -558,7 +558,7 @@ class Kernel:
         """What was fused and what was not, and why. With arrays: for that call; with sizes by
         name (`explain(H=4096, W=4096)`): for those; with nothing: as formulas."""
         from loopfuse import pipeline
-        from loopfuse.explain.text import Explanation
+        from loopfuse.explain.explanation import Explanation
 
         wanted = parse_target(target) if target else self._target
         constants: dict[str, int] = {}

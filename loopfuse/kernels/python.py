@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from loopfuse.base.static_array import MYPY
     from loopfuse.base.static_types import Out
     from loopfuse.explain.dependences import DependencesDict
-    from loopfuse.explain.text import Explanation
+    from loopfuse.explain.explanation import Explanation
     from loopfuse.kernels.verify import Verification
 
 P = ParamSpec("P")

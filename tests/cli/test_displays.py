@@ -14,8 +14,9 @@ from loopfuse.base.html import Column, code, prose, table, text
 from loopfuse.base.options import Tuning
 from loopfuse.cli import _run
 from loopfuse.commands.bench_report import Found, Row
+from loopfuse.explain.explanation import Explanation
 from loopfuse.explain.html import render_fragment
-from loopfuse.explain.text import Explanation, in_text_order, render_text
+from loopfuse.explain.text import in_text_order, render_text
 from loopfuse.kernels.verify import Mismatch, Verification
 from loopfuse.plan.records import Decision, Formula
 from loopfuse.tuning.remember import Tuned

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from loopfuse.explain.explanation import Explanation
 from loopfuse.explain.html import render_page
-from loopfuse.explain.text import Explanation, bytes_text, render_summary, render_text
+from loopfuse.explain.text import bytes_text, render_summary, render_text
 from loopfuse.plan.records import (
     Decision,
     Formula,

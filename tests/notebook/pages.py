@@ -16,7 +16,7 @@ CELLS = (
     """
 import numpy as np
 import loopfuse
-from loopfuse.commands import progress
+from loopfuse.base import progress
 
 progress.COMPILING = 0.5  # whatever machine this is, jacobi takes longer
 

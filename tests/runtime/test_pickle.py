@@ -27,7 +27,7 @@ from loopfuse.base.diagnostics import (
     UserError,
 )
 from loopfuse.base.options import Tuning
-from loopfuse.explain.text import Explanation
+from loopfuse.explain.explanation import Explanation
 from loopfuse.kernels import sent as pykernel_sent
 from loopfuse.kernels.sent import import_path, pack, unpack
 

@@ -17,7 +17,6 @@ from loopfuse.kernels.kernel import Kernel
 from loopfuse.runtime.arrays.arguments import Value, check_scalar, negative_size, refuse
 from loopfuse.runtime.arrays.arrays import allocate_outputs, match
 from loopfuse.runtime.arrays.samples import random_array
-from loopfuse.runtime.arrays.views import numpy_dtype
 from loopfuse.runtime.formulas import evaluate
 
 # -------------------------------------------------------------------------------------- sizes
@@ -123,10 +122,3 @@ def run_kernel(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> Ru
         for name, array in arrays.items()
     }
     return Run(results, matched.values, allocated)
-
-
-def empty_like(kernel: Kernel, name: str, sizes: Mapping[str, int]) -> Any:
-    """Zeros for array parameter `name` at these sizes."""
-    parameter = next(p for p in kernel.signature.parameters if p.name == name)
-    shape = tuple(int(evaluate(extent, sizes)) for extent in parameter.extents or ())
-    return np.zeros(shape, numpy_dtype(parameter.dtype))

@@ -15,7 +15,6 @@ import islpy
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.affine import is_plain_cast, linear
-from loopfuse.lang.affine import keeps_value as keeps_value
 from loopfuse.lang.nodes import (
     Binary,
     Call,

@@ -32,7 +32,7 @@ PLANNED = {
 }
 
 
-UNPROVED = {("symmetric", 3), ("reflected rows", 3), *(("reflected everywhere", n) for n in (1, 2, 3))}
+UNPROVED = {("symmetric", 3), ("reflected rows", 3), ("reflected columns", 3), *(("reflected everywhere", n) for n in (1, 2, 3))}
 """Chains and planes ahead whose proof takes more than a question may, in the shape of these tests."""
 
 

@@ -15,6 +15,10 @@ from ptx_runs import compiled, run, size_of
 
 from loopfuse.base.options import Target, Tuning
 from loopfuse.codegen.targets.assemble import assemble, find_ptxas
+from loopfuse.lang.linear import constant_value, linear_form
+from loopfuse.lang.nodes import Iter, Load
+from loopfuse.tree.looptree import Copy, Global, Loop, Mapping
+from loopfuse.tree.walk import walk_nodes
 
 CHAIN = """
 kernel f(a: {0}[N], out c: {0}[N]):
@@ -91,11 +95,34 @@ def test_time_steps(text: str, steps: int) -> None:
         run(text.format("i32"), tuning, {"N": size, "n": number}, offset)
 
 
+@pytest.mark.parametrize("text", [CHAIN, EDGES, RING, HEAT, SWAP, PLANES],
+                         ids=["chain", "edges", "ring", "heat", "swap", "planes"])  # fmt: skip
+def test_vectors_start_at_multiples(text: str) -> None:
+    """What a lane moves at once starts at a multiple of its length: rows that a shifted loop makes
+    go by way of shared memory, where single elements of lanes would lie 16 bytes apart."""
+    tree, found = compiled(text.format("f32"), AUTO)[1], 0
+    for launch in tree.launches:
+        for loop in walk_nodes(launch.body):
+            if not isinstance(loop, Loop) or loop.mapping is not Mapping.VECTOR:
+                continue
+            (copy,), count = loop.body, constant_value(loop.upper)
+            assert isinstance(copy, Copy) and count is not None
+            for load in (copy.target, copy.value):
+                if not isinstance(load, Load) or not isinstance(tree.buffer(load.array).home, Global):
+                    continue
+                constant, terms = linear_form(load.index[-1])
+                others = [number for atom, number in terms if atom != Iter(loop.var)]
+                assert all(number % count == 0 for number in (constant, *others)), load
+                found += 1
+    assert found
+
+
 @pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
 @pytest.mark.parametrize("text", [CHAIN, EDGES, RING, HEAT, SWAP, PLANES],
                          ids=["chain", "edges", "ring", "heat", "swap", "planes"])  # fmt: skip
 def test_strips_lie_in_registers(text: str) -> None:
-    """As planned without tuning: 16 bytes a load, no local memory, no spills, no barrier."""
+    """As planned without tuning: 16 bytes a load, and a store, which is to shared memory where rows
+    of results start elsewhere than those loaded; no local memory, no spills, no barrier."""
     target = Target("sm_90")
     _, tree, artifact = compiled(text.format("f32"), AUTO)
     assert not re.search(r"\.local\b|\bbar\.(?!warp)", artifact.ptx)
@@ -109,5 +136,5 @@ def test_strips_lie_in_registers(text: str) -> None:
         start = artifact.ptx.index(f".entry {launch.name}(")
         entry = artifact.ptx[start : artifact.ptx.find(".entry ", start + 1)]
         assert re.search(r"ld\.global\S*\.v4\.", entry), launch.name
-        assert re.search(r"st\.global\S*\.v4\.", entry), launch.name
+        assert re.search(r"st\.(global|shared)\S*\.v4\.", entry), launch.name
         assert registers[launch.name] <= 128, (launch.name, registers)

@@ -5,6 +5,7 @@ The rendered texts are part of the interface: change one here on purpose, or not
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -1950,6 +1951,37 @@ error[default-value]: parameters have no default values
     ),
     (
         """\
+kernel k(
+    a: f32,
+    b: f32 = 3.0):
+    c = 1
+""",
+        """\
+error[default-value]: parameters have no default values
+ --> k.lf:3:12
+  |
+3 |     b: f32 = 3.0):
+  |            ^
+  = fix: remove the value, and give it in the call
+""",
+    ),
+    (
+        """\
+kernel k(inout a: f32[N]):
+    a[i] = f(a[i] <
+    = 1)
+""",
+        """\
+error[keyword-argument]: arguments are given by position, and `=` compares nothing
+ --> k.lf:3:5
+  |
+3 |     = 1)
+  |     ^
+  = fix: write `==` to compare, or the value alone as an argument
+""",
+    ),
+    (
+        """\
 func f(a: f32) => f32:
     return a
 """,
@@ -2122,6 +2154,8 @@ def test_random_words_never_break_the_parser() -> None:
         elif round_ % 3 == 1:
             cut = random.randrange(len(good))
             text = good[:cut] + random.choice(words) + good[cut + random.randrange(6) :]
+            if round_ % 2:  # lines that go on in the next one
+                text = re.sub(r"(?<=[,(<=+*])(?= )", lambda _: random.choice(("", "", "\n")), text)
         try:
             parse(Source("k.lf", text))
         except UserError as error:

@@ -20,6 +20,8 @@ _WORD = re.compile(
     r"|\S"
 )
 
+_DEPTH = {"(": 1, "[": 1, ")": -1, "]": -1}
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -120,16 +122,28 @@ class Place:
 
     @cached_property
     def line_start(self) -> int:
-        """The number of the first word of the line that the place, or the word before it, is on."""
-        index = self.index - 1 if self.is_layout else min(self.index, len(self.words) - 1)
-        while index > 0 and not self.words[index].starts_line:
-            index -= 1
-        return max(index, 0)
+        """The number of the first word of the line that the place, or the word before it, is on:
+        a line goes on in the next one where a bracket is open."""
+        last = self.index - 1 if self.is_layout else min(self.index, len(self.words) - 1)
+        start = depth = 0
+        for index, word in enumerate(self.words[: last + 1]):
+            if word.starts_line and depth == 0:
+                start = index
+            depth = max(depth + _DEPTH.get(word.text, 0), 0)
+        return start
 
     @property
     def line_words(self) -> tuple[str, ...]:
         """The words of that line up to the place, as text."""
         return tuple(word.text for word in self.words[self.line_start : self.index])
+
+    @property
+    def row_words(self) -> tuple[str, ...]:
+        """The words before the place in its row of the text, whatever is open."""
+        start = self.index
+        while start > 0 and not self.word_at(start - self.index).starts_line:
+            start -= 1
+        return tuple(word.text for word in self.words[start : self.index])
 
     @property
     def first(self) -> Word:
@@ -141,9 +155,9 @@ class Place:
         """The brackets open at the place, outermost first."""
         stack: list[Word] = []
         for word in self.words[: self.index]:
-            if word.text in ("(", "["):
+            if _DEPTH.get(word.text) == 1:
                 stack.append(word)
-            elif word.text in (")", "]") and stack:
+            elif word.text in _DEPTH and stack:
                 stack.pop()
         return tuple(stack)
 

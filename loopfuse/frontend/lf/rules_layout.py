@@ -27,7 +27,7 @@ def equals(place: Place) -> Diagnostic | None:
     if place.is_layout or found.text != "=":
         return None
     words = place.line_words
-    if place.opening and words[0] in ("kernel", "func"):
+    if place.opening and words and words[0] in ("kernel", "func"):
         message = "parameters have no default values"
         fix = "remove the value, and give it in the call"
         return Diagnostic("default-value", message, found.span, fix=fix)

@@ -288,7 +288,7 @@ def _runs_on(place: Place, opening: Word, wanted: str) -> bool:
     if found.starts_line and found.line > opening.line:
         return found.text in _STATEMENT_WORDS or place.wants_operator or _takes(wanted, place)
     if found.text in ("=", "+=", "-=", "*=", "/="):
-        starts = re.fullmatch(r"\w+(?: \[.*)?", " ".join(place.line_words)) is not None
+        starts = re.fullmatch(r"\w+(?: \[.*)?", " ".join(place.row_words)) is not None
         return opening.text == "[" or (starts and found.line > opening.line)
     if found.text == ":" and wanted in "])":
         return wanted not in place.rest_of_line(place.index) and _takes(wanted, place)

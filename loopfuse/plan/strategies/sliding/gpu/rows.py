@@ -9,7 +9,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer, is_checked
 from loopfuse.lang.index_algebra import compare, conjoin, in_range, negate
-from loopfuse.lang.linear import constant_value
+from loopfuse.lang.linear import constant_value, linear_form
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Unary
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import loads, substitute, walk_expr
@@ -425,6 +425,8 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     head = columns(tile, Where.UNROLLED if where is Where.VECTOR and not vectors else where)
     point = tile.point(row, Iter(head[0]))
     index = tile.element(stage, row, Iter(head[0]))
+    if vectors and inside and not starts_vectors(index[-1], head[0], shape.columns):
+        where, head = Where.STRADDLED, (*head[:-1], Where.STRADDLED)
     copy = tile.time is not None and not tile.time.back
     memory = tile.memory(stage.array, index, copy)
     node: TreeNode = Copy(memory, tile.cell(stage, row, Iter(head[0])))
@@ -439,6 +441,14 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     elif not inside:
         node = Guard(tile.written(stage, point, index), (node,))
     return [Guard(conjoin(*tests), (Loop(*head, (node,)),))]
+
+
+def starts_vectors(column: Expr, var: str, columns: int) -> bool:
+    """Does a lane's first element, at `column` where `var` is 0, start a vector of `columns` in every
+    tile? Not where the loop that makes a row was shifted against those that it reads."""
+    constant, terms = linear_form(column)
+    numbers = (constant, *(count for atom, count in terms if atom != Iter(var)))
+    return all(number % columns == 0 for number in numbers)
 
 
 class WindowBody(BodyBuilder):

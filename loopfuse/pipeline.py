@@ -58,12 +58,11 @@ from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.surface.depth import deep_recursion
 from loopfuse.lang.surface.format import format_module
 from loopfuse.lang.surface.syntax import Module
-from loopfuse.plan import chosen
+from loopfuse.plan import chosen, registry
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.fuse import FusionPlan, Planner
 from loopfuse.plan.fusion.parallel import check_parallel_loops
 from loopfuse.plan.printer import print_plan
-from loopfuse.plan.records import Report
 from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
@@ -71,8 +70,9 @@ from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.scalars import write_out_scalars
 from loopfuse.plan.strategies.plain.plain import PlainPlan, plan_plain
 from loopfuse.plan.strategies.plain.report import GAVE_UP, plain_decisions, plain_report
-from loopfuse.plan.strategies.sliding.easier import easier_windows
-from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
+from loopfuse.plan.units.groups import PlanItem
+from loopfuse.plan.units.records import Report
+from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
@@ -387,19 +387,20 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
-    rules = WindowRules(
+    rules = Rules(
         frozenset(options.strided), options.rows, options.tuning, lines=device == "cpu"
     )
+    cost = CostModel(model, device, options.size_map)
 
     def attempt(
-        fuel: int | None, windows: WindowRules | None, in_order: bool = False
+        fuel: int | None, chains: Rules | None, in_order: bool = False
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
-        cost = CostModel(model, device, options.size_map)
-        planner = Planner(model, dependences, cost, options.reassociate, fuel, windows=windows)
+        streams = registry.streams(model, cost, chains) if chains else None
+        planner = Planner(model, dependences, cost, options.reassociate, fuel, streams=streams)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
-            lambda: build_tree(model, dependences, plan, device, windows or rules),
+            lambda: build_tree(model, dependences, plan, device, chains or rules),
             lambda result: print_tree(result.tree),
         )
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
@@ -416,15 +417,17 @@ def _plan_model(
     if not dependences.complete:  # the plan is in program order already: that needs no proof
         warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
         return made(plan, scheduled, verdict)
-    ladder: list[tuple[int | None, WindowRules | None, bool, str]] = [
-        (options.fuel, easier, False, words) for easier, words in easier_windows(scheduled, rules)
+    streams = registry.streams(model, cost, rules)
+    ladder: list[tuple[int | None, Rules | None, bool, str]] = [
+        (options.fuel, easier, False, words)
+        for easier, words in (streams.easier(scheduled.fits.values()) if streams else ())
     ]
     if options.fuel != 0:
         ladder.append((0, usual, False, "the unfused kernels are used"))
     ladder.append((None, usual, True, "it runs in program order, by one thread"))
     rejected: list[Verdict] = []
     used = ""
-    for fuel, windows, in_order, words in ladder:
+    for fuel, chains, in_order, words in ladder:
         if verdict.answer == "proved":
             break
         rejected.append(verdict)
@@ -432,7 +435,7 @@ def _plan_model(
         with isl.spending(options.operations) as budget:  # what was spent before is gone
             _weigh(model)
             budget.adopt(model.context)
-            plan, scheduled, verdict = attempt(fuel, windows, in_order)
+            plan, scheduled, verdict = attempt(fuel, chains, in_order)
     if verdict.answer == "wrong":
         raise RejectedSchedule(f"every schedule was rejected ({verdict.findings[0]})")
     if verdict.answer == "unknown":
@@ -473,20 +476,21 @@ def _rough_report(planned: Planned, checked: str) -> Report:
     return replace(
         rough,
         loops=loop_infos(planned.program, planned.plan),
-        launches_after=count_launches(planned.plan.items),
-        kernels=kernel_infos(planned.program, planned.plan, planned.scheduled),
+        launches_after=count_launches(planned.scheduled.items),
+        kernels=kernel_infos(planned.program, planned.scheduled),
         decisions=planned.plan.decisions,
         preconditions=tuple(p.text for p in planned.program.preconditions),
     )
 
 
-def _unfused(planned: Planned) -> tuple[FusionPlan, dict[str, Store]]:
+def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
     """The plan with fusion off, which reports compare with, and where its arrays live."""
     device = "gpu" if planned.options.target.is_gpu else "cpu"
     cost = CostModel(planned.program, device, planned.options.size_map)
     reassociate = planned.options.reassociate
     plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
-    return plan, place_storage(planned.program, planned.dependences, plan.items)
+    items = registry.claimed(plan.items, planned.program, device)
+    return items, place_storage(planned.program, planned.dependences, items)
 
 
 # ----------------------------------------------------------------------------- tree to code

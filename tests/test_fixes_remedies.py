@@ -11,7 +11,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import Options, Target
-from loopfuse.plan.records import Decision, LoopInfo, Report
+from loopfuse.plan.units.records import Decision, LoopInfo, Report
 from tests.fixes.said import run_python
 
 CHAIN = """kernel f(inout a: f32[N], out b: f32[N]):

@@ -41,36 +41,31 @@ WALLS: dict[str, tuple[str, ...]] = {
     "tree.interp": ("tree", "tree.form", "tree.rewrite", "lang", "base"),
     "proof": ("tree", "tree.form", "poly", "lang", "base"),
     "plan.simplify": ("poly", "lang"),
-    "plan.units": ("poly", "lang", "base"),
+    "plan.units": ("tree", "poly", "lang", "base"),
     "plan.mapping": ("tree.rewrite", *_PLAN),
-    "plan.strategies.generic": ("plan.mapping", *_PLAN),
-    "plan.strategies.plain": ("plan.records", "plan.mapping", *_PLAN),
-    "plan.strategies.pointwise": ("plan.strategies.generic", "plan.mapping", *_PLAN),
-    "plan.strategies": ("plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
+    "plan.fusion": ("plan.mapping", *_PLAN),
+    "plan.strategies": ("plan.fusion", "plan.mapping", "tree.rewrite", *_PLAN),
+    "plan.strategies.generic": ("plan.strategies", "plan.mapping", *_PLAN),
+    "plan.strategies.plain": ("plan.mapping", *_PLAN),
+    "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.sliding": (
-        "plan.strategies.sliding.windows", "plan.strategies.generic", "plan.fusion", "plan.schedule", "plan.mapping",
-        *_PLAN,
+        "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu",
+        "plan.strategies", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan.strategies.sliding.windows": (
-        "plan.strategies.sliding", "plan.strategies.sliding.cpu", "plan.strategies.generic", "plan.fusion",
-        "plan.records", "plan.mapping", *_PLAN,
+        "plan.strategies.sliding", "plan.strategies.sliding.cpu", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan.strategies.sliding.gpu": (
-        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.cpu",
-        "plan.strategies.generic", "plan.mapping", *_PLAN,
+        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.cpu", "plan.mapping",
+        *_PLAN,
     ),
     "plan.strategies.sliding.cpu": (
-        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu",
-        "plan.strategies.generic", "plan.fusion", "plan.mapping", *_PLAN,
-    ),
-    "plan.fusion": (
-        "plan.strategies.sliding.windows", "plan.strategies.sliding.cpu", "plan.strategies.generic", "plan.records",
+        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.fusion",
         "plan.mapping", *_PLAN,
     ),
     "plan": (
         "plan.fusion", "plan.strategies", "plan.strategies.generic", "plan.strategies.pointwise",
-        "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu", "plan.mapping",
-        *_PLAN,
+        "plan.strategies.sliding", "plan.mapping", *_PLAN,
     ),
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", *_CODE),
     "codegen.llvm": ("codegen", "base"),
@@ -85,11 +80,11 @@ WALLS: dict[str, tuple[str, ...]] = {
     "runtime.call": ("runtime", "runtime.arrays", "runtime.devices", "base"),
     "tuning": ("runtime", "runtime.arrays", "runtime.call", "runtime.devices", "base"),
     "distribution": ("runtime.arrays", "runtime.formulas", "base"),
-    "explain": ("plan.records", "runtime.formulas", "base"),
+    "explain": ("plan.units.records", "runtime.formulas", "base"),
     "pipeline": (
         "codegen", "codegen.llvm", "codegen.math", "codegen.targets", "codegen.upstream", "frontend.lf", "frontend.mlir",
         "lang.check", "lang.surface", "plan", "plan.fusion", "plan.simplify", "plan.strategies.plain",
-        "plan.strategies.sliding", "plan.strategies.sliding.windows", "proof", "tree.rewrite", *_PLAN,
+        "proof", "tree.rewrite", *_PLAN,
     ),
     "watch": ("pipeline", "base"),
     "kernels": (
@@ -116,7 +111,7 @@ WALLS: dict[str, tuple[str, ...]] = {
 # rooms pass on and the stage that calls them.
 CIRCLES = (
     {"codegen", "codegen.llvm", "codegen.targets", "codegen.math", "codegen.select", "codegen.mlir"},
-    {"plan", "plan.fusion", "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu",
+    {"plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu",
      "plan.strategies.sliding.cpu"},
     {"runtime.arrays", "runtime.devices"},
 )  # fmt: skip

@@ -16,6 +16,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
 from loopfuse.codegen.targets.assemble import assemble
+from loopfuse.plan.strategies.sliding.strategy import SlidingFit
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed
 from loopfuse.proof.check import Verdict
 
@@ -48,7 +49,7 @@ def compiled(text: str, kernel: str, index_bits: int = 32) -> Compiled:
         planned = pipeline.plan_kernel(program, kernel, options)
         ptx = pipeline.compile_kernel(program, kernel, options, planned=planned).ptx
     strategies = {launch.name: launch.strategy for launch in planned.tree.launches}
-    windows = {n: w for n, w in planned.scheduled.windows.items() if n in strategies}
+    windows = {n: f.windowed for n, f in planned.scheduled.fits.items() if n in strategies and isinstance(f, SlidingFit)}
     parts = re.split(r"^(?=\.visible \.entry )", ptx, flags=re.MULTILINE)[1:]
     entries = {re.findall(r"\w+", part)[2]: part[: part.index("\n}")] for part in parts}
     assert set(entries) == set(strategies)

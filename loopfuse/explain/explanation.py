@@ -7,7 +7,7 @@ from typing import Any
 
 from loopfuse.explain.html import render_fragment
 from loopfuse.explain.text import render_text, report_data
-from loopfuse.plan.records import Report
+from loopfuse.plan.units.records import Report
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,7 +14,7 @@ from loopfuse.explain.text import (
     ratio_text,
     witness_text,
 )
-from loopfuse.plan.records import Decision, Formula, LoopInfo, Report
+from loopfuse.plan.units.records import Decision, Formula, LoopInfo, Report
 
 
 def render_fragment(report: Report) -> str:

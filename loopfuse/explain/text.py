@@ -13,7 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.printable import printable
-from loopfuse.plan.records import Decision, Formula, KernelInfo, LoopInfo, Place, Report, Witness
+from loopfuse.plan.units.records import (
+    Decision,
+    Formula,
+    KernelInfo,
+    LoopInfo,
+    Place,
+    Report,
+    Witness,
+)
 from loopfuse.runtime.formulas import evaluate, names_in
 
 WIDTH = 80

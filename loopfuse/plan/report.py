@@ -11,16 +11,14 @@ from loopfuse.lang.affine import combine, integer, to_python
 from loopfuse.lang.nodes import Binary, Call, Const, Expr
 from loopfuse.lang.walk import children, loads, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
-from loopfuse.plan.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
-from loopfuse.plan.strategies.sliding.windows.report import window_detail, window_home
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
+from loopfuse.plan.units.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.needs import summarise_needs
 from loopfuse.poly.reuse import Moved, is_border, traffic
-from loopfuse.tree.looptree import Launch, LineBuffer, LoopTree
+from loopfuse.tree.looptree import Launch, LineBuffer
 from loopfuse.tree.walk import node_expressions, walk_nodes
 
 
@@ -32,13 +30,13 @@ def build_report(
     *,
     source_name: str,
     options: Options,
-    unfused: tuple[FusionPlan, dict[str, Store]],
+    unfused: tuple[tuple[PlanItem, ...], dict[str, Store]],
     checked: str,
     ulp_bounds: Mapping[tuple[str, DType], float],
 ) -> Report:
     """The report of one planned kernel. `unfused`: the plan with fusion off and its homes."""
-    before = moved(program, dependences, unfused[0].items, unfused[1])
-    after = moved(program, dependences, plan.items, scheduled.stores)
+    before = moved(program, dependences, *unfused)
+    after = moved(program, dependences, scheduled.items, scheduled.stores)
     sizes = {n: v for n, v in options.sizes if n in program.symbols}
     blocked = any(group.time is not None for group in groups_of(plan.items))
     temporaries = [a for a in program.arrays.values() if a.kind == "temp"]
@@ -49,12 +47,12 @@ def build_report(
         line=program.kernel.span.line,
         sizes=options.sizes,
         loops=loop_infos(program, plan),
-        launches_before=count_launches(unfused[0].items),
-        launches_after=count_launches(plan.items),
+        launches_before=count_launches(unfused[0]),
+        launches_after=count_launches(scheduled.items),
         traffic_before=traffic(program, before, sizes),
         traffic_after=traffic(program, after, sizes),
         passes=(0, 0) if blocked else (passes(program, before), passes(program, after)),
-        kernels=kernel_infos(program, plan, scheduled),
+        kernels=kernel_infos(program, scheduled),
         decisions=plan.decisions,
         preconditions=summarise_needs(program),
         temporary_bytes=tuple(
@@ -246,7 +244,7 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
                 trips = combine("floordiv", combine("add", trips, integer(step - 1)), integer(step))
             each = combine("mul", _launches(item.body), trips)
         else:
-            each = integer(2 if item.kind == "combine" else 1)
+            each = integer(1 if item.fit is None else item.fit.launches)
         total = combine("add", total, each)
     return total
 
@@ -318,15 +316,12 @@ def groups_of(items: Sequence[PlanItem]) -> list[Group]:
     return out
 
 
-def kernel_infos(
-    program: PolyProgram, plan: FusionPlan, scheduled: Scheduled
-) -> tuple[KernelInfo, ...]:
+def kernel_infos(program: PolyProgram, scheduled: Scheduled) -> tuple[KernelInfo, ...]:
     """One entry per launched kernel."""
-    groups = groups_of(plan.items)
     launches = list(scheduled.tree.launches)
     out: list[KernelInfo] = []
-    for group in groups:
-        for _ in range(2 if group.kind == "combine" else 1):
+    for group in groups_of(scheduled.items):
+        for _ in range(scheduled.fits[launches[len(out)].name].launches):
             out.append(_kernel_info(launches[len(out)], group, program, scheduled))
     return tuple(out)
 
@@ -334,7 +329,7 @@ def kernel_infos(
 def _kernel_info(
     launch: Launch, group: Group, program: PolyProgram, scheduled: Scheduled
 ) -> KernelInfo:
-    stores, windowed = scheduled.stores, scheduled.windows.get(launch.name)
+    stores, fit = scheduled.stores, scheduled.fits[launch.name]
     homes: dict[str, str] = {}
     used = {load.array for node in walk_nodes(launch.body) for e in node_expressions(node) for load in loads(e)}
     lines = {b.array for b in scheduled.tree.buffers if isinstance(b.home, LineBuffer) and b.name in used}
@@ -346,8 +341,7 @@ def _kernel_info(
         home = "global" if stores[name].home == "global" else "register"
         if home == "register" and name in lines:
             home = "line(1)"
-        if windowed is not None:
-            home = window_home(windowed, name, stores)
+        home = fit.home(name, stores) or home
         shown = base_name(name)
         homes[shown] = max(home, homes.get(shown, home), key=_room)
     return KernelInfo(
@@ -356,7 +350,7 @@ def _kernel_info(
         launch.loops,
         tuple(homes.items()),
         specialised=launch.specialised,
-        detail=window_detail(windowed) if windowed else _detail(launch, group, scheduled.tree),
+        detail=fit.detail(launch, scheduled.tree),
     )
 
 
@@ -364,20 +358,6 @@ def _room(home: str) -> tuple[int, int]:
     """Homes by what they take, of the parts that renaming made of one temporary."""
     kind, _, rows = home.removesuffix(")").partition("(")
     return ("register", "window", "line", "global").index(kind), int(rows or 0)
-
-
-def _detail(launch: Launch, group: Group, tree: LoopTree) -> str:
-    """`pointwise, parallel over y, x, H x W as one`."""
-    match group.kind:
-        case "map":
-            first = next(p for p in group.members if p.coordinates)
-            names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
-            ones = "".join(f", {' x '.join(sizes)} as one" for sizes in tree.collapsed)
-            return f"{launch.strategy}, parallel over {names}{ones}"
-        case "combine":
-            return "partial results" if launch.name.endswith("_a") else "results combined"
-        case _:
-            return f"{launch.strategy}, one thread in order"
 
 
 def _reassociated(items: Sequence[PlanItem]) -> list[str]:

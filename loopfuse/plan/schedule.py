@@ -8,19 +8,14 @@ from dataclasses import dataclass, field, replace
 from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators, substitute
+from loopfuse.plan import registry
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.mapping.body import Names
-from loopfuse.plan.strategies.generic.generic import Site, plan_map, plan_serial
-from loopfuse.plan.strategies.pointwise.cpu import plan_rows, runs_in_rows
-from loopfuse.plan.strategies.pointwise.pointwise import fits_pointwise, plan_pointwise
-from loopfuse.plan.strategies.reduce import plan_combine
-from loopfuse.plan.strategies.sliding.cpu.buffers import plan_lines
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
-from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
-from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
-from loopfuse.plan.strategies.sliding.windows.shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.forest import Scope
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
@@ -31,11 +26,13 @@ from loopfuse.tree.looptree import HostLoop, HostNode, Launch, LoopTree
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """The tree, the home of every array of the program, and the windows of launches by name."""
+    """The tree, the home of every array of the program, the plan with what strategies claimed of it, and
+    whose each launch is, by name."""
 
     tree: LoopTree
     stores: dict[str, Store]
-    windows: Mapping[str, Windowed] = field(default_factory=dict[str, Windowed])
+    items: tuple[PlanItem, ...] = ()
+    fits: Mapping[str, Fit] = field(default_factory=dict[str, Fit])
 
 
 def build_tree(
@@ -43,31 +40,31 @@ def build_tree(
     dependences: Dependences,
     plan: FusionPlan,
     device: str,
-    rules: WindowRules,
+    rules: Rules,
 ) -> Scheduled:
     """The LoopTree of `plan` for `device` (cpu or gpu)."""
-    stores = place_storage(program, dependences, plan.items)
+    items = registry.claimed(plan.items, program, device)
+    stores = place_storage(program, dependences, items)
     # Hidden from other names: the parameters, and iterators of host loops.
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
     names.strided, names.rows = rules.strided, dict(rules.rows)
     names.used |= set(program.arrays)
     site = Site(program, stores, names, device, iterator_extents(program, stores))
-    if not rules.strided and all(_is_pointwise(group, site) for group in _groups(plan.items)):
+    if not rules.strided and registry.may_collapse(items, site):
         site = replace(site, collapses=find_collapses(program))
-    builder = _TreeBuilder(site, program.kernel.name, rules)
-    body = builder.host(plan.items, {})
+    builder = _TreeBuilder(site, program.kernel.name)
+    body = builder.host(items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
     tree = replace(tree, collapsed=site.collapses)
-    return Scheduled(tree, stores, builder.windows)
+    return Scheduled(tree, stores, items, builder.fits)
 
 
 @dataclass
 class _TreeBuilder:
     site: Site
     kernel: str
-    rules: WindowRules
     count: int = 0
-    windows: dict[str, Windowed] = field(default_factory=dict[str, Windowed])
+    fits: dict[str, Fit] = field(default_factory=dict[str, Fit])
 
     def host(
         self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
@@ -99,43 +96,14 @@ class _TreeBuilder:
         trips = trip_count(lower, upper, loop.step)
         return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
-    def launch(self, group: Group, is_rest: bool) -> list[Launch]:
+    def launch(self, group: Group, is_rest: bool) -> tuple[Launch, ...]:
         name = f"{self.kernel}_{self.count}"
         self.count += 1
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
-        if group.kind == "combine":
-            return list(plan_combine(group, self.site, name, labels))
-        if group.kind == "window":
-            assert group.scope is not None
-            program, scope = self.site.program, group.scope
-            fit = fit_windows(group.units, scope, program, self.rules, group.time)
-            assert isinstance(fit, Windowed)
-            self.windows[name] = fit
-            if isinstance(fit.shape, LineShape):
-                return [plan_lines(fit.pipeline, fit.shape, self.site, name, labels)]
-            plan = plan_planes if fit.pipeline.abreast else plan_sliding
-            return [plan(fit, self.site, name, labels)]
-        # A few steps gain little by a way for aligned arrays, for which all would be proved twice.
-        if runs_in_rows(group, self.site):
-            in_rows = plan_rows(group, self.site, name, labels)
-            if in_rows is not None:
-                return [in_rows]
-        if not is_rest and fits_pointwise(group, self.site):
-            return [plan_pointwise(group, self.site, name, labels)]
-        if group.kind == "map" and group.dims:
-            return [plan_map(group, self.site, name, labels)]
-        return [plan_serial(group, self.site, name, labels)]
-
-
-def _groups(items: Sequence[PlanItem]) -> list[Group]:
-    found: list[Group] = []
-    for item in items:
-        found += _groups(item.body) if isinstance(item, HostGroup) else [item]
-    return found
-
-
-def _is_pointwise(group: Group, site: Site) -> bool:
-    return fits_pointwise(group, site) or runs_in_rows(group, site)
+        fit = registry.fit(group, self.site, is_rest)
+        made = fit.bind(self.site, name, labels)
+        self.fits |= dict.fromkeys((launch.name for launch in made), fit)
+        return made
 
 
 def iterator_extents(

@@ -16,8 +16,8 @@ from loopfuse.explain.text import (
     render_loops,
     render_traffic,
 )
-from loopfuse.plan.records import Decision, KernelInfo, Witness
 from loopfuse.plan.report import base_name, moved
+from loopfuse.plan.units.records import Decision, KernelInfo, Witness
 from loopfuse.testing.subject import Subject
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loopfuse.plan.records import LoopInfo
 from loopfuse.plan.report import base_name
+from loopfuse.plan.units.records import LoopInfo
 from loopfuse.poly.deps_report import source_name
 from loopfuse.poly.model import Loop, Statement
 from loopfuse.testing.subject import Subject, refuse

@@ -23,7 +23,7 @@ from loopfuse.watch import current_run
 
 if TYPE_CHECKING:
     from loopfuse.pipeline import Planned
-    from loopfuse.plan.records import Report
+    from loopfuse.plan.units.records import Report
 
 DEFAULT_TARGET = "sm_80"
 """What plans are made for unless a test or the kernel says otherwise: the same on every machine."""

@@ -18,7 +18,7 @@ from loopfuse.explain.explanation import Explanation
 from loopfuse.explain.html import render_fragment
 from loopfuse.explain.text import in_text_order, render_text
 from loopfuse.kernels.verify import Mismatch, Verification
-from loopfuse.plan.records import Decision, Formula
+from loopfuse.plan.units.records import Decision, Formula
 from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.search import Trial
 

@@ -11,7 +11,7 @@ import pytest
 from loopfuse.explain.explanation import Explanation
 from loopfuse.explain.html import render_page
 from loopfuse.explain.text import bytes_text, render_summary, render_text
-from loopfuse.plan.records import (
+from loopfuse.plan.units.records import (
     Decision,
     Formula,
     KernelInfo,

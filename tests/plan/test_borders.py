@@ -15,6 +15,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Symbol
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.decisions import Decisions
+from loopfuse.plan.strategies.sliding.strategy import windows_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
 from loopfuse.plan.strategies.sliding.windows.regions import as_one_box, is_all
 from loopfuse.plan.units.groups import Group, single_group
@@ -39,7 +40,7 @@ def planned(
 
 
 def windows(found: pipeline.Planned) -> list[Pipeline]:
-    return [windowed.pipeline for windowed in found.scheduled.windows.values()]
+    return [windowed.pipeline for windowed in windows_of(found.scheduled.fits.values())]
 
 
 def reasons(found: pipeline.Planned) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from loopfuse.base.options import Tuning
+from loopfuse.plan.strategies.sliding.strategy import windows_of
 from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import planned, run
 
@@ -186,7 +187,7 @@ def test_time_steps_in_blocks(name: str) -> None:
 def test_blocks_are_long_of_their_own_accord(name: str) -> None:
     found = planned(TIMES[name], Tuning())
     assert found.verdict.answer == "proved"
-    made = [one.group.time for one in found.scheduled.windows.values()]
+    made = [one.group.time for one in windows_of(found.scheduled.fits.values())]
     assert made[0] is not None and made[0].steps == 16
     run(found, {"N": 700}, {"n": 37})
 
@@ -239,7 +240,7 @@ def test_a_batch_of_lines(name: str) -> None:
     """Lines that need nothing of each other are not streamed: a batch of four has no edge there."""
     found = planned(BATCHES[name], Tuning(columns=2))
     assert found.verdict.answer == "proved"
-    assert {one.pipeline.stream for one in found.scheduled.windows.values()} == {""}
+    assert {one.pipeline.stream for one in windows_of(found.scheduled.fits.values())} == {""}
     for lines, size in ((0, 5), (1, 1), (2, 9), (3, 61), (5, 197)):
         run(found, {"B": lines, "N": size}, {})
 
@@ -247,7 +248,7 @@ def test_a_batch_of_lines(name: str) -> None:
 def test_time_steps_of_a_batch_of_lines() -> None:
     found = planned(STEPPED_BATCH, Tuning(columns=1, steps=2))
     assert found.verdict.answer == "proved"
-    assert {one.pipeline.stream for one in found.scheduled.windows.values()} == {""}
+    assert {one.pipeline.stream for one in windows_of(found.scheduled.fits.values())} == {""}
     for lines, size, steps in ((0, 5, 4), (2, 9, 5), (3, 70, 9)):
         run(found, {"B": lines, "N": size}, {"n": steps})
 
@@ -264,7 +265,7 @@ def test_lines_that_read_each_other_stream() -> None:
         """
     )
     assert found.verdict.answer == "proved"
-    assert all(one.pipeline.stream for one in found.scheduled.windows.values())
+    assert all(one.pipeline.stream for one in windows_of(found.scheduled.fits.values()))
     run(found, {"B": 9, "N": 40}, {})
 
 

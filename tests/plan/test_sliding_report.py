@@ -10,8 +10,8 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.plan.records import Report
 from loopfuse.plan.strategies.sliding.windows.stages import _kept_beside
+from loopfuse.plan.units.records import Report
 
 ROOT = Path(__file__).parents[2]
 GPU = Target("sm_90")

@@ -12,6 +12,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.plan.strategies.sliding.strategy import windows_of
 from loopfuse.proof.check import Verdict
 from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import TIMES, planned, run
@@ -75,7 +76,7 @@ def test_a_torus_has_blocks_that_are_proved_at_once() -> None:
 
 def lengths(found: pipeline.Planned) -> list[int]:
     """The steps of each launch with windows."""
-    times = [windowed.group.time for windowed in found.scheduled.windows.values()]
+    times = [windowed.group.time for windowed in windows_of(found.scheduled.fits.values())]
     return [time.steps for time in times if time is not None]
 
 
@@ -392,8 +393,8 @@ def test_blocks_in_three_dimensions_are_as_long_as_proofs_go() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = pipeline.plan_kernel(program, "heat3d", Options(target=Target("sm_90")))
-    assert found.verdict.answer == "proved" and found.scheduled.windows
-    times = [each.group.time for each in found.scheduled.windows.values()]
+    assert found.verdict.answer == "proved" and windows_of(found.scheduled.fits.values())
+    times = [each.group.time for each in windows_of(found.scheduled.fits.values())]
     assert all(time is None or time.steps == 1 for time in times)
 
 
@@ -471,7 +472,7 @@ def test_steps_in_three_dimensions(name: str, steps: int) -> None:
         warnings.simplefilter("error")
         found = pipeline.plan_kernel(program, "f", Options(target=Target("sm_90")))
     assert found.verdict.answer == "proved"
-    time = next(iter(found.scheduled.windows.values())).group.time
+    time = next(iter(windows_of(found.scheduled.fits.values()))).group.time
     assert time is not None and time.steps == steps
 
 
@@ -490,6 +491,6 @@ def test_loads_run_ahead_unless_registers_are_scarce() -> None:
     star = box.replace(" + ".join(points), " + ".join(points[1::2]))
     for text, asked, ahead in ((box, None, 0), (star, None, None), (box, 1, 1)):
         found = planned(text, Tuning(ahead=asked, steps=8))
-        (first, *_) = found.scheduled.windows.values()
+        (first, *_) = windows_of(found.scheduled.fits.values())
         assert first.group.time is not None and first.group.time.steps == 8
         assert first.ahead == ahead

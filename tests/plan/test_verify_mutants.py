@@ -24,7 +24,7 @@ from loopfuse.pipeline import plan_kernel, read_program
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.fuse import Planner
 from loopfuse.plan.schedule import build_tree
-from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
+from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.build import build_model
 from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
@@ -107,7 +107,7 @@ def planned(text: str, device: str, fuel: int | None) -> tuple[PolyProgram, Depe
     program = build_model(kernel)
     deps = find_dependences(program)
     plan = Planner(program, deps, CostModel(program, device, {}), True, fuel).plan()
-    return program, deps, build_tree(program, deps, plan, device, WindowRules(tuning=RECOMPUTED)).tree
+    return program, deps, build_tree(program, deps, plan, device, Rules(tuning=RECOMPUTED)).tree
 
 
 def wrong_at(kernel: Kernel, tree: LoopTree, sizes: dict[str, int], order: str) -> str:

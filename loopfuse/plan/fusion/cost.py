@@ -17,10 +17,9 @@ from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, VECTOR_BYTES, find_nest, have_mixed_steps
+from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import STRIP
-from loopfuse.plan.strategies.generic.generic import CPU_WRITE, order_dims
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Group, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement

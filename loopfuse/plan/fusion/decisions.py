@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from loopfuse.plan.fusion.bordered import Apart
-from loopfuse.plan.records import Decision
-from loopfuse.plan.strategies.sliding.windows.report import describe_windows
-from loopfuse.plan.strategies.sliding.windows.shape import Windowed
 from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group, PlanItem
+from loopfuse.plan.units.records import Decision
 
 SLOWER = "wrap both loops in a `fuse:` block"
 """The remedy for a fusion that is legal, and not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Why a border does not run with the rest of its array."""
+
+    rest: Unit
+    border: Unit
+    why: str
 
 
 class Decisions(list[Decision]):
@@ -32,14 +38,22 @@ class Decisions(list[Decision]):
         reason = slower(together, apart) + (f"; {dear}" if dear else "")
         self.decide(first, second, False, reason, SLOWER)
 
-    def describe_again(self, found: Windowed) -> None:
-        """Fusions of loops that now stream through windows: how far each runs behind in the
-        end."""
-        units = {unit.label: unit for unit in found.group.units}
+    def describe_again(
+        self, group: Group, describe: Callable[[Group, Unit, Unit], Decision]
+    ) -> None:
+        """Fusions of loops that are a chain in the end: how far each runs behind."""
+        units = {unit.label: unit for unit in group.units}
         for k, one in enumerate(self):
             if one.fused and set(one.between) <= units.keys():
                 first, second = one.between
-                self[k] = describe_windows(found.pipeline, units[first], units[second])
+                self[k] = describe(group, units[first], units[second])
+
+    def call_left_over(self, mark: int) -> None:
+        """Refusals since `mark` are between loops that run together in blocks of time steps."""
+        self[mark:] = [
+            one if one.fused else replace(one, reason=f"in iterations left over from blocks: {one.reason}")
+            for one in self[mark:]
+        ]
 
     def add_reason(self, mark: int, why: str, remedy: str | None) -> None:
         """Add to the decisions since `mark` why there are no windows."""

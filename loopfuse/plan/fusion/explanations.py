@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import evaluate_index
-from loopfuse.plan.records import Decision, Place, Witness
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, Refusal, form_group
+from loopfuse.plan.units.records import Decision, Place, Witness
 from loopfuse.poly.isl_relations import sample_pair
 from loopfuse.poly.model import Dependence, PolyProgram, Statement
 

@@ -13,24 +13,10 @@ from itertools import pairwise
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.plan.fusion.anew_report import describe_dear
-from loopfuse.plan.fusion.bordered import Apart, find_bordered
 from loopfuse.plan.fusion.cost import CostModel
-from loopfuse.plan.fusion.decisions import SLOWER, Decisions, slower
+from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, slower
 from loopfuse.plan.fusion.explanations import describe_fusion, describe_refusal
-from loopfuse.plan.fusion.time_blocks import best_blocks, fit_pair, split_loop
-from loopfuse.plan.records import Decision
-from loopfuse.plan.strategies.sliding.cpu.cost import operations_anew, operations_in_lines
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
-from loopfuse.plan.strategies.sliding.windows.borders import is_border
-from loopfuse.plan.strategies.sliding.windows.report import (
-    OBVIOUS,
-    describe_apart,
-    describe_serial,
-    describe_time,
-    left_over,
-    unproved_time,
-)
-from loopfuse.plan.strategies.sliding.windows.shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.units.forest import (
     Item,
     Nest,
@@ -47,12 +33,12 @@ from loopfuse.plan.units.groups import (
     HostGroup,
     PlanItem,
     Refusal,
-    TimeBlock,
     extend_group,
     form_group,
     recomputable_producers,
     single_group,
 )
+from loopfuse.plan.units.records import Decision
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -83,7 +69,8 @@ class Planner:
     reassociate: bool
     fuel: int | None
     quiet: bool = False
-    windows: WindowRules | None = None
+    streams: Streams | None = None
+    """Who runs chains of loops that no common iteration could run (None: nobody)."""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -155,8 +142,8 @@ class Planner:
         mark = len(self.decisions)
         if len(cell) == 1 and (host := self.host_loop(nest, scope)):
             return list(self.blocked(host, scope, mark))
-        if self.windows is not None and self.fuel != 0:
-            self.decisions += describe_serial(self.program, unit, scope)
+        if self.streams is not None and self.fuel != 0:
+            self.decisions += self.streams.describe_serial(unit, scope)
         return [unit]
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
@@ -197,42 +184,21 @@ class Planner:
         return HostGroup(nest.loop, tuple(body))
 
     def blocked(self, host: HostGroup, scope: Scope, mark: int) -> list[HostGroup]:
-        """The time loop in blocks of several iterations a launch, where its body is a pipeline of
-        stencils: most of it in pairs of launches, to copies of the arrays and back; what is left in
-        shorter blocks; the rest one by one. The body's decisions are those since `mark`."""
-        out, rest, longer = [], host.loop, 0
+        """The time loop in blocks of several iterations a launch, where its body is a chain. The body's
+        decisions are those since `mark`."""
         groups = [item for item in host.body if isinstance(item, Group)]
         fenced = any(_fences(unit, "nofuse") for group in groups for unit in group.units)
-        if self.windows is None or self.fuel == 0 or fenced or len(groups) != len(host.body):
+        if self.streams is None or self.fuel == 0 or fenced:
             return [host]
-        if not self.windows.blocks:
-            self.decisions += unproved_time(host.loop)
+        found = self.streams.blocks(host, scope, self.live_after(host), self.fuel)
+        if found is None:
             return [host]
-        live = self.live_after(host)
-        inner = scope.enter(host.loop, self.statements)
-        units = in_order([unit for group in groups for unit in group.units])
-        made: list[Windowed] = []
-        for steps in best_blocks(
-            groups, host.loop, inner, self.program, self.windows, self.cost, live
-        ):
-            if self.fuel is not None and self.fuel <= 0:
-                break
-            main, left, count = split_loop(host.loop, 2 * steps, longer)
-            block = TimeBlock(main.iterator, steps, main.lower, host.loop.lower)
-            pair = fit_pair(units, inner, self.program, self.windows, block, live)
-            if isinstance(pair, str):
-                continue  # a shorter block than the longest, whose roles of arrays do not close
-            rest, longer = left, 2 * steps
-            made.append(pair[0])
-            out.append(HostGroup(main, tuple(each.group for each in pair), blocks=count))
+        if found.loops:
+            self.decisions.call_left_over(mark)
             if self.fuel is not None:
-                self.fuel -= 1
-        if made:
-            self.decisions[mark:] = [left_over(one) for one in self.decisions[mark:]]
-        self.decisions += describe_time(
-            made, groups, units, host.loop, inner, self.program, self.windows, live
-        )
-        return [*out, HostGroup(rest, host.body)]
+                self.fuel -= len(found.loops)
+        self.decisions += found.decisions
+        return [*found.loops, found.rest]
 
     def live_after(self, host: HostGroup) -> frozenset[str]:
         """Arrays whose values someone outside the time loop sees."""
@@ -251,39 +217,39 @@ class Planner:
         why others stay apart."""
         out: list[Unit | PlanItem] = list(entries)
         apart: list[Apart] = []
-        if self.windows is None or self.fuel == 0:
+        if self.streams is None or self.fuel == 0:
             return out, apart
-        for run in find_bordered(entries, scope):
+        for run in self.streams.runs(entries, scope):
             at = [k for k, entry in enumerate(out) if any(entry is unit for unit in run.units)]
             if len(at) != len(run.units):
                 continue  # some of them run with others
             found = self.bordered(run.units, scope)
             if isinstance(found, str):
-                if found not in OBVIOUS:  # what is said of the shortest run is kept
+                if found:  # what is said of the shortest run is kept
                     apart = [one for one in apart if one.border is not run.border]
                     apart.append(Apart(run.rest, run.border, found))
             else:
-                out[at[0] : at[-1] + 1] = [found.group]
+                out[at[0] : at[-1] + 1] = [found]
         alone = [entry for entry in out if isinstance(entry, Unit)]
         return out, [one for one in apart if any(one.border is unit for unit in alone)]
 
-    def bordered(self, units: Sequence[Unit], scope: Scope) -> Windowed | str:
-        """The units as one pipeline of windows, with a decision for each; or why they are none."""
+    def bordered(self, units: Sequence[Unit], scope: Scope) -> Group | str:
+        """The units as one chain, with a decision for each; or why they are none ("": that goes without
+        saying)."""
         if any(_fences(unit, "nofuse") for unit in units):
             return "a `nofuse:` block keeps them apart"
         if self.fuel is not None and self.fuel < len(units) - 1:
             return "fusion is switched off (LOOPFUSE_FUEL)"
-        assert self.windows is not None
-        streamed = self.windowed(units, scope)
+        assert self.streams is not None
+        streamed = self.streamed(units, scope)
         if streamed is None:
-            why = fit_windows(in_order(units), scope, self.program, self.windows)
-            return why if isinstance(why, str) else "line buffers take more operations"
+            return self.streams.why_not(units, scope)
         apart = sum(self.cost.group(single_group(unit, scope)).seconds for unit in units)
-        together = self.cost.group(streamed.group).seconds
+        together = self.cost.group(streamed).seconds
         if together > apart:
             return slower(together, apart)
         for first, second in pairwise(units):
-            self.accept(first, second, streamed.group)
+            self.accept(first, second, streamed)
         return streamed
 
     def place(self, unit: Unit, out: list[PlanItem], scope: Scope) -> None:
@@ -320,7 +286,7 @@ class Planner:
         wanted = self.must_fuse(group, unit)
         units = in_order((*group.units, unit))
         keep = self.needed_after(units)
-        if any(map(is_border, units)):
+        if self.has_border(units):
             formed = Refusal("its loops over borders run in windows")
         else:
             formed = extend_group(group, unit, scope) or form_group(
@@ -329,7 +295,7 @@ class Planner:
         if isinstance(formed, Refusal):
             if formed.could or recomputable_producers(units, unit, scope, self.program):
                 return None
-            if self.windowed(units, scope) is not None:
+            if self.streamed(units, scope) is not None:
                 return None
             decision = describe_refusal(self.program, partner, unit, formed, units, scope, keep)
             if wanted:
@@ -341,7 +307,7 @@ class Planner:
         together = self.cost.group(formed).seconds
         if not wanted and together > apart:
             could = recomputable_producers(units, unit, scope, self.program)
-            if not could and self.windowed(units, scope) is None:
+            if not could and self.streamed(units, scope) is None:
                 self.decisions.decline(partner, unit, together, apart)
             return None
         self.accept(partner, unit, formed)
@@ -385,14 +351,14 @@ class Planner:
             return None
         partner = self.partner(earlier.units, consumer.ids, scope)
         apart = self.cost.group(earlier).seconds + self.cost.group(later).seconds
-        streamed = self.windowed(units, scope)
-        if streamed is not None and self.cost.group(streamed.group).seconds <= apart:
-            self.accept(partner, consumer, streamed.group)
-            return streamed.group
+        streamed = self.streamed(units, scope)
+        if streamed is not None and self.cost.group(streamed).seconds <= apart:
+            self.accept(partner, consumer, streamed)
+            return streamed
         anew = frozenset[str]().union(
             *(recomputable_producers(units, u, scope, self.program) for u in later.units)
         ) & earlier.ids
-        if not anew or any(map(is_border, units)):
+        if not anew or self.has_border(units):
             return None
         wanted = any(self.must_fuse(earlier, u) for u in later.units)
         if not wanted and self.anew >= MAX_ANEW:
@@ -421,43 +387,21 @@ class Planner:
         self.accept(partner, consumer, formed)
         return formed
 
-    def windowed(self, units: Sequence[Unit], scope: Scope) -> Windowed | None:
-        """The units as a pipeline of windows, if they can be one."""
-        if self.windows is None:
+    def streamed(self, units: Sequence[Unit], scope: Scope) -> Group | None:
+        """The units as a chain, if they can be one."""
+        if self.streams is None:
             return None
-        writes = [s.write for u in units for s in u.statements]
-        needed = self.needed_after(units)
-        leaving = [write for write in writes if any(name in needed for name, _ in write.parts)]
-        if not leaving or any(not write.load.index for write in leaving):
-            return None  # only arrays leave windows, and one must
-        found = fit_windows(in_order(units), scope, self.program, self.windows)
-        if not isinstance(found, Windowed) or not self.saves(found, needed, scope):
-            return None
-        return found
+        return self.streams.form(units, scope, self.needed_after(units))
 
-    def saves(self, found: Windowed, needed: frozenset[str], scope: Scope) -> bool:
-        """Do line buffers take fewer operations than recomputation? (Windows in registers do: they
-        cost no store.)"""
-        tuned = self.windows is not None and self.windows.tuning.columns
-        if tuned or not isinstance(found.shape, LineShape):
-            return True
-        units = found.group.units
-        if any(map(is_border, units)):
-            return True  # what several loops write cannot be computed anew
-        anew = frozenset[str]().union(
-            *(recomputable_producers(units, unit, scope, self.program) for unit in units)
-        )
-        formed = form_group(units, scope, self.program, needed, anew)
-        if isinstance(formed, Refusal):
-            return True
-        lines = operations_in_lines(self.cost, found.pipeline, found.shape)
-        return lines <= operations_anew(self.cost, formed)
+    def has_border(self, units: Sequence[Unit]) -> bool:
+        """Does some unit write a border of what another writes?"""
+        return self.streams is not None and any(map(self.streams.is_border, units))
 
     def note_windows(self, mark: int, units: Sequence[Unit], scope: Scope) -> None:
         """Add to the decisions since `mark` why these stencils got no windows."""
-        if self.windows is None or self.fuel == 0 or len(self.decisions) == mark:
+        if self.streams is None or self.fuel == 0 or len(self.decisions) == mark:
             return
-        why, remedy = describe_apart(in_order(units), scope, self.program, self.windows)
+        why, remedy = self.streams.why_apart(units, scope)
         if why:
             self.decisions.add_reason(mark, why, remedy)
 
@@ -514,10 +458,10 @@ class Planner:
         out: list[PlanItem] = []
         for item in items:
             if isinstance(item, Group) and item.kind in ("map", "window") and item.dims:
-                streamed = self.windowed(item.units, scope)
-                if streamed is not None:
-                    self.decisions.describe_again(streamed)
-                    out.append(streamed.group)
+                streamed = self.streamed(item.units, scope)
+                if streamed is not None and self.streams is not None:
+                    self.decisions.describe_again(streamed, self.streams.describe)
+                    out.append(streamed)
                     continue
             if isinstance(item, Group) and item.recomputed:
                 keep = self.needed_after(item.units)

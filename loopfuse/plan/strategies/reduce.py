@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, loop_conditions, tidy_load
-from loopfuse.plan.strategies.generic.generic import (
+from loopfuse.plan.mapping.space import (
     Extent,
     Site,
     count_of,
@@ -31,9 +32,11 @@ from loopfuse.plan.strategies.generic.generic import (
     order_dims,
     value_at,
 )
+from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.recompute import tidy
+from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram, Statement
@@ -46,6 +49,7 @@ from loopfuse.tree.looptree import (
     Guard,
     Launch,
     Loop,
+    LoopTree,
     Register,
     TreeNode,
 )
@@ -86,6 +90,45 @@ class Accumulator:
     def key(self) -> tuple[str, str]:
         """Whose accumulator it is, of which array: two updates of one array each have their own."""
         return self.statement.id, self.statement.target.array
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Strategy):
+    """The strategy."""
+
+    name: str = "reduce"
+
+    def claim(self, group: Group, program: PolyProgram, device: str) -> Fit | None:
+        return ReduceFit(group) if group.kind == "combine" else None
+
+
+REDUCE = Reduce()
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceFit:
+    """A group whose results its threads combine."""
+
+    group: Group
+    launches: int = 2
+
+    def holds(self, array: str) -> bool:
+        """None: results that are combined are in memory."""
+        return False
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+        return plan_combine(self.group, site, name, labels)
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        return "partial results" if launch.name.endswith("_a") else "results combined"
+
+    def home(self, array: str, stores: Mapping[str, Store]) -> str:
+        """As the tree says."""
+        return ""
+
+    def choices(self, tuning: Tuning) -> None:
+        """Nothing to tune."""
+        return None
 
 
 def plan_combine(

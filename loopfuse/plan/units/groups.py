@@ -8,9 +8,9 @@ holds the dependence instances in the way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loopfuse.lang.affine import is_checked
 from loopfuse.lang.nodes import Expr, Iter
@@ -26,11 +26,19 @@ from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate, solve_dimensions
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
 
+if TYPE_CHECKING:
+    from loopfuse.plan.strategies.strategy import Fit
+
 Box = tuple[tuple[Expr, Expr], ...]
 """The first element and the one after the last in each dimension of an array."""
 
 Region = tuple[Box, ...]
 """Some part of an array, the largest box of it first."""
+
+
+def whole_name(array: str) -> str:
+    """The program's array that a plane is of; the array itself where it is none."""
+    return array.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class Group:
     scope: Scope | None = None
     time: TimeBlock | None = None
     loaded: frozenset[str] = frozenset()
+    fit: Fit | None = field(default=None, compare=False, repr=False)
+    """How it is run, once a strategy has decided on it."""
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

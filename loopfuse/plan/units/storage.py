@@ -97,7 +97,8 @@ def _place(
             return Store("none")
         return _zeroed_anew(array, touching)
     groups_of = {id(group): group for group, _ in users}
-    if len(groups_of) == 1 and users[0][0].kind == "window" and array.kind != "scalar":
+    fit = users[0][0].fit
+    if len(groups_of) == 1 and fit is not None and array.kind != "scalar" and fit.holds(array.name):
         return Store("window")
     ids = {s.id for _, s in users}
     flows = [d for d in dependences.flow if d.array == array.name]

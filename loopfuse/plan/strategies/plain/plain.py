@@ -43,7 +43,7 @@ from loopfuse.lang.nodes import (
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_stmts, with_children
 from loopfuse.plan.mapping.body import Names, view_strides
-from loopfuse.plan.records import LoopInfo
+from loopfuse.plan.units.records import LoopInfo
 from loopfuse.poly.edges import lower_load
 from loopfuse.poly.model import Precondition
 from loopfuse.tree.looptree import (

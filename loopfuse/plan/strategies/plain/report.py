@@ -9,8 +9,8 @@ from loopfuse.base.options import Options
 from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
 from loopfuse.lang.nodes import Expr, Kernel, Symbol
 from loopfuse.lang.walk import walk_expr
-from loopfuse.plan.records import Decision, Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.strategies.plain.plain import PlainPlan
+from loopfuse.plan.units.records import Decision, Formula, KernelInfo, LoopInfo, Report
 from loopfuse.tree.looptree import LoopTree
 
 GAVE_UP = "the analysis gave up (operation limit)"

@@ -22,7 +22,7 @@ from loopfuse.lang.index_algebra import compare
 from loopfuse.lang.nodes import Const, Expr, Iter, Symbol
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions
-from loopfuse.plan.strategies.generic.generic import Extent, Site, known_of, order_dims
+from loopfuse.plan.mapping.space import Extent, Site, known_of, order_dims
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Array, Statement

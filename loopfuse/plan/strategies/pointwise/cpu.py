@@ -12,20 +12,15 @@ after:   THREAD y: 0..H, THREAD b: 0..ceil(W / n), e: 0..3*min(n, W - b*n), out[
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import iterators
-from loopfuse.plan.strategies.generic.generic import (
-    Site,
-    chunk_of,
-    count_of,
-    dim_extents,
-    hint_of,
-    thread_body,
-    value_at,
-)
+from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, value_at
+from loopfuse.plan.mapping.threads import chunk_of, thread_body
+from loopfuse.plan.strategies.map_fit import Plan
 from loopfuse.plan.strategies.pointwise.columns import Columns, find_columns
 from loopfuse.plan.strategies.pointwise.pointwise import arrays_along, has_pointwise_form
 from loopfuse.plan.units.groups import Group
@@ -42,14 +37,20 @@ def runs_in_rows(group: Group, site: Site) -> bool:
     return site.device == "cpu" and has_pointwise_form(group, site)
 
 
-def plan_rows(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch | None:
-    """The launch of a group that `runs_in_rows`; None where no dimensions run as one."""
-    extents = dim_extents(group, site.program)
-    columns = find_columns(group, site, extents, WIDTH)
+def fit_rows(group: Group, site: Site) -> Plan | None:
+    """How a group that `runs_in_rows` is run; None where no dimensions run as one."""
+    columns = find_columns(group, site, dim_extents(group, site.program), WIDTH)
     if columns.inner and (_is_repeated(group, columns) or _has_gaps(group, site, columns)):
         return None
     if not columns.inner and not columns.ones:
         return None
+    return partial(_plan_rows, columns)
+
+
+def _plan_rows(
+    columns: Columns, group: Group, site: Site, name: str, labels: tuple[str, ...]
+) -> Launch:
+    extents = dim_extents(group, site.program)
     names = site.names
     outer: list[tuple[str, Expr]] = []
     point: dict[str, Expr] = {}

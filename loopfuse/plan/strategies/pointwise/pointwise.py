@@ -16,18 +16,17 @@ from loopfuse.lang.index_algebra import TRUE, ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions
-from loopfuse.plan.strategies.generic.generic import (
-    BLOCK,
-    TILE,
+from loopfuse.plan.mapping.space import (
     Site,
     count_of,
     dim_extents,
     hint_of,
     known_of,
     order_dims,
-    thread_body,
     value_at,
 )
+from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.strategies.generic.generic import BLOCK, TILE
 from loopfuse.plan.strategies.pointwise.columns import find_columns
 from loopfuse.plan.units.forest import carries_nothing
 from loopfuse.plan.units.groups import Group

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loopfuse.plan.fusion.time_blocks import FEW_STEPS
-from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.strategies.sliding.windows.shape import WindowRules
-from loopfuse.tree.walk import has_windows
+from loopfuse.plan.strategies.sliding.time_blocks import FEW_STEPS
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed
+from loopfuse.plan.units.rules import Rules
 
 
 def easier_windows(
-    scheduled: Scheduled, rules: WindowRules
-) -> Iterator[tuple[WindowRules | None, str]]:
-    """What may be tried in turn in place of `scheduled`, which was planned under `rules`, and that in
-    words: blocks of few time steps, where there are long ones, then of one, where that brings loops
+    made: Sequence[Windowed], rules: Rules
+) -> Iterator[tuple[Rules | None, str]]:
+    """What may be tried in turn in place of windows that were `made` under `rules`, and that in words: blocks of few time steps, where there are long ones, then of one, where that brings loops
     together; no blocks; then no windows (None)."""
-    if not has_windows(scheduled.tree):
+    if not made:
         return
     most, joins = 0, False
-    for windowed in scheduled.windows.values():
+    for windowed in made:
         if (time := windowed.group.time) is not None:
             most = max(most, time.steps)
             joins = joins or len(windowed.pipeline.steps) > time.steps

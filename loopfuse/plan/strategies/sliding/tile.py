@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.plan.mapping.body import declare_global
-from loopfuse.plan.strategies.generic.generic import Site, dim_extents, hint_of, value_at
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
+from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, value_at
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram

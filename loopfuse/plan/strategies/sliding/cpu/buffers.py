@@ -13,7 +13,7 @@ from __future__ import annotations
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div
 from loopfuse.lang.nodes import Expr
-from loopfuse.plan.strategies.generic.generic import Site, count_of
+from loopfuse.plan.mapping.space import Site, count_of
 from loopfuse.plan.strategies.sliding.cpu.rows import pass_nodes
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile

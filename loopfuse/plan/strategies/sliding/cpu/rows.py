@@ -13,8 +13,8 @@ from loopfuse.plan.mapping.interior import split_interior
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile, Range, meet, moved
 from loopfuse.plan.strategies.sliding.gpu.rows import WindowBody
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode

@@ -8,8 +8,8 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import constant_value
 from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, loop_range
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 

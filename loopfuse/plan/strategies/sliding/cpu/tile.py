@@ -6,7 +6,7 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import greatest, least
 from loopfuse.lang.linear import constant_value, lies_within
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.strategies.generic.generic import Site
+from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass, find_passes, is_read, lines_of
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.tile import PipelineTile

@@ -8,7 +8,7 @@ from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.strategies.generic.generic import Extent, Site
+from loopfuse.plan.mapping.space import Extent, Site
 from loopfuse.plan.strategies.sliding.gpu.kept import Kept
 from loopfuse.plan.strategies.sliding.gpu.tile import Tile
 from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages

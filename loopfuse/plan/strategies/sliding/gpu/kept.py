@@ -17,7 +17,7 @@ from loopfuse.lang.affine import is_checked
 from loopfuse.lang.index_algebra import TRUE, compare, conjoin, in_range
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads
-from loopfuse.plan.strategies.generic.generic import value_at
+from loopfuse.plan.mapping.space import value_at
 from loopfuse.plan.strategies.sliding.windows.kept import MOST
 from loopfuse.plan.strategies.sliding.windows.records import Step, array_name
 from loopfuse.tree.looptree import Buffer, Copy, Global, Guard, Register, TreeNode

@@ -18,7 +18,7 @@ from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.strategies.generic.generic import Site, count_of
+from loopfuse.plan.mapping.space import Site, count_of
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.fetch import fetch_rows
 from loopfuse.plan.strategies.sliding.gpu.load import ask_for_plane, load_plane

@@ -18,10 +18,9 @@ from loopfuse.plan.strategies.sliding.cpu.tile import LineTile
 from loopfuse.plan.strategies.sliding.gpu.tile import Tile
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED, before_wrap, unfolded
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
-from loopfuse.plan.units.groups import Region
+from loopfuse.plan.units.groups import Region, whole_name
 from loopfuse.plan.units.recompute import Value, tidy
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.poly.model import Statement

@@ -20,7 +20,7 @@ from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.strategies.generic.generic import Site, count_of
+from loopfuse.plan.mapping.space import Site, count_of
 from loopfuse.plan.strategies.sliding.gpu.rows import (
     ask_for,
     compute_rows,

@@ -7,14 +7,14 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
 from loopfuse.lang.linear import constant_value, lies_within, same_index
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.strategies.generic.generic import Extent, Site, value_at
+from loopfuse.plan.mapping.space import Extent, Site, value_at
 from loopfuse.plan.strategies.sliding.gpu.kept import Kept
 from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages
 from loopfuse.plan.strategies.sliding.windows.borders import is_edge
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
 from loopfuse.plan.strategies.sliding.windows.shape import Shape
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     ALIGNED,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import constant_value
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Frame, Step
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from loopfuse.lang.walk import iterators
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import (
     Step,
     array_name,
@@ -22,6 +21,7 @@ from loopfuse.plan.strategies.sliding.windows.records import (
     stage_name,
 )
 from loopfuse.plan.units.forest import Scope
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import Access, PolyProgram
 
 

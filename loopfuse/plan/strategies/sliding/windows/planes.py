@@ -190,11 +190,6 @@ def plane_name(array: str, places: Sequence[int]) -> str:
     return "@".join((array, *map(str, places)))
 
 
-def whole_name(array: str) -> str:
-    """The program's array that a plane is of; the array itself where it is none."""
-    return array.partition("@")[0]
-
-
 def _accesses(units: Sequence[Unit]) -> Iterator[Load]:
     for unit in units:
         for s in unit.statements:

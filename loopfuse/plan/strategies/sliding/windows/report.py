@@ -8,17 +8,17 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.fusion.explanations import find_witness, is_read_again, writing_elsewhere
-from loopfuse.plan.fusion.time_blocks import fit_pair, why_no_blocks
-from loopfuse.plan.records import Decision
 from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.tile import stored_stages
+from loopfuse.plan.strategies.sliding.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
-from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed, WindowRules, fit_windows
+from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit, make_unit
-from loopfuse.plan.units.groups import Group, Refusal, TimeBlock
+from loopfuse.plan.units.groups import Group, Refusal, TimeBlock, whole_name
+from loopfuse.plan.units.records import Decision
+from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import Loop, PolyProgram
 
@@ -132,7 +132,7 @@ def describe_time(
     loop: Loop,
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     live: frozenset[str],
 ) -> list[Decision]:
     """The decision about the iterations of a time loop around `groups`: the blocks of them that were
@@ -169,13 +169,6 @@ def unproved_time(loop: Loop) -> list[Decision]:
     """The decision where blocks of time steps were planned, and not proved."""
     reason = f"the iterations of `{_plain(loop.iterator)}` run one by one: blocks of them were not proved"
     return [Decision((loop.label, loop.label), False, None, reason)]
-
-
-def left_over(decision: Decision) -> Decision:
-    """A refusal between loops that run together in blocks of time steps."""
-    if decision.fused:
-        return decision
-    return replace(decision, reason=f"in iterations left over from blocks: {decision.reason}")
 
 
 def describe_serial(program: PolyProgram, unit: Unit, scope: Scope) -> list[Decision]:
@@ -222,7 +215,7 @@ def describe_apart(
     units: Sequence[Unit],
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     time: TimeBlock | None = None,
 ) -> tuple[str, str | None]:
     """(why a chain of stencils got no windows, the change that would allow them); nothing where

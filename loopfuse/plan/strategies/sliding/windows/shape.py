@@ -23,13 +23,13 @@ from loopfuse.plan.strategies.sliding.windows.blocks import (
 from loopfuse.plan.strategies.sliding.windows.code_size import MOST as MOST_CODE
 from loopfuse.plan.strategies.sliding.windows.code_size import code_of
 from loopfuse.plan.strategies.sliding.windows.lines import cut_line
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.plan.strategies.sliding.windows.regions import is_all
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers, registers
 from loopfuse.plan.strategies.sliding.windows.windows import Pipeline, come_late, find_pipeline
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Group, TimeBlock
+from loopfuse.plan.units.groups import Group, TimeBlock, whole_name
+from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
 
 WARPS = (4, 1)
@@ -83,24 +83,6 @@ class Shape:
         return plane * self.steps / self.rows
 
 
-DEFAULT = Tuning()
-
-
-@dataclass(frozen=True, slots=True)
-class WindowRules:
-    """What the planner may do with windows: `strided` arguments are views, `rows` of which
-    have so many last dimensions without gaps; `lines`: rows lie in line
-    buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks of steps;
-    `most_steps`: of at most so many (0: any number)."""
-
-    strided: frozenset[str] = frozenset()
-    rows: tuple[tuple[str, int], ...] = ()
-    tuning: Tuning = DEFAULT
-    lines: bool = False
-    blocks: bool = True
-    most_steps: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Windowed:
     """A pipeline and its shape."""
@@ -120,7 +102,7 @@ def fit_windows(
     units: tuple[Unit, ...],
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     time: TimeBlock | None = None,
 ) -> Windowed | str:
     """The units, as they run, as a pipeline of windows with its shape, or why they are none."""
@@ -198,7 +180,7 @@ def _fit_lines(
     units: tuple[Unit, ...],
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     time: TimeBlock | None,
 ) -> Windowed | str:
     """`fit_windows` on the CPU."""

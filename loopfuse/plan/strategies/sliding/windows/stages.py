@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import (
     Band,
     Frame,
@@ -16,6 +15,7 @@ from loopfuse.plan.strategies.sliding.windows.records import (
     later_name,
 )
 from loopfuse.plan.strategies.sliding.windows.taps import Reader, find_readers
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
 
 

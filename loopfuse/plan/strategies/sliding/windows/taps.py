@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.beyond import beyond
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED, inner_of
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Band, Frame, Step, Tap
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]

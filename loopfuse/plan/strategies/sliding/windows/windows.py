@@ -32,12 +32,12 @@ from loopfuse.lang.index_algebra import TRUE
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions, loop_conditions
-from loopfuse.plan.strategies.generic.generic import order_dims
+from loopfuse.plan.mapping.space import order_dims
 from loopfuse.plan.strategies.sliding.windows.align import align_steps
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders, without_edges
 from loopfuse.plan.strategies.sliding.windows.frames import find_frames
 from loopfuse.plan.strategies.sliding.windows.left import reads_what_was_left
-from loopfuse.plan.strategies.sliding.windows.planes import Planes, find_planes, whole_name
+from loopfuse.plan.strategies.sliding.windows.planes import Planes, find_planes
 from loopfuse.plan.strategies.sliding.windows.records import (
     Frame,
     Pipeline,
@@ -51,7 +51,7 @@ from loopfuse.plan.strategies.sliding.windows.stages import find_stages
 from loopfuse.plan.strategies.sliding.windows.wrap import wrap_frames
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit, carries_nothing
-from loopfuse.plan.units.groups import Group, Region, TimeBlock
+from loopfuse.plan.units.groups import Group, Region, TimeBlock, whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Loop, PolyProgram, Statement
 from loopfuse.tree.looptree import LATE_BYTES

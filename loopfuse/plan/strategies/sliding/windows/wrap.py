@@ -18,8 +18,8 @@ from loopfuse.lang.linear import same_index
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
-from loopfuse.plan.strategies.sliding.windows.planes import whole_name
 from loopfuse.plan.strategies.sliding.windows.records import Frame, Step, array_name
+from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
 
 

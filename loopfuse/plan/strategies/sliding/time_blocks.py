@@ -16,12 +16,13 @@ from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders
-from loopfuse.plan.strategies.sliding.windows.planes import common_period, whole_name
+from loopfuse.plan.strategies.sliding.windows.planes import common_period
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
-from loopfuse.plan.strategies.sliding.windows.shape import Windowed, WindowRules, fit_windows
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Box, Group, Region, TimeBlock
+from loopfuse.plan.units.groups import Box, Group, Region, TimeBlock, whole_name
 from loopfuse.plan.units.recompute import tidy
+from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import Loop, PolyProgram
 
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -61,7 +62,7 @@ def best_blocks(
     loop: Loop,
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     cost: CostModel,
     live: frozenset[str],
 ) -> tuple[int, ...]:
@@ -163,7 +164,7 @@ def fit_pair(
     units: tuple[Unit, ...],
     scope: Scope,
     program: PolyProgram,
-    rules: WindowRules,
+    rules: Rules,
     block: TimeBlock,
     live: frozenset[str],
 ) -> tuple[Windowed, Windowed] | str:

@@ -11,33 +11,14 @@ around, which read it: the longest such run is found first, then shorter ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from loopfuse.plan.fusion.streams import Run
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import HostGroup
 
 MOST = 24
 """The most loops of a run: more would take long to try, and to prove."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring units that may be one pipeline: the first of them that writes a border, and one that
-    writes the rest of its array."""
-
-    units: tuple[Unit, ...]
-    rest: Unit
-    border: Unit
-
-
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """Why a border does not run with the rest of its array."""
-
-    rest: Unit
-    border: Unit
-    why: str
 
 
 def find_bordered(entries: Sequence[Unit | HostGroup], scope: Scope) -> Iterator[Run]:

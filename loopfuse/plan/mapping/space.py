@@ -1,0 +1,146 @@
+"""Where a strategy works (`Site`), and the iteration space of a group: the range of each dimension, their
+order, what holds of a unit's iterators inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopfuse.lang.affine import combine, integer, linear
+from loopfuse.lang.index_algebra import ceil_div, compare, greatest, in_range, least
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.walk import iterators, substitute
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.units.align import Placed, place_map
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.plan.units.storage import Store
+from loopfuse.poly.isl import value_expr
+from loopfuse.poly.isl_relations import hull_along
+from loopfuse.poly.model import PolyProgram
+
+CPU_WRITE = 2
+"""A line of memory that is written goes there and back: a column that is written costs twice one that is
+read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
+    that the tree is going to run as one (`poly.collapse`)."""
+
+    program: PolyProgram
+    stores: Mapping[str, Store]
+    names: Names
+    device: str
+    extents: Mapping[str, tuple[Expr, Expr]]
+    collapses: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A group dimension's range: lower, upper (exclusive) and step."""
+
+    lower: Expr
+    upper: Expr
+    step: int
+
+
+def dim_extents(group: Group, program: PolyProgram) -> dict[str, Extent]:
+    """The range of every group dimension: the hull of its members'."""
+    return {dim: _extent(group, dim, k, program) for k, dim in enumerate(group.dims)}
+
+
+def _extent(group: Group, dim: str, k: int, program: PolyProgram) -> Extent:
+    lowers: list[Expr] = []
+    uppers: list[Expr] = []
+    steps: list[tuple[int, Expr]] = []
+    for placed in group.members:
+        if not placed.coordinates:
+            continue
+        c = placed.coordinate(dim)
+        loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
+        host = {h.iterator for h in group.scope.host} if group.scope else set[str]()
+        free = (iterators(loop.lower) | iterators(loop.upper)) - host
+        if free or loop.step < 0 or c.sign < 0:
+            images = [
+                s.domain.apply(place_map(s, placed, group.dims))
+                for s in placed.unit.statements
+                if c.iterator in s.iterators
+            ]
+            low, high = hull_along(images, k)
+            lowers.append(value_expr(low, program.symbols))
+            uppers.append(combine("add", value_expr(high, program.symbols), integer(1)))
+            steps.append((1, lowers[-1]))
+        else:
+            lowers.append(tidy(combine("sub", loop.lower, c.offset)))
+            uppers.append(tidy(combine("sub", loop.upper, c.offset)))
+            steps.append((loop.step, lowers[-1]))
+    same = len(set(steps)) == 1
+    values = group.scope.values() if group.scope else {}
+    lower, upper = substitute(least(lowers), values), substitute(greatest(uppers), values)
+    return Extent(lower, upper, steps[0][0] if same else 1)
+
+
+def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
+    """What holds of a unit's iterators inside the group's loops."""
+    out: list[Expr] = []
+    for c in placed.coordinates:
+        extent = extents[c.dim]
+        # dim = sign * (iterator - offset)
+        away = combine("sub", Iter(c.iterator), c.offset)
+        dim = away if c.sign > 0 else combine("sub", integer(0), away)
+        out += in_range(dim, extent.lower, extent.upper)
+        if extent.step != 1:
+            rest = combine("mod", combine("sub", dim, extent.lower), integer(extent.step))
+            out.append(compare("eq", rest, integer(0)))
+    return out
+
+
+def order_dims(
+    group: Group, kept: frozenset[str] = frozenset(), write: int = 1
+) -> tuple[str, ...]:
+    """The dimensions, slowest first: the last is the one along which memory is contiguous in
+    most accesses, so that neighbouring threads touch neighbouring elements. Arrays that are `kept` in
+    registers do not count, a write counts `write` times; and, where that is not once (on a CPU), nothing
+    counts that stays where it is in a loop inside."""
+    score = dict.fromkeys(group.dims, 0)
+    host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()
+    for placed in group.members:
+        by_iterator = {c.iterator: c.dim for c in placed.coordinates}
+        for statement in placed.unit.statements:
+            own = set(statement.iterators) - by_iterator.keys() - host if write > 1 else set[str]()
+            for access in (*statement.reads, statement.write):
+                if not access.load.index or access.array in kept:
+                    continue
+                used = {name for part in access.load.index for name in iterators(part)}
+                if own and not own & used:
+                    continue
+                terms = linear(access.load.index[-1])
+                names = iterators(access.load.index[-1]) if terms is None else set(terms)
+                for iterator in names:
+                    if iterator in by_iterator:
+                        score[by_iterator[iterator]] += write if access is statement.write else 1
+    best = max(group.dims, key=lambda dim: (score[dim], group.dims.index(dim)))
+    return (*(dim for dim in group.dims if dim != best), best)
+
+
+def count_of(extent: Extent) -> Expr:
+    """How many iterations: ceil((upper - lower) / step), possibly negative."""
+    distance = tidy(combine("sub", extent.upper, extent.lower))
+    return ceil_div(distance, extent.step)
+
+
+def value_at(extent: Extent, number: Expr) -> Expr:
+    """The value of iteration `number`."""
+    return tidy(combine("add", extent.lower, combine("mul", number, integer(extent.step))))
+
+
+def hint_of(group: Group, dim: str) -> str:
+    """A readable variable name for a dimension: its first member's iterator."""
+    for placed in group.members:
+        for c in placed.coordinates:
+            if c.dim == dim:
+                return c.iterator.split(".")[0]
+    return dim

@@ -1,0 +1,35 @@
+"""What one thread runs of a group, and how much of it a CPU worker takes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopfuse.lang.nodes import Expr
+from loopfuse.plan.mapping.body import BodyBuilder
+from loopfuse.plan.mapping.space import Extent, Site, known_of
+from loopfuse.plan.units.groups import Group
+from loopfuse.tree.looptree import TreeNode
+from loopfuse.tree.price import usual_price
+
+CHUNK = 4096
+"""Iterations of a one-dimensional loop that a CPU worker takes at a time, at most."""
+
+CHUNK_PRICE = 8 * CHUNK
+"""What they cost, at most where there are several (`tree_price`): rows of a softmax go one by one."""
+
+
+def thread_body(
+    group: Group, site: Site, extents: Mapping[str, Extent], point: Mapping[str, Expr]
+) -> tuple[TreeNode, ...]:
+    """The members of `group`, in order, at one point."""
+    builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
+    out: list[TreeNode] = []
+    for placed in group.members:
+        out += builder.unit(placed, known_of(placed, extents), point)
+    return tuple(out)
+
+
+def chunk_of(body: tuple[TreeNode, ...]) -> int:
+    """How many iterations of `body` a CPU worker takes at a time: a power of two."""
+    fitting = max(1, CHUNK_PRICE // usual_price(body))
+    return min(CHUNK, 1 << (fitting.bit_length() - 1))

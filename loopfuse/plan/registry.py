@@ -1,0 +1,63 @@
+"""Every strategy, in the order in which they are asked for a group: a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.streams import Streams
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.generic.strategy import GENERIC
+from loopfuse.plan.strategies.pointwise.strategy import POINTWISE
+from loopfuse.plan.strategies.reduce import REDUCE
+from loopfuse.plan.strategies.sliding.strategy import SLIDING
+from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.rules import Rules
+from loopfuse.poly.model import PolyProgram
+
+STRATEGIES: tuple[Strategy, ...] = (
+    SLIDING,
+    REDUCE,
+    POINTWISE,
+    GENERIC,
+)
+
+
+def streams(program: PolyProgram, cost: CostModel, rules: Rules) -> Streams | None:
+    """The first strategy for chains of loops, over a program."""
+    found = (strategy.streams(program, cost, rules) for strategy in STRATEGIES)
+    return next((one for one in found if one is not None), None)
+
+
+def claimed(items: Sequence[PlanItem], program: PolyProgram, device: str) -> tuple[PlanItem, ...]:
+    """A plan whose groups have their fits, where a strategy takes one whatever lives in memory."""
+
+    def one(item: PlanItem) -> PlanItem:
+        if isinstance(item, HostGroup):
+            return replace(item, body=tuple(map(one, item.body)))
+        if item.fit is not None:
+            return item
+        found = (strategy.claim(item, program, device) for strategy in STRATEGIES)
+        return replace(item, fit=next((fit for fit in found if fit is not None), None))
+
+    return tuple(map(one, items))
+
+
+def fit(group: Group, site: Site, is_rest: bool) -> Fit:
+    """How the group is run, now that every array has a home."""
+    if group.fit is not None:
+        return group.fit
+    found = (strategy.fit(group, site, is_rest) for strategy in STRATEGIES)
+    return next(one for one in found if one is not None)
+
+
+def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:
+    """Is every group run whatever dimensions of it are run as one?"""
+    return all(
+        may_collapse(item.body, site)
+        if isinstance(item, HostGroup)
+        else any(strategy.may_collapse(item, site) for strategy in STRATEGIES)
+        for item in items
+    )

@@ -1,0 +1,24 @@
+"""Strategy `generic`: takes every group that no other takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
+from loopfuse.plan.strategies.map_fit import MapFit
+from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.units.groups import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Generic(Strategy):
+    """The strategy."""
+
+    name: str = "generic"
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit:
+        return MapFit(group, self.name, plan_map if group.kind == "map" and group.dims else plan_serial)
+
+
+GENERIC = Generic()

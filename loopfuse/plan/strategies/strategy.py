@@ -1,0 +1,79 @@
+"""What a strategy is: who turns a group of loops into launches, and what it says of that.
+
+A strategy is asked in two steps, since storage must know of every group before it can say what lives in
+memory. (One for chains of loops also takes part in planning: `plan.fusion.streams`.) `claim`: does it take the group, whatever lives where? Then its `Fit` says which values it holds
+itself. `fit`: does it take a group that nobody claimed, now that every array has a home? The first that does
+has it (`plan.strategies.registry` says in which order they are asked).
+
+The Fit is the decision: storage, schedule, report and tuner read it, and nobody fits again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from loopfuse.base.options import Tuning
+from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.streams import Streams
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.rules import Rules
+from loopfuse.plan.units.storage import Store
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Launch, LoopTree
+
+
+class Fit(Protocol):
+    """How a strategy runs one group."""
+
+    @property
+    def launches(self) -> int:
+        """How many launches it becomes."""
+        ...
+
+    def holds(self, array: str) -> bool:
+        """Does the launch hold the values of a temporary that nobody else touches, in a home of the
+        strategy's own? (Its `Store.home` is then `window`: neither memory nor a thread's register.)"""
+        ...
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+        """The launches, called after `name`. `labels`: the loops they run."""
+        ...
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """How one of the launches runs, as reports say it."""
+        ...
+
+    def home(self, array: str, stores: Mapping[str, Store]) -> str:
+        """Where a temporary lives, as reports say it; "" where the tree says it."""
+        ...
+
+    def choices(self, tuning: Tuning) -> Tuning | None:
+        """What was chosen where `tuning` left it free; None where there is nothing to tune."""
+        ...
+
+
+class Strategy:
+    """One way to run groups; each has a folder or a file, and a line in the registry. What a strategy has no
+    part in, it leaves as it is here."""
+
+    name: str
+    """What reports call it."""
+
+    def streams(self, program: PolyProgram, cost: CostModel, rules: Rules) -> Streams | None:
+        """How it takes part in planning, if it runs chains of loops that no common iteration could run."""
+        return None
+
+    def claim(self, group: Group, program: PolyProgram, device: str) -> Fit | None:
+        """Its fit, where it takes the group whatever lives in memory."""
+        return None
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
+        """Its fit for a group that nobody claimed. `is_rest`: of what blocks of time steps leave over, which
+        runs seldom."""
+        return None
+
+    def may_collapse(self, group: Group, site: Site) -> bool:
+        """Would it run the group whatever dimensions of it, neighbours in memory, are run as one?"""
+        return False

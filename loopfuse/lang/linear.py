@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Cast, Const, Expr, Iter, Symbol, Unary
+from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Iter, Symbol, Unary
 from loopfuse.lang.walk import children, with_children
 
 Linear = tuple[int, tuple[tuple[Expr, int], ...]]
@@ -68,6 +68,43 @@ def interval(expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, in
         low += min(coefficient * end for end in ends)
         high += max(coefficient * end for end in ends)
     return low, high
+
+
+def implies(condition: Expr, other: Expr, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Is `other` seen to hold wherever `condition` does, for iterators in `ranges` (first and last value)?
+    Both compare integers, or join such comparisons by `and`."""
+    known = [distance for part in conjuncts(condition) if (distance := _distance(part)) is not None]
+    for part in conjuncts(other):
+        wanted = _distance(part)
+        if wanted is None:
+            return False
+        ends = [interval(Binary("sub", wanted, each, DType.I64), ranges) for each in known]
+        if not any(end is not None and end[0] >= 0 for end in (*ends, interval(wanted, ranges))):
+            return False
+    return True
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions that `and` joins."""
+    match condition:
+        case Binary(op="and", left=left, right=right, dtype=DType.BOOL):
+            return (*conjuncts(left), *conjuncts(right))
+        case _:
+            return (condition,)
+
+
+def _distance(comparison: Expr) -> Expr | None:
+    """What is at least 0 just where the comparison holds; None where it is no inequality of integers."""
+    match comparison:
+        case Compare(op="le", left=less, right=more) | Compare(op="ge", left=more, right=less):
+            extra = 0
+        case Compare(op="lt", left=less, right=more) | Compare(op="gt", left=more, right=less):
+            extra = 1
+        case _:
+            return None
+    if not (less.dtype.is_integer and more.dtype.is_integer):
+        return None
+    return Binary("sub", Binary("sub", more, less, DType.I64), Const(extra, DType.I64), DType.I64)
 
 
 def _linear(expr: Expr) -> tuple[int, dict[Expr, int]]:

@@ -68,6 +68,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.printer import print_expr
+from loopfuse.tree.rewrite.specialise import erase
 from loopfuse.tree.walk import (
     conditions_with_aligned,
     mentions_aligned,
@@ -109,7 +110,7 @@ def verify(
     for sizes in tree.collapsed:
         if not may_collapse(program, sizes):
             return Verdict("wrong", (f"{' x '.join(sizes)} cannot run as one",), 0, ("collapse",))
-    tree = open_tiles(tree)
+    tree = open_tiles(erase(tree))
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0

@@ -187,8 +187,10 @@ def _runs_forward(
     (source, moment), (sink, later) = first, second
     events = accesses.events
     order = compare_times(events.time_of(source, moment), events.time_of(sink, later))
-    if order is not None:
-        return order
+    if order:
+        return True
     pairs = accesses.instances[source.name].apply_range(each.relation)
     pairs = pairs.apply_range(accesses.instances[sink.name].reverse())
+    if order is False:  # of launches of which sizes say which runs, but one does
+        return bool(pairs.is_empty())
     return bool(pairs.intersect(events.not_before(first, second)).is_empty())

@@ -115,7 +115,7 @@ class _ByReaders:
 
     def _check_reader(self, reader: Reader) -> None:
         """What arrives at the reader is what the program asks for, no less and no more."""
-        required = self._required(reader)
+        required, starts = self._required(reader)
         arrived = self.sets.arrivals(reader.touch, reader.buffer)
         for name in dict.fromkeys([*required, *arrived]):
             want, have = required.get(name), arrived.get(name)
@@ -123,13 +123,39 @@ class _ByReaders:
                 raise Wrong(f"{reader.what} finds what is no part of {self.update.id}")
             if want is None or want.is_empty():
                 continue
-            if have is None or not want.is_subset(have):
+            several = self._kind(name) == "start"  # each thread may have one
+            if not several and (have is None or not want.is_subset(have)):
                 raise Wrong(f"{reader.what} misses an update of {self.update.id}")
-            if not have.is_subset(want):
+            if have is not None and not have.is_subset(want):
                 raise Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
+        for statement, needed in starts.items():
+            self._check_start(reader, statement, needed, arrived)
 
-    def _required(self, reader: Reader) -> dict[str, Any]:
-        """By leaf (or INITIAL): { leaf -> reader }, what the sets should consist of."""
+    def _check_start(
+        self, reader: Reader, statement: str, needed: Any, arrived: dict[str, Any]
+    ) -> None:
+        """Of what a reduction starts from, which every thread may compute for itself, one copy arrives: of
+        each value in { instance -> reader }."""
+        found: Any = None
+        for name, have in arrived.items():
+            if self._kind(name) != "start" or not self._runs(name, statement):
+                continue
+            instance = self.accesses.instances[name]
+            if not instance.range_product(have).is_injective():
+                raise Wrong(f"{statement} is counted twice in {reader.what}")
+            values = instance.reverse().apply_range(have)
+            if found is not None and not found.intersect(values).is_empty():
+                raise Wrong(f"{statement} is counted twice in {reader.what}")
+            found = values if found is None else found.union(values)
+        if found is None or not needed.is_subset(found):
+            raise Wrong(f"{reader.what} misses an instance of {statement}")
+
+    def _kind(self, leaf: str) -> str:
+        return self.sets.kinds[leaf][1] if leaf in self.sets.kinds else ""
+
+    def _required(self, reader: Reader) -> tuple[dict[str, Any], dict[str, Any]]:
+        """By leaf (or INITIAL): { leaf -> reader }, what the sets should consist of, with all copies of what
+        they start from; and by statement that a set starts from: { instance -> reader }."""
         values: dict[str, Any] = {}  # by statement: { instance -> reader }
 
         def need(name: str, relation: Any) -> None:
@@ -152,6 +178,7 @@ class _ByReaders:
             for seed, relation in self._seeds(written):
                 need(seed, relation.apply_range(element.reverse()))
         required: dict[str, Any] = {}
+        starts: dict[str, Any] = {}
         for name, relation in values.items():
             if name == f"@{self.array}":
                 initial = relation.set_tuple_name(isl.IN, INITIAL)
@@ -169,7 +196,9 @@ class _ByReaders:
             needed = relation.domain().intersect_params(self.program.context)
             if run is None or not needed.is_subset(run):
                 raise Wrong(f"{reader.what} misses an instance of {name}")
-        return required
+            if name != self.update.id:
+                starts[name] = relation.intersect_params(self.program.context)
+        return required, starts
 
     def _runs(self, leaf: str, statement: str) -> bool:
         instance = self.accesses.instances.get(leaf)

@@ -129,8 +129,8 @@ class Sets:
                 kind = self.kinds[touch.leaf.name][1]
                 if kind in ("reset", "move", "start"):
                     found.append((touch, None))
-                elif kind == "combine":  # only the first copy is defined afterwards
-                    others = touch.cell.domain().subtract(self._first_of(touch.leaf))
+                elif kind == "combine":  # copies that are not defined afterwards
+                    others = touch.cell.domain().subtract(self._defined_by(touch.leaf))
                     found.append((touch, others))
             self.reset[buffer] = [
                 (touch, part)
@@ -150,6 +150,13 @@ class Sets:
                         pairs.append(same if part is None else same.intersect_domain(part))
             self.gone[buffer] = isl.union_of(pairs) if pairs else None
         return self.gone[buffer]
+
+    def _defined_by(self, leaf: Leaf) -> Any:
+        """The instances of a Combine that run on threads which have the result."""
+        assert isinstance(leaf.node, Combine)
+        if leaf.node.everywhere:
+            return leaf.points.set_tuple_name(leaf.name)
+        return self._first_of(leaf)
 
     def _first_of(self, leaf: Leaf) -> Any:
         """The instances of a Combine that run on the first of its threads."""
@@ -256,7 +263,7 @@ class Sets:
             if write is None or kind in ("update", "start", "reset"):
                 continue
             if kind == "combine":
-                lost = each.subtract_domain(self._first_of(write.leaf))
+                lost = each.subtract_domain(self._defined_by(write.leaf))
                 if not lost.is_empty():
                     self._arrive(UNDEFINED, lost, found)
             read = self.accesses.moved[name]
@@ -307,12 +314,18 @@ class Sets:
         """{ read -> write }: into which instances of the leaf's write its reads go.
 
         For a Combine, each thread's own copy stays in its cell (its write keeps the set); those
-        of the other threads enter the first.
+        of the other threads enter the first, or all.
         """
         if kind != "combine":
             own = [Iter(name) for name in leaf.names]
             return leaf.relation(own, leaf.name).set_tuple_name(isl.IN, read.name)
         assert isinstance(leaf.node, Combine)
+        if leaf.node.everywhere:
+            apart = [Iter(name) for name in leaf.names if name not in leaf.node.over]
+            team = leaf.relation(apart, "team")
+            own = leaf.relation([Iter(name) for name in leaf.names], leaf.name)
+            others = team.apply_range(team.reverse()).subtract(own)
+            return others.set_tuple_name(isl.IN, read.name)
         meet = [
             Const(0, DType.I64) if name in leaf.node.over else Iter(name) for name in leaf.names
         ]

@@ -10,7 +10,7 @@ Grammar::
     host    = HostLoop var lower upper step host* | Launch name body
     node    = Loop var lower upper step mapping node* | Guard condition node* node*
             | Compute statement iteration target value | Copy target value
-            | Fold op target value | Combine op buffer over | Barrier scope
+            | Fold op target value | Combine op buffer over everywhere | Barrier scope
             | Raise flag | Await flag | Ticket counter node* | Prefetch source | Arrive pending
 
 A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
@@ -270,7 +270,8 @@ class Fold:
 class Combine:
     """A collective: the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n
     threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
-    reduced into the copy of the first; the other copies are undefined afterwards.
+    reduced into the copy of the first; the other copies are undefined afterwards, or, where it is
+    `everywhere` (n a multiple of 32), equal to it.
 
     The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
     neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for
@@ -280,6 +281,7 @@ class Combine:
     op: str
     buffer: str
     over: tuple[str, ...]
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
                 f"{indent}fold {node.op} {print_expr(node.target)}, {print_expr(node.value)}"
             )
         case Combine():
-            lines.append(f"{indent}combine {node.op} {node.buffer} over {', '.join(node.over)}")
+            where = " everywhere" if node.everywhere else ""
+            lines.append(f"{indent}combine {node.op} {node.buffer} over {', '.join(node.over)}{where}")
         case Barrier():
             lines.append(f"{indent}barrier {node.scope}")
         case Raise():

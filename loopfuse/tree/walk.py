@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.affine import is_checked
@@ -72,6 +72,37 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (source,)
         case Combine() | Barrier() | Arrive():
             return ()
+
+
+def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -> tuple[TreeNode, ...]:
+    """`nodes`, and all inside them, with each expression changed: loops, conditions and what moves values.
+    What `change` makes of a place must be a Load."""
+
+    def one(node: TreeNode) -> TreeNode:
+        match node:
+            case Loop(lower=lower, upper=upper, body=body):
+                return replace(node, lower=change(lower), upper=change(upper), body=each(body))
+            case Guard(condition=condition, then=then, otherwise=otherwise):
+                return Guard(change(condition), each(then), each(otherwise))
+            case Compute(iteration=iteration, target=target, value=value, predicate=predicate):
+                return replace(
+                    node,
+                    iteration=tuple(map(change, iteration)),
+                    target=as_load(change(target)),
+                    value=change(value),
+                    predicate=None if predicate is None else change(predicate),
+                )
+            case Copy(target=target, value=value):
+                return replace(node, target=as_load(change(target)), value=change(value))
+            case Fold(target=target, value=value):
+                return replace(node, target=as_load(change(target)), value=as_load(change(value)))
+            case _:
+                raise TypeError(f"no expressions are changed in {type(node).__name__}")
+
+    def each(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+        return tuple(map(one, nodes))
+
+    return each(nodes)
 
 
 def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]:

@@ -71,7 +71,9 @@ def _reduce_group(
     return value
 
 
-def emit_combine(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
+def emit_combine(
+    emitter: Emitter, op: str, name: str, over: tuple[str, ...], everywhere: bool = False
+) -> None:
     """Combine, in the order its docstring gives; on the CPU there is nobody to combine with."""
     if not emitter.gpu or not over:
         return
@@ -102,6 +104,8 @@ def emit_combine(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) ->
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
             value = builder.binary("addf", value, builder.constant(0.0, value.type))
+        if everywhere:  # every warp has the result in its first lane
+            value = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
         if dtype is DType.BOOL:
             value = builder.convert("extui", value, STORAGE[dtype])
         builder.store(value, storage.memref, where)

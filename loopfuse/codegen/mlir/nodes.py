@@ -106,8 +106,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
         case Fold(op=op, target=target, value=value):
             a, b = together(emitter, emit_value(emitter, target), emit_value(emitter, value))
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
-        case Combine(op=op, buffer=buffer, over=over):
-            emit_combine(emitter, FOLDS[op], buffer, over)
+        case Combine(op=op, buffer=buffer, over=over, everywhere=everywhere):
+            emit_combine(emitter, FOLDS[op], buffer, over, everywhere)
         case Barrier(scope=scope):
             emit_barrier(emitter, scope)
         case Raise(flag=flag, value=value):

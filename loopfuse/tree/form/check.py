@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.lang.linear import coefficients, constant_value
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import walk_expr
@@ -325,6 +326,8 @@ def _check_combine(node: Combine, what: What, place: _Place) -> None:
         threads *= place.sizes[var]
     if threads > 1024:
         raise place.fail(what, f"it combines at most 1024 threads, not {threads}")
+    if node.everywhere and threads % LANES:
+        raise place.fail(what, f"whole warps have a result everywhere, not {threads} threads")
     lanes_only = all(place.vars[var] is Mapping.LANE for var in node.over)
     _check_converged("warp" if lanes_only else "block", what, place)
 

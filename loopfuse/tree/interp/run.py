@@ -476,7 +476,7 @@ class _LaunchWriter:
             lambda: semantics.scalar_type(dtype)(semantics.neutral(node.op, dtype)),
         )
         cell = f"{self.name(buffer)}[0]"
-        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell})"
+        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell}, {node.everywhere})"
         lanes_only = all(
             loop.mapping is Mapping.LANE for loop in inner if loop.var in node.over
         )

@@ -144,11 +144,13 @@ def _combine(group: list[Thread]) -> None:
         details = sorted(
             ((t.wait.detail, t) for t in threads if t.wait is not None), key=lambda d: d[0][1]
         )
-        _, _, count, operation, neutral, _ = details[0][0]
+        _, _, count, operation, neutral, _, everywhere = details[0][0]
         if len(details) != count:
             raise _fail(f"{len(details)} of {count} threads come to a combine")
         values = [detail[5] for detail, _ in details]
-        details[0][1].send = (reduce_in_warps(values, operation, neutral),)
+        result = (reduce_in_warps(values, operation, neutral),)
+        for _, thread in details if everywhere else details[:1]:
+            thread.send = result
 
 
 def reduce_in_warps(

@@ -4,17 +4,16 @@
     check        Module                  -> core Program          lang.check
     model        core Kernel             -> PolyProgram           poly.build, poly.bounds
     dependences  PolyProgram             -> Dependences           poly.deps
-    simplify     PolyProgram             -> PolyProgram, smaller  plan.scalars, plan.dead, plan.rename
-                 small reductions written out                     lang.unroll_reductions
-    fuse         PolyProgram             -> FusionPlan            plan.fuse
-                 chains of stencils, time blocks                  plan.windows, plan.time_blocks
-    schedule     FusionPlan              -> LoopTree              plan.schedule, plan.sliding,
-                                                                  plan.line_buffers (CPU)
-    verify       LoopTree                -> Verdict               plan.verify, plan.verify_windows
-    lower        LoopTree                -> MLIR                  codegen.mlir_module
-    llvm         MLIR                    -> LLVM IR               codegen.llvm_walk
-    emit         LLVM IR                 -> PTX or object         codegen.ptx, codegen.native
-    assemble     PTX                     -> cubin                 codegen.assemble
+    simplify     PolyProgram             -> PolyProgram, smaller  plan.simplify
+                 small reductions written out                     lang.check.unroll_reductions
+    fuse         PolyProgram             -> FusionPlan            plan.fusion
+    schedule     FusionPlan              -> LoopTree              plan.schedule
+                 each group by a strategy                         plan.registry, plan.strategies
+    verify       LoopTree                -> Verdict               proof.check
+    lower        LoopTree                -> MLIR                  codegen.lower, codegen.mlir
+    llvm         MLIR                    -> LLVM IR               codegen.llvm
+    emit         LLVM IR                 -> PTX or object         codegen.targets
+    assemble     PTX                     -> cubin                 codegen.targets.assemble
 
 Everything a stage makes survives, so a report can show before and after. `Run` times the stages,
 dumps what they made and stops after one, as the command line's `--time --dump --stop-after` ask.
@@ -387,20 +386,24 @@ def _plan_model(
 ) -> Planned:
     device = "gpu" if options.target.is_gpu else "cpu"
 
-    rules = Rules(
-        frozenset(options.strided), options.rows, options.tuning, lines=device == "cpu"
+    usual = Rules(
+        frozenset(options.strided),
+        options.rows,
+        options.tuning,
+        lines=device == "cpu",
+        chains=options.tuning.windows,
     )
-    cost = CostModel(model, device, options.size_map)
 
     def attempt(
-        fuel: int | None, chains: Rules | None, in_order: bool = False
+        fuel: int | None, rules: Rules, in_order: bool = False
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
-        streams = registry.streams(model, cost, chains) if chains else None
+        cost = CostModel(model, device, options.size_map, registry.team if rules.teams else None)
+        streams = registry.streams(model, cost, rules) if rules.chains else None
         planner = Planner(model, dependences, cost, options.reassociate, fuel, streams=streams)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
-            lambda: build_tree(model, dependences, plan, device, chains or rules),
+            lambda: build_tree(model, dependences, plan, device, rules),
             lambda result: print_tree(result.tree),
         )
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
@@ -412,22 +415,22 @@ def _plan_model(
         )
 
     check_parallel_loops(model, dependences, options.reassociate)
-    usual = rules if options.tuning.windows else None
     plan, scheduled, verdict = attempt(options.fuel, usual)
     if not dependences.complete:  # the plan is in program order already: that needs no proof
         warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
         return made(plan, scheduled, verdict)
-    streams = registry.streams(model, cost, rules)
-    ladder: list[tuple[int | None, Rules | None, bool, str]] = [
-        (options.fuel, easier, False, words)
-        for easier, words in (streams.easier(scheduled.fits.values()) if streams else ())
-    ]
+    ladder: list[tuple[int | None, Rules, bool, str]] = []
+    fits = [*scheduled.fits.values()]
+    if any(fit.team > 1 for fit in fits):
+        usual = replace(usual, teams=False)
+        ladder.append((options.fuel, usual, False, "a row is one thread's"))
+    ladder += [(options.fuel, easier, False, words) for easier, words in registry.easier(fits, usual)]
     if options.fuel != 0:
         ladder.append((0, usual, False, "the unfused kernels are used"))
     ladder.append((None, usual, True, "it runs in program order, by one thread"))
     rejected: list[Verdict] = []
     used = ""
-    for fuel, chains, in_order, words in ladder:
+    for fuel, rules, in_order, words in ladder:
         if verdict.answer == "proved":
             break
         rejected.append(verdict)
@@ -435,7 +438,7 @@ def _plan_model(
         with isl.spending(options.operations) as budget:  # what was spent before is gone
             _weigh(model)
             budget.adopt(model.context)
-            plan, scheduled, verdict = attempt(fuel, chains, in_order)
+            plan, scheduled, verdict = attempt(fuel, rules, in_order)
     if verdict.answer == "wrong":
         raise RejectedSchedule(f"every schedule was rejected ({verdict.findings[0]})")
     if verdict.answer == "unknown":
@@ -486,7 +489,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
 def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
     """The plan with fusion off, which reports compare with, and where its arrays live."""
     device = "gpu" if planned.options.target.is_gpu else "cpu"
-    cost = CostModel(planned.program, device, planned.options.size_map)
+    cost = CostModel(planned.program, device, planned.options.size_map, registry.team)
     reassociate = planned.options.reassociate
     plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
     items = registry.claimed(plan.items, planned.program, device)

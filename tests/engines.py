@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from case_files import copy_arguments
-from fuzz.machines import machine
-from window_kernels import without_proofs
+from fuzz.machines import machine, without_proofs
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source

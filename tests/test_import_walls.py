@@ -39,7 +39,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "tree.rewrite": ("tree", "lang", "base"),
     "tree.form": ("tree", "tree.rewrite", "lang", "base"),
     "tree.interp": ("tree", "tree.form", "tree.rewrite", "lang", "base"),
-    "proof": ("tree", "tree.form", "poly", "lang", "base"),
+    "proof": ("tree", "tree.form", "tree.rewrite", "poly", "lang", "base"),
     "plan.simplify": ("poly", "lang"),
     "plan.units": ("tree", "poly", "lang", "base"),
     "plan.mapping": ("tree.rewrite", *_PLAN),
@@ -48,6 +48,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies.generic": ("plan.strategies", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
+    "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.sliding": (
         "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu",
         "plan.strategies", "plan.fusion", "plan.mapping", *_PLAN,
@@ -65,7 +66,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     ),
     "plan": (
         "plan.fusion", "plan.strategies", "plan.strategies.generic", "plan.strategies.pointwise",
-        "plan.strategies.sliding", "plan.mapping", *_PLAN,
+        "plan.strategies.rows", "plan.strategies.sliding", "plan.mapping", *_PLAN,
     ),
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", *_CODE),
     "codegen.llvm": ("codegen", "base"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from unittest.mock import patch
 
 import pytest
+from fuzz.machines import without_proofs
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
@@ -18,7 +16,6 @@ from loopfuse.base.options import Options, Target
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.plan.strategies.sliding.strategy import SlidingFit
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed
-from loopfuse.proof.check import Verdict
 
 SM90 = Target("sm_90")
 
@@ -31,13 +28,6 @@ class Compiled:
     entries: dict[str, str]
     strategies: dict[str, str]
     windows: dict[str, Windowed]
-
-
-@contextmanager
-def without_proofs() -> Iterator[None]:
-    """Plans are not checked inside: for what is compiled here again and proved elsewhere."""
-    with patch.object(pipeline, "verify", lambda *_, **__: Verdict("proved", (), 0)):
-        yield
 
 
 @cache

@@ -40,7 +40,7 @@ def _items(items: tuple[PlanItem, ...], depth: int) -> Iterator[str]:
 
 def _group(group: Group) -> str:
     labels = " ".join(dict.fromkeys(unit.label for unit in group.units))
-    text = f"{' '.join((group.kind, *group.dims))}: {labels}"
+    text = f"{' '.join((group.legality.value, *group.dims))}: {labels}"
     if group.recomputed:
         text += f" (computed anew: {' '.join(sorted(group.recomputed))})"
     if group.time is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loopfuse.plan.fusion.cost import CostModel
@@ -11,6 +11,7 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.strategy import GENERIC
 from loopfuse.plan.strategies.pointwise.strategy import POINTWISE
 from loopfuse.plan.strategies.reduce import REDUCE
+from loopfuse.plan.strategies.rows.strategy import ROWS
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
@@ -20,6 +21,7 @@ from loopfuse.poly.model import PolyProgram
 STRATEGIES: tuple[Strategy, ...] = (
     SLIDING,
     REDUCE,
+    ROWS,
     POINTWISE,
     GENERIC,
 )
@@ -29,6 +31,12 @@ def streams(program: PolyProgram, cost: CostModel, rules: Rules) -> Streams | No
     """The first strategy for chains of loops, over a program."""
     found = (strategy.streams(program, cost, rules) for strategy in STRATEGIES)
     return next((one for one in found if one is not None), None)
+
+
+def easier(fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+    """What may be tried in turn where a tree of these fits was not proved, and that in words."""
+    for strategy in STRATEGIES:
+        yield from strategy.easier(fits, rules)
 
 
 def claimed(items: Sequence[PlanItem], program: PolyProgram, device: str) -> tuple[PlanItem, ...]:
@@ -51,6 +59,11 @@ def fit(group: Group, site: Site, is_rest: bool) -> Fit:
         return group.fit
     found = (strategy.fit(group, site, is_rest) for strategy in STRATEGIES)
     return next(one for one in found if one is not None)
+
+
+def team(group: Group, program: PolyProgram, device: str) -> int:
+    """How many threads would run one point of the group together."""
+    return max(strategy.team(group, program, device) for strategy in STRATEGIES)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

@@ -12,7 +12,7 @@ from loopfuse.lang.nodes import Binary, Call, Const, Expr
 from loopfuse.lang.walk import children, loads, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
+from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
@@ -318,12 +318,10 @@ def groups_of(items: Sequence[PlanItem]) -> list[Group]:
 
 def kernel_infos(program: PolyProgram, scheduled: Scheduled) -> tuple[KernelInfo, ...]:
     """One entry per launched kernel."""
-    launches = list(scheduled.tree.launches)
-    out: list[KernelInfo] = []
-    for group in groups_of(scheduled.items):
-        for _ in range(scheduled.fits[launches[len(out)].name].launches):
-            out.append(_kernel_info(launches[len(out)], group, program, scheduled))
-    return tuple(out)
+    return tuple(
+        _kernel_info(launch, scheduled.groups[launch.name], program, scheduled)
+        for launch in scheduled.tree.launches
+    )
 
 
 def _kernel_info(
@@ -364,7 +362,7 @@ def _reassociated(items: Sequence[PlanItem]) -> list[str]:
     return [
         s.target.array.split(".")[0]
         for group in groups_of(items)
-        if group.kind == "combine"
+        if group.legality is Legality.REDUCED
         for p in group.members
         for s in p.unit.statements
         if s.id in p.unit.carried and s.target.dtype.is_float and s.reduction in ("sum", "prod")

@@ -21,18 +21,19 @@ from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
-from loopfuse.tree.looptree import HostLoop, HostNode, Launch, LoopTree
+from loopfuse.tree.looptree import HostLoop, HostNode, LoopTree
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
     """The tree, the home of every array of the program, the plan with what strategies claimed of it, and
-    whose each launch is, by name."""
+    which group each launch runs, and how, by name."""
 
     tree: LoopTree
     stores: dict[str, Store]
     items: tuple[PlanItem, ...] = ()
     fits: Mapping[str, Fit] = field(default_factory=dict[str, Fit])
+    groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
 
 
 def build_tree(
@@ -49,14 +50,14 @@ def build_tree(
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
     names.strided, names.rows = rules.strided, dict(rules.rows)
     names.used |= set(program.arrays)
-    site = Site(program, stores, names, device, iterator_extents(program, stores))
+    site = Site(program, stores, names, device, iterator_extents(program, stores), teams=rules.teams)
     if not rules.strided and registry.may_collapse(items, site):
         site = replace(site, collapses=find_collapses(program))
     builder = _TreeBuilder(site, program.kernel.name)
     body = builder.host(items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
     tree = replace(tree, collapsed=site.collapses)
-    return Scheduled(tree, stores, items, builder.fits)
+    return Scheduled(tree, stores, items, builder.fits, builder.groups)
 
 
 @dataclass
@@ -65,6 +66,7 @@ class _TreeBuilder:
     kernel: str
     count: int = 0
     fits: dict[str, Fit] = field(default_factory=dict[str, Fit])
+    groups: dict[str, Group] = field(default_factory=dict[str, Group])
 
     def host(
         self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
@@ -96,13 +98,14 @@ class _TreeBuilder:
         trips = trip_count(lower, upper, loop.step)
         return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
-    def launch(self, group: Group, is_rest: bool) -> tuple[Launch, ...]:
+    def launch(self, group: Group, is_rest: bool) -> tuple[HostNode, ...]:
         name = f"{self.kernel}_{self.count}"
         self.count += 1
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
         fit = registry.fit(group, self.site, is_rest)
         made = fit.bind(self.site, name, labels)
-        self.fits |= dict.fromkeys((launch.name for launch in made), fit)
+        for launch in LoopTree(name, self.site.device, (), made).launches:
+            self.fits[launch.name], self.groups[launch.name] = fit, group
         return made
 
 

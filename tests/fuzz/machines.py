@@ -6,23 +6,43 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
-from loopfuse.plan.strategies import reduce as combine
+from loopfuse import pipeline
+from loopfuse.plan.mapping import threads
 from loopfuse.plan.strategies.generic import generic
-from loopfuse.plan.strategies.pointwise import pointwise
+from loopfuse.proof.check import Verdict
+
+
+def _strategy(module: str) -> ModuleType | None:
+    """A module of a strategy; None where that was taken out (`tests/tools/without.py`)."""
+    name = f"loopfuse.plan.strategies.{module}"
+    parent, _, _ = name.rpartition(".")
+    return import_module(name) if find_spec(parent) and find_spec(name) else None
+
+
+combine, pointwise = _strategy("reduce"), _strategy("pointwise.pointwise")
+teams, rows = _strategy("rows.gpu"), _strategy("rows.strategy")
 
 _TINY: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 16, (combine, "ROWS"): 4, (combine, "COLUMNS"): 4, (combine, "THREADS"): 8,
     (combine, "CHUNK"): 6, (combine, "LANES"): 4,
-    (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (generic, "CHUNK"): 4,
+    (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (threads, "CHUNK"): 4,
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2),
+    (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 64, (rows, "THREADS"): 96, (rows, "HELD"): 1,
+    (teams, "STAGED"): 1,
 }  # fmt: skip
 _SMALL: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 64, (combine, "ROWS"): 16, (combine, "COLUMNS"): 4, (combine, "THREADS"): 64,
     (combine, "CHUNK"): 32, (combine, "LANES"): 16,
-    (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (generic, "CHUNK"): 16,
+    (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (threads, "CHUNK"): 16,
     (pointwise, "BLOCK"): 32, (pointwise, "TILE"): (8, 4),
+    (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 64, (rows, "THREADS"): 128, (rows, "HELD"): 4,
+    (teams, "STAGED"): 2,
 }  # fmt: skip
 MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "small": _SMALL}
 
@@ -30,7 +50,7 @@ MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "
 @contextmanager
 def machine(name: str) -> Generator[None]:
     """Plan with the sizes of machine `name` inside."""
-    changed = MACHINES[name]
+    changed = {(module, key): value for (module, key), value in MACHINES[name].items() if module is not None}
     before = {(module, key): getattr(module, key) for module, key in changed}
     for (module, key), value in changed.items():
         setattr(module, key, value)
@@ -39,3 +59,10 @@ def machine(name: str) -> Generator[None]:
     finally:
         for (module, key), value in before.items():
             setattr(module, key, value)
+
+
+@contextmanager
+def without_proofs() -> Generator[None]:
+    """Plans are not checked inside: for what is proved elsewhere."""
+    with patch.object(pipeline, "verify", lambda *_, **__: Verdict("proved", (), 0)):
+        yield

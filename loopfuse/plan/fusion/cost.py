@@ -19,7 +19,7 @@ from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, VECTOR_BYTES, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import STRIP
-from loopfuse.plan.units.groups import Group, whole_name
+from loopfuse.plan.units.groups import Group, Legality, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
@@ -51,10 +51,19 @@ class Estimate:
 
 
 class CostModel:
-    """Prices groups of one program at assumed sizes."""
+    """Prices groups of one program at assumed sizes. `team`: how many threads run one point of a group
+    together, neighbours in memory along its inner loop (`Strategy.team`)."""
 
-    def __init__(self, program: PolyProgram, device: str, sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        program: PolyProgram,
+        device: str,
+        sizes: Mapping[str, int],
+        team: Callable[[Group, PolyProgram, str], int] | None = None,
+    ) -> None:
         self.program = program
+        self._team = team
+        self._teams: dict[int, tuple[Group, int]] = {}
         self.device = "gpu" if device == "gpu" else "cpu"
         self.machine = machine_for(device)
         self.order = {name: number for number, name in enumerate(program.arrays)}
@@ -109,12 +118,13 @@ class CostModel:
             first = group.members[0]
             names = {c.iterator for c in first.coordinates}
             threads = self.trips(tuple(lp for lp in first.unit.common if lp.iterator in names))
-            if group.kind == "combine":
+            threads *= self.team(group)
+            if group.legality is Legality.REDUCED:
                 threads = min(threads, 1024.0 * 256)
         mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
         last = self.dims(group)[-1] if group.dims else ""
         touched = sorted(mine, key=self.order.__getitem__)
-        if self.device == "cpu" and group.kind == "map" and group.dims:
+        if self.device == "cpu" and group.legality is Legality.INDEPENDENT and group.dims:
             moved = sum(self.cpu_traffic(group, name) for name in touched)
         else:
             moved = sum(self.traffic(group, name, last) for name in touched)
@@ -122,8 +132,16 @@ class CostModel:
         memory, busy = moved / machine.bandwidth, operations / machine.operations
         # Threads of a GPU compute while others wait for memory; a CPU has too few for that.
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
-        launches = 2 if group.kind == "combine" else 1
+        launches = 2 if group.legality is Legality.REDUCED else 1
         return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
+
+    def team(self, group: Group) -> int:
+        """How many threads run a point of the group together (asked for each of its accesses)."""
+        if self._team is None:
+            return 1
+        if id(group) not in self._teams:
+            self._teams[id(group)] = group, self._team(group, self.program, self.device)
+        return self._teams[id(group)][1]
 
     def dims(self, group: Group) -> tuple[str, ...]:
         """The group's dimensions, slowest first."""
@@ -193,7 +211,7 @@ class CostModel:
 
     def scalar(self, group: Group) -> Callable[[Statement], float]:
         """How many instructions a statement of the group takes where its lanes would be one."""
-        if self.device == "gpu" or group.kind != "map" or not group.dims:
+        if self.device == "gpu" or group.legality is not Legality.INDEPENDENT or not group.dims:
             return lambda statement: 1.0
         dims = self.dims(group)
         mixed, short = have_mixed_steps(group, dims[-1]), self.have_short(group, dims[-1])
@@ -307,7 +325,7 @@ class CostModel:
         placed = group.placed.get(statement.id)
         if placed is None or not load.index or not group.dims or not placed.coordinates:
             return 1.0
-        if group.kind == "combine":
+        if group.legality is Legality.REDUCED or self.team(group) > 1:
             return 1.0
         last = placed.coordinate(dim).iterator
         if all(last not in iterators(e) for e in load.index):

@@ -31,6 +31,7 @@ from loopfuse.plan.units.forest import (
 from loopfuse.plan.units.groups import (
     Group,
     HostGroup,
+    Legality,
     PlanItem,
     Refusal,
     extend_group,
@@ -99,7 +100,7 @@ class Planner:
                 assert isinstance(before, Group)
                 reason = f"the analysis gave up (operation limit): {self.dependences.why}"
                 self.decisions.decide(before.units[-1], unit, False, reason, "make the subscripts simpler")
-            items.append(Group("serial", (), (_bare(unit),), scope=scope))
+            items.append(Group(Legality.SERIAL, (), (_bare(unit),), scope=scope))
         return FusionPlan(tuple(items), tuple(self.decisions))
 
     # ------------------------------------------------------------------------- sequences
@@ -177,7 +178,7 @@ class Planner:
         inner = scope.enter(nest.loop, self.statements)
         mark, anew = len(self.decisions), self.anew
         body = self.sequence(nest.children, inner)
-        if not any(isinstance(i, HostGroup) or i.kind != "serial" for i in body):
+        if not any(isinstance(i, HostGroup) or i.legality is not Legality.SERIAL for i in body):
             del self.decisions[mark:]
             self.anew = anew
             return None
@@ -457,7 +458,7 @@ class Planner:
         absorbed, now that it is known what is needed after them."""
         out: list[PlanItem] = []
         for item in items:
-            if isinstance(item, Group) and item.kind in ("map", "window") and item.dims:
+            if isinstance(item, Group) and item.legality in (Legality.INDEPENDENT, Legality.STREAMED) and item.dims:
                 streamed = self.streamed(item.units, scope)
                 if streamed is not None and self.streams is not None:
                     self.decisions.describe_again(streamed, self.streams.describe)

@@ -7,17 +7,13 @@ is said, and which blocks of time steps there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, HostGroup
 from loopfuse.plan.units.records import Decision
-from loopfuse.plan.units.rules import Rules
-
-if TYPE_CHECKING:
-    from loopfuse.plan.strategies.strategy import Fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +74,4 @@ class Streams(Protocol):
     ) -> Blocks | None:
         """The time loop in at most `fuel` kinds of blocks; None where there is nothing to say. `live`:
         arrays that others see after the loop."""
-        ...
-
-    def easier(self, fits: Iterable[Fit]) -> Iterator[tuple[Rules | None, str]]:
-        """What may be tried in turn where a tree of these fits was not proved, and that in words; None: no
-        chains."""
         ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from loopfuse.lang.affine import linear
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.strips import AGAIN, IN_TURN, access_price, is_short_loop
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.poly.model import Access, Loop, Statement
 
 VECTOR_BYTES = 32
@@ -78,7 +78,7 @@ def find_nest(group: Group, statement: Statement, dims: tuple[str, ...]) -> CpuN
     """How the statement's innermost loops run in a group whose dimensions are `dims`, slowest first;
     None where its iterations are not simply those of threads."""
     placed = group.placed.get(statement.id)
-    if group.kind != "map" or placed is None or not placed.coordinates:
+    if group.legality is not Legality.INDEPENDENT or placed is None or not placed.coordinates:
         return None
     chain = [placed.coordinate(dim).iterator for dim in dims]
     host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()

@@ -28,7 +28,8 @@ read."""
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
-    that the tree is going to run as one (`poly.collapse`)."""
+    that the tree is going to run as one (`poly.collapse`). `teams`: several threads may run one point of a
+    group together."""
 
     program: PolyProgram
     stores: Mapping[str, Store]
@@ -36,6 +37,7 @@ class Site:
     device: str
     extents: Mapping[str, tuple[Expr, Expr]]
     collapses: tuple[tuple[str, ...], ...] = ()
+    teams: bool = True
 
 
 @dataclass(frozen=True, slots=True)

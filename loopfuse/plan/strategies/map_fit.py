@@ -9,7 +9,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.storage import Store
-from loopfuse.tree.looptree import Launch, LoopTree
+from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 Plan = Callable[[Group, Site, str, tuple[str, ...]], Launch]
 """The launch of a group at a site, with its name, and the labels of the loops it runs."""
@@ -23,12 +23,13 @@ class MapFit:
     strategy: str
     plan: Plan
     launches: int = 1
+    team: int = 1
 
     def holds(self, array: str) -> bool:
         """None of its own."""
         return False
 
-    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return (self.plan(self.group, site, name, labels),)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:

@@ -34,7 +34,7 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import Reader, universe, value_expr
@@ -47,6 +47,7 @@ from loopfuse.tree.looptree import (
     Fold,
     Global,
     Guard,
+    HostNode,
     Launch,
     Loop,
     LoopTree,
@@ -99,7 +100,7 @@ class Reduce(Strategy):
     name: str = "reduce"
 
     def claim(self, group: Group, program: PolyProgram, device: str) -> Fit | None:
-        return ReduceFit(group) if group.kind == "combine" else None
+        return ReduceFit(group) if group.legality is Legality.REDUCED else None
 
 
 REDUCE = Reduce()
@@ -111,12 +112,13 @@ class ReduceFit:
 
     group: Group
     launches: int = 2
+    team: int = 1
 
     def holds(self, array: str) -> bool:
         """None: results that are combined are in memory."""
         return False
 
-    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return plan_combine(self.group, site, name, labels)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:

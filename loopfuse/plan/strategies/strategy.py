@@ -10,7 +10,7 @@ The Fit is the decision: storage, schedule, report and tuner read it, and nobody
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from loopfuse.base.options import Tuning
@@ -21,7 +21,7 @@ from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Launch, LoopTree
+from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 
 class Fit(Protocol):
@@ -29,7 +29,12 @@ class Fit(Protocol):
 
     @property
     def launches(self) -> int:
-        """How many launches it becomes."""
+        """How many of its launches run in a call."""
+        ...
+
+    @property
+    def team(self) -> int:
+        """How many threads run one point of the group together (at least)."""
         ...
 
     def holds(self, array: str) -> bool:
@@ -37,8 +42,9 @@ class Fit(Protocol):
         strategy's own? (Its `Store.home` is then `window`: neither memory nor a thread's register.)"""
         ...
 
-    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
-        """The launches, called after `name`. `labels`: the loops they run."""
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        """The launches, called after `name`, and the loops of the host around them. `labels`: the loops of the
+        program that they run."""
         ...
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
@@ -73,6 +79,16 @@ class Strategy:
         """Its fit for a group that nobody claimed. `is_rest`: of what blocks of time steps leave over, which
         runs seldom."""
         return None
+
+    def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+        """What may be tried in turn where a tree of these fits, planned under `rules`, was not proved, and that
+        in words."""
+        return iter(())
+
+    def team(self, group: Group, program: PolyProgram, device: str) -> int:
+        """How many threads would run one point of the group together, neighbours in memory along its inner
+        loops: what a price takes. 1: none do."""
+        return 1
 
     def may_collapse(self, group: Group, site: Site) -> bool:
         """Would it run the group whatever dimensions of it, neighbours in memory, are run as one?"""

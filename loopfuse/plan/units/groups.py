@@ -7,6 +7,7 @@ holds the dependence instances in the way.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,19 +71,27 @@ class TimeBlock:
         return dict(self.copied).get(array)
 
 
+class Legality(enum.Enum):
+    """How the iterations of a group's dimensions may run, as dependences have it; the values are what plans
+    print."""
+
+    INDEPENDENT = "map"  # in any order
+    REDUCED = "combine"  # in any order but for reductions, whose partial results are combined
+    STREAMED = "window"  # as a chain: each loop so far behind the one before it that what it needs is there
+    SERIAL = "serial"  # one after the other, by one thread; there are no dimensions
+
+
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
 class Group:
     """Units that run as one kernel.
 
-    `kind` is map (iterations of `dims` are independent), combine (they are but for reductions,
-    whose partial results are combined), window (a pipeline of stencils that
-    streams over rows, `plan.strategies.sliding.windows.windows`) or serial (one thread, no dims). `members` are in order;
+    `members` are in order;
     `recomputed` are ids of statements whose values consumers compute anew where they need them;
     a recomputed unit that nothing else needs is in `absorbed`, not in `members`. A block of
     time steps (`time`) reads the arrays `loaded` before it makes anything of them.
     """
 
-    kind: str
+    legality: Legality
     dims: tuple[str, ...]
     members: tuple[Placed, ...]
     recomputed: frozenset[str] = frozenset()
@@ -159,15 +168,15 @@ def single_group(unit: Unit, scope: Scope) -> Group:
     """The group of one unit: map where a loop is parallel, else combine where reductions may
     change order, else serial."""
     if unit.parallel:
-        kind, names = "map", unit.parallel
+        legality, names = Legality.INDEPENDENT, unit.parallel
     elif unit.relaxed and unit.carried:
-        kind, names = "combine", unit.relaxed
+        legality, names = Legality.REDUCED, unit.relaxed
     else:
-        return Group("serial", (), (Placed(unit, ()),), scope=scope)
+        return Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
     order = [loop.iterator for loop in unit.common if loop.iterator in names]
     dims = tuple(f"g{k}" for k in range(len(order)))
     coordinates = tuple(Coordinate(d, i, 1) for d, i in zip(dims, order))
-    return Group(kind, dims, (Placed(unit, coordinates),), scope=scope)
+    return Group(legality, dims, (Placed(unit, coordinates),), scope=scope)
 
 
 def form_group(
@@ -261,20 +270,20 @@ def recomputable_producers(
 def extend_group(group: Group, unit: Unit, scope: Scope) -> Group | None:
     """The easy case of `form_group`: `unit` fits a map group as it stands, point to point. None
     where the whole group must be thought over."""
-    if group.kind != "map" or not unit.parallel or not group.dims:
+    if group.legality is not Legality.INDEPENDENT or not unit.parallel or not group.dims:
         return None
     mine = scope.touching(unit.ids)
     if any(d.source in group.recomputed or d.sink in group.recomputed for d in mine):
         return None
     near = Scope(scope.host, tuple(mine), scope.reassociate)
-    found = _find_coordinates(group.members, unit, near, frozenset(), "map", True)
+    found = _find_coordinates(group.members, unit, near, frozenset(), Legality.INDEPENDENT, True)
     if isinstance(found, Refusal) or any(dim not in found for dim in group.dims):
         return None
     placed = Placed(unit, tuple(found[dim] for dim in group.dims))
     members = (*group.members, placed)
     if find_violation(members, group.dims, mine, scope) is not None:
         return None
-    return Group("map", group.dims, members, group.recomputed, group.absorbed, scope)
+    return Group(Legality.INDEPENDENT, group.dims, members, group.recomputed, group.absorbed, scope)
 
 
 def why_not_recomputable(
@@ -517,11 +526,11 @@ def _align_all(
     )
     if len(staying) == 1:
         group = single_group(staying[0], scope)
-        return Group(group.kind, group.dims, group.members, recompute, tuple(absorbed), scope)
+        return Group(group.legality, group.dims, group.members, recompute, tuple(absorbed), scope)
     relaxed_only = [u for u in staying if not u.parallel]
     if not any(u.common for u in staying):
         bare = tuple(Placed(u, ()) for u in staying)  # lone statements: one thread, in order
-        return Group("serial", (), bare, recompute, tuple(absorbed), scope)
+        return Group(Legality.SERIAL, (), bare, recompute, tuple(absorbed), scope)
     if not all(u.common for u in staying):
         return _append_scalars(staying, scope, recompute, keep, tuple(absorbed))
     if relaxed_only:
@@ -529,28 +538,28 @@ def _align_all(
             blocked = next(u for u in staying if not u.relaxed)
             dependence, moving = serial_because(blocked, scope)
             return Refusal(f"{blocked.label} has no parallel loop", dependence, moving)
-        kind = "combine"
+        legality = Legality.REDUCED
     else:
-        kind = "map"
-    for unit in staying if kind == "combine" else ():
+        legality = Legality.INDEPENDENT
+    for unit in staying if legality is Legality.REDUCED else ():
         if unit.parallel and set(unit.parallel) != set(unit.relaxed):
             return Refusal(f"{unit.label} keeps one result per iteration, the others one in all")
-    placed = _place(staying, scope, covered, kind, strict)
+    placed = _place(staying, scope, covered, legality, strict)
     if isinstance(placed, Refusal):
         return placed
     dims = tuple(c.dim for c in placed[0].coordinates)
     near = scope.touching(id for unit in staying for id in unit.ids)
-    violation = find_violation(placed, dims, near, scope, covered, relax=kind == "combine")
-    while violation is not None and len(dims) > 1 and kind == "map" and not strict:
+    violation = find_violation(placed, dims, near, scope, covered, relax=legality is Legality.REDUCED)
+    while violation is not None and len(dims) > 1 and legality is Legality.INDEPENDENT and not strict:
         # Keep the dimensions along which nothing moves; the rest stays serial inside.
         dims = tuple(dim for dim in dims if dim != violation.dim)
         placed = tuple(with_dims(p, dims) for p in placed)
         violation = find_violation(placed, dims, near, scope, covered)
     if violation is not None:
         return Refusal("", violation.dependence, violation.offending)
-    if kind == "combine" and (bad := _early_use(placed, scope)):
+    if legality is Legality.REDUCED and (bad := _early_use(placed, scope)):
         return bad
-    return Group(kind, dims, placed, recompute, tuple(absorbed), scope)
+    return Group(legality, dims, placed, recompute, tuple(absorbed), scope)
 
 
 def _append_scalars(
@@ -572,10 +581,10 @@ def _append_scalars(
     inner = _align_all(body, scope, recompute, keep) if len(body) > 1 else single_group(body[0], scope)
     if isinstance(inner, Refusal):
         return inner
-    if inner.kind != "combine":
+    if inner.legality is not Legality.REDUCED:
         return Refusal(f"{tail[0].label} runs once, {body[-1].label} many times")
     members = (*inner.members, *(Placed(unit, ()) for unit in tail))
-    return Group(inner.kind, inner.dims, members, recompute, absorbed, scope)
+    return Group(inner.legality, inner.dims, members, recompute, absorbed, scope)
 
 
 def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
@@ -600,17 +609,17 @@ def _place(
     units: Sequence[Unit],
     scope: Scope,
     covered: frozenset[tuple[str, str, str]],
-    kind: str,
+    legality: Legality,
     strict: bool,
 ) -> tuple[Placed, ...] | Refusal:
     """Coordinates for every unit on common dimensions; dimensions not all share are dropped."""
     placed: list[Placed] = []
-    names = units[0].relaxed if kind == "combine" else units[0].parallel
+    names = units[0].relaxed if legality is Legality.REDUCED else units[0].parallel
     order = [loop.iterator for loop in units[0].common if loop.iterator in names]
     dims = tuple(f"g{k}" for k in range(len(order)))
     placed.append(Placed(units[0], tuple(Coordinate(d, i, 1) for d, i in zip(dims, order))))
     for unit in units[1:]:
-        found = _find_coordinates(placed, unit, scope, covered, kind, strict)
+        found = _find_coordinates(placed, unit, scope, covered, legality, strict)
         if isinstance(found, Refusal):
             return found
         kept = [dim for dim in dims if dim in found]
@@ -627,10 +636,10 @@ def _find_coordinates(
     unit: Unit,
     scope: Scope,
     covered: frozenset[tuple[str, str, str]],
-    kind: str,
+    legality: Legality,
     strict: bool,
 ) -> dict[str, Coordinate] | Refusal:
-    allowed = set(unit.relaxed if kind == "combine" else unit.parallel)
+    allowed = set(unit.relaxed if legality is Legality.REDUCED else unit.parallel)
     statements = {s.id: s for s in unit.statements}
     found: dict[str, Coordinate] = {}
     related = False
@@ -646,7 +655,7 @@ def _find_coordinates(
                 source, sink, forward = statements[d.source], others[d.sink], False
             else:
                 continue
-            if kind == "combine" and order_is_free(d, source, scope.reassociate):
+            if legality is Legality.REDUCED and order_is_free(d, source, scope.reassociate):
                 continue
             related = True
             offsets = find_offsets(p, source, sink, d.relation, forward)

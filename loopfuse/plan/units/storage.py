@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopfuse.plan.units.align import Placed
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem
 from loopfuse.poly.isl import IN, OUT
 from loopfuse.poly.isl_relations import affine_map, is_equal_along
 from loopfuse.poly.model import Access, Array, Dependence, Dependences, PolyProgram, Statement
@@ -141,7 +141,7 @@ def _is_in_unknown_loop(array: Array, touching: Sequence[Statement]) -> bool:
 
 def _is_combined(array: str, group: Group) -> bool:
     """The array holds a result that the group's threads combine."""
-    return group.kind == "combine" and any(
+    return group.legality is Legality.REDUCED and any(
         s.id in p.unit.carried and s.target.array == array
         for p in group.members
         for s in p.unit.statements
@@ -241,4 +241,4 @@ def _is_sequential(
     group = where[0][0]
     dims = {c.iterator for p in group.members for c in p.coordinates}
     units = {id(p.unit) for p in group.members for _, s in where if s.id in p.unit.ids}
-    return iterator not in dims and len(units) == 1 and group.kind != "combine"
+    return iterator not in dims and len(units) == 1 and group.legality is not Legality.REDUCED

@@ -8,7 +8,7 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import MapFit
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Group, Legality
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Generic(Strategy):
     name: str = "generic"
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit:
-        return MapFit(group, self.name, plan_map if group.kind == "map" and group.dims else plan_serial)
+        return MapFit(group, self.name, plan_map if group.legality is Legality.INDEPENDENT and group.dims else plan_serial)
 
 
 GENERIC = Generic()

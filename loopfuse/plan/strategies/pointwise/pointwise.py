@@ -29,7 +29,7 @@ from loopfuse.plan.mapping.threads import thread_body
 from loopfuse.plan.strategies.generic.generic import BLOCK, TILE
 from loopfuse.plan.strategies.pointwise.columns import find_columns
 from loopfuse.plan.units.forest import carries_nothing
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import Resolver, TooMany, tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
@@ -55,7 +55,7 @@ def fits_pointwise(group: Group, site: Site) -> bool:
 def has_pointwise_form(group: Group, site: Site) -> bool:
     """Every statement is at full depth over unshifted dimensions starting at zero, and every
     access either is contiguous along the last dimension or ignores it."""
-    if group.kind != "map" or group.scope is None or not group.dims:
+    if group.legality is not Legality.INDEPENDENT or group.scope is None or not group.dims:
         return False
     last = order_dims(group)[-1]
     extents = dim_extents(group, site.program)

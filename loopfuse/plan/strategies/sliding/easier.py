@@ -12,9 +12,9 @@ from loopfuse.plan.units.rules import Rules
 
 def easier_windows(
     made: Sequence[Windowed], rules: Rules
-) -> Iterator[tuple[Rules | None, str]]:
+) -> Iterator[tuple[Rules, str]]:
     """What may be tried in turn in place of windows that were `made` under `rules`, and that in words: blocks of few time steps, where there are long ones, then of one, where that brings loops
-    together; no blocks; then no windows (None)."""
+    together; no blocks; then no windows."""
     if not made:
         return
     most, joins = 0, False
@@ -29,4 +29,4 @@ def easier_windows(
             yield replace(rules, most_steps=1), "blocks of one time step are used"
     if most:
         yield replace(rules, blocks=False), "the time loop runs step by step"
-    yield None, "recomputation is used instead of windows"
+    yield replace(rules, chains=False), "recomputation is used instead of windows"

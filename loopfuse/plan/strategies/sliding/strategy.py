@@ -44,7 +44,7 @@ from loopfuse.plan.units.records import Decision
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Launch, LoopTree
+from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,9 @@ class Sliding(Strategy):
     def streams(self, program: PolyProgram, cost: CostModel, rules: Rules) -> WindowStreams:
         return WindowStreams(program, cost, rules)
 
+    def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+        return easier_windows(windows_of(fits), rules)
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingFit:
@@ -63,12 +66,13 @@ class SlidingFit:
 
     windowed: Windowed
     launches: int = 1
+    team: int = 1
 
     def holds(self, array: str) -> bool:
         """Windows hold all arrays that no others touch."""
         return True
 
-    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         pipeline, shape = self.windowed.pipeline, self.windowed.shape
         if isinstance(shape, LineShape):
             return (plan_lines(pipeline, shape, site, name, labels),)
@@ -204,9 +208,5 @@ class WindowStreams:
             made, groups, units, host.loop, inner, self.program, self.rules, live
         )
         return Blocks(tuple(out), HostGroup(rest, host.body), tuple(decisions))
-
-    def easier(self, fits: Iterable[Fit]) -> Iterator[tuple[Rules | None, str]]:
-        return easier_windows(windows_of(fits), self.rules)
-
 
 SLIDING = Sliding()

@@ -20,7 +20,7 @@ from loopfuse.plan.strategies.sliding.windows.planes import common_period
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Box, Group, Region, TimeBlock, whole_name
+from loopfuse.plan.units.groups import Box, Group, Legality, Region, TimeBlock, whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import Loop, PolyProgram
@@ -153,9 +153,9 @@ def why_no_blocks(groups: Sequence[Group], loop: Loop) -> str:
             for s in unit.statements:
                 if s.id in unit.carried:
                     return f"{s.label} is a reduction, which needs a whole sweep"
-        if group.kind == "serial":
+        if group.legality is Legality.SERIAL:
             return f"{group.units[0].label} does not run in parallel"
-        if group.kind == "combine":
+        if group.legality is Legality.REDUCED:
             return f"{group.units[0].label} runs together with a reduction"
     return ""
 

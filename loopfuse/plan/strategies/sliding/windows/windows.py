@@ -51,7 +51,7 @@ from loopfuse.plan.strategies.sliding.windows.stages import find_stages
 from loopfuse.plan.strategies.sliding.windows.wrap import wrap_frames
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit, carries_nothing
-from loopfuse.plan.units.groups import Group, Region, TimeBlock, whole_name
+from loopfuse.plan.units.groups import Group, Legality, Region, TimeBlock, whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Loop, PolyProgram, Statement
 from loopfuse.tree.looptree import LATE_BYTES
@@ -91,7 +91,7 @@ def find_pipeline(
     loaded = frozenset(
         array for step in steps for array, name in step.reads.items() if name == f"{array}.0"
     )
-    whole = Group("window", dims, members, scope=scope, time=time, loaded=loaded)
+    whole = Group(Legality.STREAMED, dims, members, scope=scope, time=time, loaded=loaded)
     ordered = order_dims(whole)
     if planes_ahead is not None and (line := _as_lines(whole, steps, ordered, planes)) is not None:
         return line
@@ -243,7 +243,7 @@ def _why_not_streamed(
         names = {loop.iterator for loop in unit.common}
         if any((iterators(loop.lower) | iterators(loop.upper)) & names for loop in unit.common):
             return f"{unit.label} has bounds that depend on an outer loop"
-        known = host_conditions(Group("window", (), (), scope=scope))
+        known = host_conditions(Group(Legality.STREAMED, (), (), scope=scope))
         for loop in unit.common:
             known += loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
         for s in unit.statements:

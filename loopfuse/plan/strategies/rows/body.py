@@ -1,0 +1,332 @@
+"""What is done with one row, read off the nodes that one thread would run.
+
+    m = -inf;  for c: m = max(m, x[r, c])          a value of the row;  a pass, with an update
+    s = 0;     for c: s = s + exp(x[r, c] - m)     a value of the row;  a pass, with an update
+    for c: y[r, c] = exp(x[r, c] - m) / s          a pass
+
+A pass is a loop over the row. Its iterations go to the threads of a team, the same to the same thread in
+each pass, and what is outside passes every thread does for itself. So that no thread needs what another
+has, but for the results of reductions:
+
+- an array that is written in a pass is accessed at one place of the row, the iteration's own, in passes that
+  start at the same place;
+- one that is written outside passes at one place too, which no iteration names: a value of the row, which
+  lies in a register of each thread;
+- a register that a pass sets, it sets before it reads it, and nobody else reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from loopfuse.lang.affine import combine, is_checked, linear
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Compute, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
+
+FOLD = {"any": "or", "all": "and"}
+"""Operations of trees, for those of programs that have another name."""
+OPERATIONS = ("sum", "prod", "min", "max", "any", "all", "and", "or")
+EXACT = ("min", "max", "any", "all", "and", "or")
+"""What gives the same in any order, of numbers of any type."""
+
+COLUMN = "@column"
+"""Stands for the place in the row in what `read_body` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of a reduction over the row, into `target`. `whole`: the reduction starts from nothing;
+    otherwise it adds to what the target holds."""
+
+    statement: str
+    op: str
+    target: Load
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A loop over places of the row, from `lower` on to before `upper`: what an iteration does, at COLUMN."""
+
+    nodes: tuple[TreeNode, ...]
+    updates: tuple[Update, ...]
+    lower: Expr
+    upper: Expr
+
+    @property
+    def length(self) -> Expr:
+        """How many places."""
+        return tidy(combine("sub", self.upper, self.lower))
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is done with a row, in order. `values`: arrays in memory that hold
+    one value of the row, and which; `fixed`: those in memory that nothing here writes; `made`: the elements of a
+    place that one pass writes and others over the same places read, and nobody else does; `once`: of the values,
+    those that one computation makes; `registers`: those that a thread has of its own."""
+
+    steps: tuple[TreeNode | Pass, ...]
+    values: dict[str, Load]
+    fixed: frozenset[str]
+    made: tuple[Load, ...]
+    once: frozenset[Load]
+    registers: tuple[Load, ...]
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The loops over the row."""
+        return tuple(step for step in self.steps if isinstance(step, Pass))
+
+    @property
+    def length(self) -> Expr:
+        """The most places that a pass has."""
+        lengths = dict.fromkeys(one.length for one in self.passes)
+        return reduce(lambda one, other: combine("max", one, other), lengths)
+
+
+Range = tuple[Expr, Expr]
+"""The first place of a pass, and the one behind its last."""
+
+
+class _Other(Exception):
+    """The nodes have another form."""
+
+
+def read_body(
+    nodes: Sequence[TreeNode],
+    program: PolyProgram,
+    names: Names,
+    reassociate: bool,
+    private: frozenset[str] = frozenset(),
+) -> Body | None:
+    """`nodes` as what is done with a row; None where they have another form, or threads would need what
+    others have. `private`: arrays that nothing else touches."""
+    try:
+        return _Reader(program, names, reassociate, private).read(nodes)
+    except _Other:
+        return None
+
+
+class _Reader:
+    def __init__(
+        self, program: PolyProgram, names: Names, reassociate: bool, private: frozenset[str]
+    ) -> None:
+        self.by_id, self.buffers, self.reassociate = program.by_id, names.buffers, reassociate
+        self.private = private
+
+    def read(self, nodes: Sequence[TreeNode]) -> Body:
+        steps: list[TreeNode | Pass] = []
+        for node in nodes:
+            if isinstance(node, Loop):
+                steps.append(self.one_pass(node))
+            elif all(isinstance(each, Compute | Guard) for each in walk_nodes((node,))):
+                steps.append(node)
+            else:
+                raise _Other
+        if not any(isinstance(step, Pass) for step in steps):
+            raise _Other
+        values, fixed = self.memory(steps)
+        self.registers(steps)
+        own = {
+            load: None
+            for node, _, _ in _leaves(steps)
+            for expr in node_expressions(node)
+            for load in loads(expr)
+            if self.is_register(load)
+        }
+        made = tuple(place for name in sorted(self.private) if (place := self.made(steps, name)) is not None)
+        targets = [node.target for node, _, _ in _leaves(steps) if isinstance(node, Compute)]
+        outside = {step.target for step in steps if isinstance(step, Compute)}
+        once = frozenset(each for each in values.values() if targets.count(each) == 1 and each in outside)
+        return Body(tuple(steps), values, fixed, made, once, tuple(Load(o.array, (), o.dtype) for o in own))
+
+    def one_pass(self, loop: Loop) -> Pass:
+        fixed = not (iterators(loop.lower) | iterators(loop.upper) or loads(loop.lower) or loads(loop.upper))
+        plain = all(isinstance(each, Compute | Guard) for each in walk_nodes(loop.body))
+        if loop.mapping is not Where.SERIAL or loop.step != 1 or not fixed or not plain:
+            raise _Other
+        at = {loop.var: Iter(COLUMN)}
+        body = map_expressions(loop.body, lambda expr: substitute(expr, at))
+        found: dict[str, Update] = {}
+        own = {n.target.array for n in walk_nodes(body) if isinstance(n, Compute) and self.is_set(n)}
+        for node in walk_nodes(body):
+            if isinstance(node, Compute) and COLUMN not in _names(node.target) and node.target.array not in own:
+                update = self.update(node)
+                if update is not None:
+                    found[node.statement] = update
+        targets = [update.target.array for update in found.values()]
+        for node in walk_nodes(body):
+            used = [load.array for expr in node_expressions(node) for load in loads(expr)]
+            is_update = isinstance(node, Compute) and node.statement in found
+            if not is_update and set(used) & set(targets):
+                raise _Other  # a partial result is used
+        if len(set(targets)) < len(targets):
+            raise _Other
+        return Pass(body, tuple(found.values()), loop.lower, loop.upper)
+
+    def is_set(self, node: Compute) -> bool:
+        """Does a computation give a register a value that does not depend on the one before?"""
+        return self.is_register(node.target) and node.target not in loads(node.value)
+
+    def update(self, node: Compute) -> Update | None:
+        """The reduction that a statement is part of, along the row; None where it is none."""
+        statement = self.by_id[node.statement]
+        op = statement.reduction
+        if not op or statement.kind == "init" or node.target not in loads(node.value):
+            return None
+        free = self.reassociate or op in EXACT or not node.target.dtype.is_float
+        if op not in OPERATIONS or not free or statement.predicate is not None:
+            raise _Other
+        if loads(node.value).count(node.target) != 1:
+            raise _Other
+        return Update(statement.id, FOLD.get(op, op), node.target, statement.kind == "update")
+
+    # ------------------------------------------------------------------------------ who needs what
+
+    def memory(self, steps: Sequence[TreeNode | Pass]) -> tuple[dict[str, Load], frozenset[str]]:
+        """The values of the row that lie in memory, and the arrays that nothing here writes."""
+        touched: dict[str, list[Load]] = {}
+        written: set[str] = set()
+        guarded: set[str] = set()
+        for node, inside, under in _leaves(steps):
+            for expr in node_expressions(node):
+                for load in (each for each in walk_expr(expr) if isinstance(each, Load)):
+                    if not self.is_register(load):
+                        touched.setdefault(load.array, []).append(load)
+            if isinstance(node, Compute) and not self.is_register(node.target):
+                written.add(node.target.array)
+                if under or node.predicate is not None:
+                    guarded.add(node.target.array)
+                if inside and COLUMN in _names(node.target):
+                    self.own_place(node.target)
+        values: dict[str, Load] = {}
+        for name in sorted(written):
+            places = list(dict.fromkeys(load.index for load in touched[name]))
+            if len(places) != 1 or any(is_checked(part) for part in places[0]):
+                raise _Other
+            one = touched[name][0]
+            firsts = {step.lower for step in steps if isinstance(step, Pass) and name in _touched(step)}
+            if COLUMN in _names(one) and len(firsts) > 1:
+                raise _Other  # the same place would be another thread's
+            if COLUMN not in _names(one):
+                if name in guarded or any(loads(part) for part in one.index):
+                    raise _Other
+                values[name] = one
+        if not all(self.is_set_first(steps, place) for place in values.values()):
+            raise _Other
+        return values, frozenset(touched.keys() - written)
+
+    def made(self, steps: Sequence[TreeNode | Pass], name: str) -> Load | None:
+        """The element of an array that each iteration of a pass makes before it or another reads it, all over
+        the same places; None where the array is no such."""
+        found: Load | None = None
+        ranges: set[Range] = set()
+        for step in steps:
+            for node, under in _under(step.nodes if isinstance(step, Pass) else (step,)):
+                reads = [load for expr in _sources(node) for load in loads(expr) if load.array == name]
+                if reads and found is None:
+                    return None
+                is_write = isinstance(node, Compute) and node.target.array == name
+                if not reads and not is_write:
+                    continue
+                if not isinstance(step, Pass):
+                    return None
+                ranges.add((step.lower, step.upper))
+                if isinstance(node, Compute) and is_write and found is None:
+                    if under or node.predicate is not None or COLUMN not in _names(node.target):
+                        return None
+                    found = node.target
+        return found if len(ranges) == 1 else None
+
+    def own_place(self, target: Load) -> None:
+        """Each iteration writes an element of its own: the last subscript moves with it, no other does."""
+        *outer, last = target.index
+        terms = linear(last)
+        if terms is None or terms.get(COLUMN) != 1 or any(COLUMN in iterators(part) for part in outer):
+            raise _Other
+
+    def is_set_first(self, steps: Sequence[TreeNode | Pass], place: Load) -> bool:
+        """Is the value set, outside of passes, before anything reads it?"""
+        for step in steps:
+            nodes = step.nodes if isinstance(step, Pass) else (step,)
+            for node in walk_nodes(nodes):
+                reads = [load for expr in _sources(node) for load in loads(expr)]
+                if place in reads:
+                    return False
+                if isinstance(node, Compute) and node.target == place:
+                    return not isinstance(step, Pass)
+        return False
+
+    def registers(self, steps: Sequence[TreeNode | Pass]) -> None:
+        """Registers that a pass sets are its own."""
+        for step in steps:
+            if not isinstance(step, Pass):
+                continue
+            updated = {update.target.array for update in step.updates}
+            set_here: set[str] = set()
+            for node, under in _under(step.nodes):
+                for load in (each for expr in _sources(node) for each in loads(expr)):
+                    known = load.array in set_here | updated
+                    if self.is_register(load) and not known and self.is_set_in(step, load.array):
+                        raise _Other  # read before it is set: the iteration before set it
+                if not isinstance(node, Compute) or node.target.array in updated:
+                    continue
+                if self.is_register(node.target):
+                    if node.predicate is not None or under:
+                        raise _Other
+                    set_here.add(node.target.array)
+                elif COLUMN not in _names(node.target):
+                    raise _Other  # the last iteration's value
+            for other in steps:
+                if other is not step and set_here & _touched(other):
+                    raise _Other
+
+    def is_set_in(self, step: Pass, name: str) -> bool:
+        return any(isinstance(n, Compute) and n.target.array == name for n in walk_nodes(step.nodes))
+
+    def is_register(self, load: Load) -> bool:
+        return isinstance(self.buffers[load.array].home, Register)
+
+
+def _leaves(steps: Sequence[TreeNode | Pass]) -> Iterator[tuple[TreeNode, bool, bool]]:
+    """Every node, whether it is in a pass, and whether a condition stands above it."""
+    for step in steps:
+        inside = isinstance(step, Pass)
+        for node, under in _under(step.nodes if isinstance(step, Pass) else (step,)):
+            yield node, inside, under
+
+
+def _under(nodes: Sequence[TreeNode], under: bool = False) -> Iterator[tuple[TreeNode, bool]]:
+    for node in nodes:
+        yield node, under
+        if isinstance(node, Guard):
+            yield from _under((*node.then, *node.otherwise), True)
+
+
+def _sources(node: TreeNode) -> tuple[Expr, ...]:
+    """The expressions of a node but what it writes; the target's subscripts are read."""
+    found = node_expressions(node)
+    if isinstance(node, Compute):
+        return (*found[:-1], *node.target.index)
+    return found
+
+
+def _touched(step: TreeNode | Pass) -> set[str]:
+    """What a step reads or writes."""
+    nodes = step.nodes if isinstance(step, Pass) else (step,)
+    return {load.array for n in walk_nodes(nodes) for expr in node_expressions(n) for load in loads(expr)}
+
+
+def _names(load: Load) -> set[str]:
+    return {name for part in load.index for name in iterators(part)}
+
+

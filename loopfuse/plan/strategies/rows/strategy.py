@@ -1,0 +1,260 @@
+"""Strategy `rows`: loops over rows of memory, each of which is read by several passes, or reduced.
+
+On a GPU one thread a row would read places far apart from its neighbours', and wait for each. A row is a
+warp's, or a block's where it is long; which, its length says when the kernel is called, so that there are
+several launches of which one runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from loopfuse.base.machine import LANES
+from loopfuse.base.options import Tuning
+from loopfuse.lang.affine import combine, integer, linear
+from loopfuse.lang.index_algebra import ceil_div, compare
+from loopfuse.lang.linear import constant_value
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.walk import iterators, walk_expr
+from loopfuse.plan.mapping.space import (
+    Site,
+    count_of,
+    dim_extents,
+    hint_of,
+    order_dims,
+    value_at,
+)
+from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.strategies.generic.generic import plan_map
+from loopfuse.plan.strategies.rows.body import COLUMN, Body, read_body
+from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nodes
+from loopfuse.plan.strategies.rows.likely import SHORT, is_likely
+from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.recompute import tidy
+from loopfuse.plan.units.storage import Store
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import (
+    Global,
+    Guard,
+    HostLoop,
+    HostNode,
+    Launch,
+    Loop,
+    LoopTree,
+    TreeNode,
+)
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import node_expressions, walk_nodes
+
+WARPS = 4
+"""Warps of a block in which each has a row."""
+FEW_THREADS, THREADS = 128, 512
+"""Threads of a block that has a row, and of one that has a long row."""
+HELD = 32
+"""Elements that a thread holds of each array that is read again."""
+REGISTERS = 96
+"""The most registers for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Strategy):
+    """The strategy."""
+
+    name: str = "rows"
+
+    def team(self, group: Group, program: PolyProgram, device: str) -> int:
+        return LANES if device == "gpu" and is_likely(group, program) else 1
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
+        if site.device != "gpu" or not site.teams or group.legality is not Legality.INDEPENDENT or not group.dims or group.scope is None:
+            return None
+        point = {dim: Iter(f"@{dim}") for dim in group.dims}
+        trial = replace(site, names=site.names.copy())
+        body = _body_at(group, trial, point)
+        if body is None or not _is_worth_it(body, frozenset(each.name for each in point.values())):
+            return None
+        held = (load.array for load in _loads_held(body))
+        return RowsFit(group, body.length, _held(body), tuple(dict.fromkeys(held)))
+
+
+ROWS = Rows()
+
+
+def _body_at(group: Group, site: Site, point: Mapping[str, Expr]) -> Body | None:
+    """What is done with the row at a point of the group; None where the loops have another form."""
+    assert group.scope is not None
+    nodes = thread_body(group, site, dim_extents(group, site.program), point)
+    outside = {
+        name
+        for s in site.program.statements
+        if s.id not in group.ids
+        for access in (*s.reads, s.write)
+        for name, _ in access.parts
+    }
+    private = frozenset(a.name for a in site.program.arrays.values() if a.kind == "temp") - outside
+    return read_body(nodes, site.program, site.names, group.scope.reassociate, private)
+
+
+def _is_worth_it(body: Body, rows: frozenset[str]) -> bool:
+    """Do neighbouring places of a row lie side by side, and does each row have places of its own? (Where
+    rows share them, as the operands of a product do, a thread that has several rows reads less.)"""
+    own = False
+    for one in body.passes:
+        for node in walk_nodes(one.nodes):
+            for expr in node_expressions(node):
+                for load in (each for each in walk_expr(expr) if isinstance(each, Load)):
+                    names = [iterators(part) for part in load.index]
+                    if not any(COLUMN in each for each in names):
+                        continue
+                    terms = linear(load.index[-1])
+                    if terms is None or abs(terms.get(COLUMN, 0)) != 1:
+                        return False
+                    if any(COLUMN in each for each in names[:-1]):
+                        return False
+                    own = own or rows <= set().union(*names)
+    length = constant_value(body.length)
+    return own and (length is None or length > SHORT)
+
+
+def _loads_held(body: Body) -> list[Load]:
+    """The elements of a place that a thread holds: what is read again, and what passes make for others."""
+    return [*(load for wanted in held_loads(body).values() for load in wanted), *body.made]
+
+
+def _held(body: Body) -> int:
+    """How many elements a thread holds of each array that is read again."""
+    room = sum(max(1, load.dtype.bytes // 4) for load in _loads_held(body))
+    held = HELD
+    while room * held > REGISTERS and held > STAGED:
+        held //= 2
+    return held
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFit:
+    """Rows of `length` places, of which a thread holds `held` for each array that is read `again`."""
+
+    group: Group
+    length: Expr
+    held: int
+    again: tuple[str, ...]
+    launches: int = 1
+    team: int = LANES
+
+    def holds(self, array: str) -> bool:
+        """None: arrays lie where storage put them, and what is held of them is a copy."""
+        return False
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        length = constant_value(self.length)
+        warp, block = LANES * self.held, FEW_THREADS * self.held
+        if length is not None:
+            if length <= warp:
+                return (self._warps(site, name, labels),)
+            if length <= block:
+                return (self._blocks(site, name, labels, FEW_THREADS, block),)
+            most = THREADS * self.held
+            return (self._blocks(site, name, labels, THREADS, most if length <= most else 0),)
+        versions = (
+            (0, SHORT, plan_map(self.group, site, f"{name}_thread", labels)),
+            (SHORT, warp, self._warps(site, f"{name}_warp", labels)),
+            (warp, block, self._blocks(site, f"{name}_block", labels, FEW_THREADS, block)),
+            (block, 0, self._blocks(site, f"{name}_large", labels, THREADS)),
+        )
+        return tuple(self._where(site, *version) for version in versions)
+
+    def _where(self, site: Site, beyond: int, most: int, launch: Launch) -> HostLoop:
+        """The launch, once where rows have more places than `beyond`, and at most `most` (0: any number);
+        elsewhere not at all."""
+        words = f"rows of {beyond + 1} to {most} places" if most else f"rows of more than {beyond} places"
+        once = integer(1)
+        if beyond:
+            once = combine("min", once, combine("max", self._plus(-beyond), integer(0)))
+        else:
+            words = f"rows of up to {most} places"
+        if most:
+            room = tidy(combine("sub", integer(most + 1), self.length))
+            once = combine("min", once, combine("max", room, integer(0)))
+        var = site.names.fresh("once")
+        return HostLoop(var, integer(0), once, 1, (replace(launch, specialised=(words,)),))
+
+    def _plus(self, count: int) -> Expr:
+        return tidy(combine("add", self.length, integer(count)))
+
+    def _warps(self, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+        """A warp a row."""
+        names, extents, dims = site.names, dim_extents(self.group, site.program), order_dims(self.group)
+        chain: list[tuple[str, Expr, Where]] = []
+        point: dict[str, Expr] = {}
+        for dim in dims[:-1]:
+            var = names.fresh(hint_of(self.group, dim))
+            chain.append((var, count_of(extents[dim]), Where.GRID))
+            point[dim] = value_at(extents[dim], Iter(var))
+        last, extent = dims[-1], extents[dims[-1]]
+        block, warp = (names.fresh(f"{hint_of(self.group, last)}{part}") for part in "bw")
+        lane = names.fresh("lane")
+        number = combine("add", combine("mul", Iter(block), integer(WARPS)), Iter(warp))
+        point[last] = value_at(extent, number)
+        chain += [
+            (block, ceil_div(count_of(extent), WARPS), Where.GRID),
+            (warp, integer(WARPS), Where.WARP),
+            (lane, integer(LANES), Where.LANE),
+        ]
+        team = Team(LANES, lane, self.held, LANES * self.held)
+        inside = compare("lt", point[last], extent.upper)
+        nodes: tuple[TreeNode, ...] = (Guard(inside, self._nodes(site, point, team)),)
+        return Launch(name, "rows", labels, _wrapped(chain, nodes))
+
+    def _blocks(
+        self, site: Site, name: str, labels: tuple[str, ...], threads: int, most: int = 0
+    ) -> Launch:
+        """A block of so many threads a row, of at most so many places (0: any number)."""
+        names, extents = site.names, dim_extents(self.group, site.program)
+        chain: list[tuple[str, Expr, Where]] = []
+        point: dict[str, Expr] = {}
+        for dim in order_dims(self.group):
+            var = names.fresh(hint_of(self.group, dim))
+            chain.append((var, count_of(extents[dim]), Where.GRID))
+            point[dim] = value_at(extents[dim], Iter(var))
+        thread = names.fresh("t")
+        chain.append((thread, integer(threads), Where.BLOCK))
+        team = Team(threads, thread, self.held, most)
+        return Launch(name, "rows", labels, _wrapped(chain, self._nodes(site, point, team)))
+
+    def _nodes(self, site: Site, point: Mapping[str, Expr], team: Team) -> tuple[TreeNode, ...]:
+        trial = replace(site, names=site.names.copy())
+        body = _body_at(self.group, trial, point)
+        assert body is not None
+        for buffer in trial.names.buffers.values():
+            if isinstance(buffer.home, Global) and buffer.name not in site.names.buffers:
+                site.names.used.add(buffer.name)
+                site.names.add(buffer)
+        return team_nodes(body, team, site)
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`rows, a warp a row, x held in registers, parallel over r`."""
+        first = next(p for p in self.group.members if p.coordinates)
+        names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
+        if launch.strategy != "rows":
+            return f"rows, a thread a row, parallel over {names}"
+        who = "warp" if any(isinstance(n, Loop) and n.mapping is Where.LANE for n in walk_nodes(launch.body)) else "block"
+        held = f"{', '.join(self.again)} held in registers, " if self.again else ""
+        return f"rows, a {who} a row, {held}parallel over {names}"
+
+    def home(self, array: str, stores: Mapping[str, Store]) -> str:
+        """As the tree says."""
+        return ""
+
+    def choices(self, tuning: Tuning) -> None:
+        """Nothing to tune."""
+        return None
+
+
+def _wrapped(
+    chain: list[tuple[str, Expr, Where]], nodes: tuple[TreeNode, ...]
+) -> tuple[TreeNode, ...]:
+    for var, count, where in reversed(chain):
+        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    return nodes

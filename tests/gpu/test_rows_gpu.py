@@ -1,0 +1,63 @@
+"""Rows of every length on a GPU, as they are compiled: a thread's, a warp's, a block's and longer ones, against
+float64 (sums) and exactly (the rest)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import loopfuse
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTHS = (1, 2, 24, 25, 31, 32, 33, 255, 256, 257, 1000, 1024, 1025, 3000, 4096, 4097, 16383, 16384, 16385, 70001)
+
+pytestmark = pytest.mark.gpu
+
+
+def device_arrays():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_softmax(width: int) -> None:
+    torch = device_arrays()
+    kernel = loopfuse.load(ROOT / "examples/softmax.lf")
+    for rows in (1, 3, 130):
+        x = torch.randn(rows, width, device="cuda") * 8
+        y = torch.full_like(x, float("nan"))
+        kernel(x, y)
+        wanted = torch.softmax(x.double(), 1)
+        assert torch.allclose(y.double(), wanted, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_exact(width: int) -> None:
+    torch = device_arrays()
+    kernel = loopfuse.load(ROOT / "tests/cases/rows_every_width.lf")
+    random = np.random.default_rng(width)
+    rows = 5
+    x = random.integers(-1000, 1000, (rows, width)).astype(np.int32)
+    w = random.integers(-9, 9, width).astype(np.int32)
+    total = 7 + (x * w).sum(1)
+    most = np.maximum(-1000, x.max(1))
+    y = x * w - (total - 2 * most)[:, None]
+    given = [torch.from_numpy(each).cuda() for each in (x, w)]
+    outs = [torch.empty(rows, dtype=torch.int32, device="cuda") for _ in range(2)]
+    outs.append(torch.empty(rows, width, dtype=torch.int32, device="cuda"))
+    kernel(*given, *outs)
+    for found, wanted in zip(outs, (total, most, y), strict=True):
+        assert np.array_equal(found.cpu().numpy(), wanted)
+
+
+@pytest.mark.parametrize("width", (5, 100, 3000, 9000, 20000))
+def test_views(width: int) -> None:
+    """Rows that lie apart, start anywhere, or whose neighbours lie apart."""
+    torch = device_arrays()
+    kernel = loopfuse.load(ROOT / "examples/softmax.lf")
+    whole = torch.randn(7, 2 * width + 3, device="cuda")
+    for x in (whole[:, :width], whole[:, 3 : 3 + width], whole[1:6, : 2 * width : 2], whole.t()[:width].contiguous().t()):
+        y = torch.full_like(x, float("nan"))
+        kernel(x, y)
+        assert torch.allclose(y.double(), torch.softmax(x.double(), 1), rtol=1e-5, atol=1e-7)

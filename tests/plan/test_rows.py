@@ -1,0 +1,328 @@
+"""Strategy `rows`: which loops it takes, what its trees hold, and what the checker thinks of trees that are
+wrong in one place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Target
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.nodes import Compare, Const, Iter, Load
+from loopfuse.lang.walk import map_expr
+from loopfuse.proof.check import verify
+from loopfuse.tree.looptree import Combine, Copy, Guard, Loop, LoopTree, Register, TreeNode
+from loopfuse.tree.rewrite.specialise import erase
+from loopfuse.tree.walk import map_expressions, map_nodes, walk_nodes
+
+GPU = Target("sm_90")
+HEAD = "kernel f(x: f32[R, C], w: f32[C], idx: i32[R], inout s: f32[R], out y: f32[R, C]):\n"
+
+SOFTMAX = """
+    for r in 0..R:
+        let m = max(c in 0..C: x[r, c])
+        let z = sum(c in 0..C: exp(x[r, c] - m))
+        for c in 0..C:
+            y[r, c] = exp(x[r, c] - m) / z
+"""
+TAKEN = {
+    "softmax": SOFTMAX,
+    "one reduction": """
+    for r in 0..R:
+        s[r] = sum(c in 0..C: x[r, c] * w[c])
+    for r in 0..R, c in 0..C:
+        y[r, c] = w[c]
+""",
+    "a value in memory": """
+    for r in 0..R:
+        s[r] = 1.0
+        for c in 0..C:
+            s[r] += x[r, c]
+        for c in 0..C:
+            y[r, c] = x[r, c] / s[r]
+""",
+    "a place that data says": """
+    for r in 0..R:
+        let m = max(c in 0..C: x[r, c])
+        s[r] = m - x[r, max(min(idx[r], C - 1), 0)]
+        for c in 0..C:
+            y[r, c] = w[c]
+""",
+    "two passes through memory": """
+    for r in 0..R:
+        for c in 0..C:
+            y[r, c] = x[r, c] * w[c]
+        let m = max(c in 0..C: y[r, c])
+        s[r] = m
+""",
+    "part of a row": """
+    for r in 0..R:
+        var m: f32 = 0.0
+        for c in 1..C-1:
+            if c > r:
+                m += x[r, c] * x[r, c + 1]
+        s[r] = m
+        for c in 1..C-1:
+            y[r, c] = m
+""",
+}
+OTHERS = {
+    "columns": """
+    for c in 0..C:
+        y[0, c] = sum(r in 0..R: x[r, c])
+""",
+    "columns of rows": """
+    for r in 0..R:
+        s[r] = sum(c in 0..C: x[c % R, r % C])
+""",
+    "every other": """
+    for r in 0..R:
+        s[r] = sum(c in 0..C // 2: x[r, 2 * c])
+""",
+    "a recurrence": """
+    for r in 0..R:
+        var h: f32 = 0.0
+        for c in 0..C:
+            h = 0.5 * h + x[r, c]
+            y[r, c] = h
+""",
+    "neighbours that it writes": """
+    for r in 0..R:
+        for c in 0..C:
+            y[r, c] = x[r, c]
+        s[r] = sum(c in 0..C - 1: y[r, c + 1])
+""",
+    "a value that comes in": """
+    for r in 0..R:
+        for c in 0..C:
+            s[r] += x[r, c]
+""",
+    "the last one": """
+    for r in 0..R:
+        for c in 0..C:
+            s[r] = x[r, c]
+""",
+    "few places": """
+    for r in 0..R:
+        s[r] = x[r, 0] + w[0]
+        for c in 0..20:
+            y[r, c] = x[r, c] * s[r]
+""",
+    "a product": """
+    for r in 0..R, k in 0..R:
+        y[r, k] = sum(c in 0..C: x[r, c] * x[k, c])
+""",
+}
+
+
+def plan(text: str, target: Target = GPU, **options: Any) -> pipeline.Planned:
+    program = pipeline.read_program(Source("f.lf", HEAD + text))
+    return pipeline.plan_kernel(program, "f", Options(target=target, **options))
+
+
+def strategies(planned: pipeline.Planned) -> set[str]:
+    return {launch.strategy for launch in planned.tree.launches}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_taken(name: str) -> None:
+    found = plan(TAKEN[name])
+    assert found.verdict.answer == "proved" and "rows" in strategies(found)
+    assert "rows" not in strategies(plan(TAKEN[name], CPU))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.filterwarnings("ignore")
+def test_others(name: str) -> None:
+    assert "rows" not in strategies(plan(OTHERS[name]))
+
+
+def test_the_order_of_sums_may_be_kept() -> None:
+    assert "rows" not in strategies(plan(SOFTMAX, reassociate=False))
+    assert "rows" in strategies(plan(TAKEN["two passes through memory"], reassociate=False))
+
+
+def test_each_row_is_read_once() -> None:
+    """What several passes read is loaded before them; each launch says for which rows it is."""
+    found = plan(SOFTMAX)
+    for launch in found.tree.launches:
+        if launch.strategy != "rows" or launch.name.endswith("large"):
+            continue
+        loads = [node for node in walk_nodes(launch.body) if isinstance(node, Copy) and isinstance(node.value, Load)]
+        assert [node.value.array for node in loads] == ["x"]  # type: ignore[union-attr]
+    said = [launch.specialised for launch in found.tree.launches]
+    assert said == [
+        ("rows of up to 24 places",), ("rows of 25 to 1024 places",), ("rows of 1025 to 4096 places",),
+        ("rows of more than 4096 places",),
+    ]  # fmt: skip
+    assert found.report.launches_after == 1
+    assert any("x held in registers" in kernel.detail for kernel in found.report.kernels)
+
+
+def test_a_length_that_is_known_needs_one_launch() -> None:
+    for length, name in ((100, "warp"), (3000, "block"), (10000, "block"), (50000, "block")):
+        text = SOFTMAX.replace("0..C", f"0..{length}")
+        head = HEAD.replace("C]", f"{length}]")
+        program = pipeline.read_program(Source("f.lf", head + text))
+        found = pipeline.plan_kernel(program, "f", Options(target=GPU))
+        assert [launch.strategy for launch in found.tree.launches] == ["rows"]
+        assert f"a {name} a row" in found.report.kernels[0].detail
+
+
+# --------------------------------------------------------------------------------- mutants
+
+
+def changed(tree: LoopTree, change: Any) -> LoopTree:
+    """The tree with `change` made of its nodes: a node, or None to leave it, or () to drop it."""
+    count = 0
+
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        nonlocal count
+        found = change(node)
+        if found is None:
+            return (node,)
+        count += 1
+        return found if isinstance(found, tuple) else (found,)
+
+    out = map_nodes(one, tree)
+    assert count
+    return out
+
+
+def shifted(array: str, by: int) -> Any:
+    """Accesses of held elements, one off."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        if isinstance(node, Copy) and isinstance(node.target, Load) and node.target.array.startswith(array):
+            index = (combine("add", node.target.index[0], integer(by)),)
+            return replace(node, target=replace(node.target, index=index))
+        return None
+
+    return change
+
+
+def without_last_guard(node: TreeNode) -> TreeNode | None:
+    """A way for whole chunks that runs a chunk too early."""
+    if isinstance(node, Guard) and node.otherwise and isinstance(node.condition, Compare):
+        less = combine("sub", node.condition.left, integer(1))
+        return replace(node, condition=replace(node.condition, left=less))
+    return None
+
+
+def on_one_thread(node: TreeNode) -> TreeNode | None:
+    return replace(node, everywhere=False) if isinstance(node, Combine) else None
+
+
+def by_everyone(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    """A value of the row that all threads store: the same, but by several."""
+    if isinstance(node, Guard) and isinstance(node.condition, Compare) and node.condition.op == "eq":
+        return node.then
+    return None
+
+
+def wrong_start(node: TreeNode) -> TreeNode | None:
+    if isinstance(node, Copy) and isinstance(node.value, Const):
+        return replace(node, value=Const(1.0, node.value.dtype))
+    return None
+
+
+def from_another_place(node: TreeNode) -> TreeNode | None:
+    """Elements that are held, of one place further."""
+    if isinstance(node, Copy) and isinstance(node.value, Load) and node.target.array.startswith("x_row"):
+        *outer, last = node.value.index
+        return replace(node, value=replace(node.value, index=(*outer, combine("add", last, integer(1)))))
+    return None
+
+
+def other_lanes(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    """Computations by half of the lanes."""
+    if isinstance(node, Loop) and node.mapping.value == "lane":
+        test = Compare("lt", Iter(node.var), integer(16))
+        return (replace(node, body=(Guard(test, node.body),)),)
+    return None
+
+
+WARP = SOFTMAX.replace("0..C", "0..255")
+MUTANTS = {
+    "results in one thread": on_one_thread,
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "combined twice": lambda node: (node, node) if isinstance(node, Combine) else None,
+    "another operation": lambda node: replace(node, op="prod") if isinstance(node, Combine) else None,
+    "whole chunks too early": without_last_guard,
+    "from one": wrong_start,
+    "the place after": from_another_place,
+    "no elements": lambda node: () if isinstance(node, Copy) and node.target.array.startswith("x_row") else None,
+    "another register": shifted("x_row", 1),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_trees_are_rejected(name: str) -> None:
+    program = pipeline.read_program(Source("f.lf", HEAD.replace("C]", "255]") + WARP))
+    found = pipeline.plan_kernel(program, "f", Options(target=GPU))
+    assert verify(found.program, found.dependences, found.tree).answer == "proved"
+    tree = changed(found.tree, MUTANTS[name])
+    verdict = verify(found.program, found.dependences, tree)
+    assert verdict.answer == "wrong", verdict
+
+
+def test_values_of_rows_are_stored_once() -> None:
+    """By the first thread: by all of them, or by none, is wrong."""
+    found = plan(TAKEN["a value in memory"])
+    for change in (by_everyone, lambda node: () if by_everyone(node) is not None else None):
+        verdict = verify(found.program, found.dependences, changed(found.tree, change))
+        assert verdict.answer == "wrong", verdict
+
+
+def test_starts_are_counted_once() -> None:
+    """What a sum starts from is each thread's, and is added after the sums of all are."""
+    found = plan(TAKEN["part of a row"])
+
+    def folded_first(node: TreeNode) -> TreeNode | None:
+        if isinstance(node, Combine):
+            return replace(node, buffer=node.buffer.replace("_part", ""))
+        return None
+
+    names = {buffer.name for buffer in found.tree.buffers if isinstance(buffer.home, Register)}
+    assert {"m_1", "m_part"} <= names
+    tree = changed(
+        found.tree,
+        lambda node: () if type(node).__name__ == "Fold" else folded_first(node),
+    )
+    tree = LoopTree(tree.kernel, tree.device, tree.buffers, tree.body)
+    renamed = map_nodes(
+        lambda node: map_expressions((node,), _own) if type(node).__name__ in ("Copy", "Compute") else (node,), tree
+    )
+    assert verify(found.program, found.dependences, renamed).answer == "wrong"
+
+
+def _own(expr: Any) -> Any:
+    """Sums in the value itself, with its start in each thread."""
+    return map_expr(
+        lambda e: replace(e, array=e.array.replace("m_part", "m")) if isinstance(e, Load) else e, expr
+    )
+
+
+# ------------------------------------------------------------------------------ specialise
+
+
+def test_specialised_parts_are_erased() -> None:
+    """The checker looks at the guarded way alone; a way that drops a test which its condition does not
+    imply is none, and is looked at itself."""
+    found = plan(SOFTMAX)
+    whole = erase(found.tree)
+    ways = [
+        node for launch in found.tree.launches for node in walk_nodes(launch.body)
+        if isinstance(node, Guard) and node.otherwise
+    ]  # fmt: skip
+    left = [
+        node for launch in whole.launches for node in walk_nodes(launch.body)
+        if isinstance(node, Guard) and node.otherwise
+    ]  # fmt: skip
+    assert len(ways) > 5 and len(left) == 1  # rows that a block holds, and longer ones
+    early = changed(found.tree, without_last_guard)
+    assert erase(early) == early or len([*walk_nodes(erase(early).launches[1].body)]) > len([*walk_nodes(whole.launches[1].body)])

@@ -37,7 +37,12 @@ def make_table() -> str:
     made = json.loads((RESULTS / "gpu.json").read_text())
     rows = {row["case"]: row for row in made["rows"] if row["variant"] == "round"}
     chosen = [rows[name] for name in HEADLINES if "loopfuse" in rows.get(name, {})]
-    device = ", ".join(dict.fromkeys(f"{row['device']}, {row['date']}" for row in chosen))
+    dates: dict[str, list[str]] = {}
+    for row in chosen:
+        dates.setdefault(row["device"], []).append(row["date"])
+    device = ", ".join(
+        f"{name}, {' and '.join(sorted(set(days)))}" for name, days in dates.items()
+    )
     lines = [
         BEGIN,
         f"Milliseconds on one {device} ([all figures](docs/performance.md)). `copy` is a plain copy of",

@@ -38,7 +38,7 @@ DEAR = """kernel f(x: f32[R, C], out y: f32[R, C], out z: f32[R]):
     for r in 0..R, c in 0..C:
         y[r, c] = exp(x[r, c])
     for r in 0..R:
-        z[r] = sum(c in 0..C: y[r, c])
+        z[r] = sum(c in 0..C: y[r, C - 1 - c])
 """
 SWEEP = """kernel f(inout a: f64[N, N], steps: i64):
     for t in 0..steps:
@@ -178,7 +178,7 @@ def f(x: loopfuse.f32["R", "C"], y: loopfuse.f32["R", "C"], z: loopfuse.f32["R"]
         for r in range(x.shape[0]):
             s = 0.0
             for c in range(x.shape[1]):
-                s += y[r, c]
+                s += y[r, x.shape[1] - 1 - c]
             z[r] = s
 '''
 

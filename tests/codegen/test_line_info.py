@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from window_kernels import without_proofs
+from fuzz.machines import without_proofs
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, Span

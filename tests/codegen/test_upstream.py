@@ -26,7 +26,7 @@ import upstream  # noqa: E402
 from case_files import Case, assert_same, copy_arguments, make_arguments, read_cases, read_examples  # noqa: E402
 from fuzz.choices import RandomChoices  # noqa: E402
 from fuzz.generate import generate  # noqa: E402
-from window_kernels import without_proofs  # noqa: E402
+from fuzz.machines import without_proofs  # noqa: E402
 
 from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.diagnostics import LoopfuseError, Source  # noqa: E402

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from fuzz.machines import without_proofs
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
@@ -21,7 +22,7 @@ from loopfuse.plan.strategies.sliding.windows.regions import as_one_box, is_all
 from loopfuse.plan.units.groups import Group, single_group
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.walk import walk_nodes
-from tests.window_kernels import assembled, bytes_moved, compiled, without_proofs
+from tests.window_kernels import assembled, bytes_moved, compiled
 
 CASES = Path(__file__).parents[1] / "cases"
 SM90 = Target("sm_90")

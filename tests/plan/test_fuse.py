@@ -227,7 +227,7 @@ def test_distribution_makes_a_separable_statement_parallel() -> None:
                 y[i] = x[i] * 2.0
                 s[i] = s[i-1] + x[i]
     """)
-    kinds = {item.kind for item in planned.plan.items}  # type: ignore[union-attr]
+    kinds = {item.legality.value for item in planned.plan.items}  # type: ignore[union-attr]
     assert kinds == {"map", "serial"}
     assert planned.verdict.answer == "proved"
 
@@ -332,7 +332,7 @@ def test_cost_declines_and_says_so() -> None:
             for r in 0..R, c in 0..C:
                 y[r, c] = exp(x[r, c])
             for r in 0..R:
-                z[r] = sum(c in 0..C: y[r, c])
+                z[r] = sum(c in 0..C: y[r, C - 1 - c])
     """)
     decision = planned.plan.decisions[0]
     assert not decision.fused
@@ -363,7 +363,7 @@ def test_one_result_in_all_beside_one_per_row() -> None:
                 s[r] += x[r, c]
     """)
     assert planned.verdict.answer == "proved"
-    kinds = {item.kind for item in planned.plan.items}  # type: ignore[union-attr]
+    kinds = {item.legality.value for item in planned.plan.items}  # type: ignore[union-attr]
     assert kinds == {"map", "combine"}
 
 

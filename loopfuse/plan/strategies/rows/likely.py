@@ -17,9 +17,16 @@ SHORT = 24
 """Places up to which a row is one thread's: a warp would mostly idle."""
 
 
+def has_passes(group: Group) -> bool:
+    """Has a point of the group loops of its own?"""
+    return any(inner for _, _, inner in _statements(group))
+
+
 def is_likely(group: Group, program: PolyProgram) -> bool:
     """Has the group passes over rows of its own, whose iterations need no others' values?"""
     if group.legality is not Legality.INDEPENDENT or not group.dims or group.scope is None:
+        return False
+    if not has_passes(group):
         return False
     own = False
     firsts: set[Expr] = set()

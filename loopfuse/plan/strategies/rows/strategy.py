@@ -29,7 +29,7 @@ from loopfuse.plan.mapping.threads import thread_body
 from loopfuse.plan.strategies.generic.generic import plan_map
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, read_body
 from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nodes
-from loopfuse.plan.strategies.rows.likely import SHORT, is_likely
+from loopfuse.plan.strategies.rows.likely import SHORT, has_passes, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
@@ -68,7 +68,9 @@ class Rows(Strategy):
         return LANES if device == "gpu" and is_likely(group, program) else 1
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
-        if site.device != "gpu" or not site.teams or group.legality is not Legality.INDEPENDENT or not group.dims or group.scope is None:
+        if site.device != "gpu" or not site.teams or group.legality is not Legality.INDEPENDENT:
+            return None
+        if not group.dims or group.scope is None or not has_passes(group):
             return None
         point = {dim: Iter(f"@{dim}") for dim in group.dims}
         trial = replace(site, names=site.names.copy())

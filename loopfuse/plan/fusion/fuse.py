@@ -311,8 +311,21 @@ class Planner:
             if not could and self.streamed(units, scope) is None:
                 self.decisions.decline(partner, unit, together, apart)
             return None
+        if not wanted and self.cost.team(formed) > 1 and self.is_cheaper_anew(units, unit, scope, together):
+            return None
         self.accept(partner, unit, formed)
         return formed
+
+    def is_cheaper_anew(
+        self, units: Sequence[Unit], unit: Unit, scope: Scope, together: float
+    ) -> bool:
+        """Would computing anew what `unit` reads of the others cost less than `together`, which keeps it in
+        memory? (Where threads share a point, that may be legal in place. `merge` does it.)"""
+        anew = recomputable_producers(units, unit, scope, self.program)
+        if not anew or self.anew >= MAX_ANEW:
+            return False
+        formed = form_group(units, scope, self.program, self.needed_after(units), anew)
+        return isinstance(formed, Group) and self.cost.group(formed).seconds < together
 
     def merge(self, out: list[PlanItem], scope: Scope) -> None:
         """Neighbouring groups into one where the later computes anew what it reads of the earlier.

@@ -59,6 +59,26 @@ TAKEN = {
         let m = max(c in 0..C: y[r, c])
         s[r] = m
 """,
+    "neighbours where there are any": """
+    for r in 0..R:
+        var m: f32 = 0.0
+        for c in 0..C:
+            if c > 0:
+                m += x[r, c - 1]
+        s[r] = m
+        for c in 0..C:
+            y[r, c] = (x[r, c - 1] if c > 0 else 0.0) - m
+""",
+    "the row before": """
+    for r in 0..R:
+        var m: f32 = 0.0
+        for c in 0..C:
+            if r > 0:
+                m += x[r - 1, c]
+        s[r] = m
+        for c in 0..C:
+            y[r, c] = x[r, c] - m
+""",
     "part of a row": """
     for r in 0..R:
         var m: f32 = 0.0
@@ -100,6 +120,15 @@ OTHERS = {
     for r in 0..R:
         for c in 0..C:
             s[r] += x[r, c]
+""",
+    "two sums in one": """
+    for r in 0..R:
+        var m: f32 = 0.0
+        for c in 0..C:
+            m += x[r, c]
+        for c in 0..C:
+            m += w[c]
+        s[r] = m
 """,
     "the last one": """
     for r in 0..R:

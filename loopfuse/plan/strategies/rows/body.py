@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from loopfuse.lang.affine import combine, is_checked, linear
-from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select
+from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
@@ -39,6 +39,9 @@ EXACT = ("min", "max", "any", "all", "and", "or")
 
 COLUMN = "@column"
 """Stands for the place in the row in what `read_body` returns."""
+
+Range = tuple[Expr, Expr]
+"""The first place of a pass, and the one behind its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,18 @@ class Pass:
         """How many places."""
         return tidy(combine("sub", self.upper, self.lower))
 
+    @property
+    def range(self) -> Range:
+        """The first place, and the one behind the last."""
+        return self.lower, self.upper
+
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is done with a row, in order. `values`: arrays in memory that hold
-    one value of the row, and which; `fixed`: those in memory that nothing here writes; `made`: the elements of a
-    place that one pass writes and others over the same places read, and nobody else does; `once`: of the values,
-    those that one computation makes; `registers`: those that a thread has of its own."""
+    """What is done with a row, in order. `values`: arrays in memory that hold one value of the row, and which;
+    `fixed`: those in memory that nothing here writes; `made`: the elements of a place that one pass writes and
+    others over the same places read, and nobody else does; `once`: of the values, those that one computation
+    makes; `registers`: those that a thread has of its own."""
 
     steps: tuple[TreeNode | Pass, ...]
     values: dict[str, Load]
@@ -92,9 +100,20 @@ class Body:
         lengths = dict.fromkeys(one.length for one in self.passes)
         return reduce(lambda one, other: combine("max", one, other), lengths)
 
-
-Range = tuple[Expr, Expr]
-"""The first place of a pass, and the one behind its last."""
+    def asked(self, one: Pass) -> list[Load]:
+        """What a pass reads of each place that may be asked for before it is needed: elements of arrays that
+        nothing here writes, where the place says alone which (not data), and that some pass over these places
+        reads at every one of them. (What is read under a condition alone need not be there.)"""
+        sure = {load for other in self.passes if other.range == one.range for load in _always(other)}
+        out = [
+            load
+            for node in walk_nodes(one.nodes)
+            for expr in node_expressions(node)
+            for load in loads(expr)
+            if load in sure and load.array in self.fixed
+            if COLUMN in _names(load) and not any(map(loads, load.index))
+        ]
+        return list(dict.fromkeys(out))
 
 
 class _Other(Exception):
@@ -132,8 +151,10 @@ class _Reader:
                 steps.append(node)
             else:
                 raise _Other
-        if not any(isinstance(step, Pass) for step in steps):
-            raise _Other
+        passes = [step for step in steps if isinstance(step, Pass)]
+        targets = [update.target for one in passes for update in one.updates]
+        if not passes or len(set(targets)) < len(targets):
+            raise _Other  # of several reductions into one place the checker proves nothing
         values, fixed = self.memory(steps)
         self.registers(steps)
         own = {
@@ -144,9 +165,9 @@ class _Reader:
             if self.is_register(load)
         }
         made = tuple(place for name in sorted(self.private) if (place := self.made(steps, name)) is not None)
-        targets = [node.target for node, _, _ in _leaves(steps) if isinstance(node, Compute)]
+        written = [node.target for node, _, _ in _leaves(steps) if isinstance(node, Compute)]
         outside = {step.target for step in steps if isinstance(step, Compute)}
-        once = frozenset(each for each in values.values() if targets.count(each) == 1 and each in outside)
+        once = frozenset(each for each in values.values() if written.count(each) == 1 and each in outside)
         return Body(tuple(steps), values, fixed, made, once, tuple(Load(o.array, (), o.dtype) for o in own))
 
     def one_pass(self, loop: Loop) -> Pass:
@@ -163,14 +184,12 @@ class _Reader:
                 update = self.update(node)
                 if update is not None:
                     found[node.statement] = update
-        targets = [update.target.array for update in found.values()]
+        targets = {update.target.array for update in found.values()}
         for node in walk_nodes(body):
-            used = [load.array for expr in node_expressions(node) for load in loads(expr)]
+            used = {load.array for expr in node_expressions(node) for load in loads(expr)}
             is_update = isinstance(node, Compute) and node.statement in found
-            if not is_update and set(used) & set(targets):
+            if not is_update and used & targets:
                 raise _Other  # a partial result is used
-        if len(set(targets)) < len(targets):
-            raise _Other
         return Pass(body, tuple(found.values()), loop.lower, loop.upper)
 
     def is_set(self, node: Compute) -> bool:
@@ -194,14 +213,14 @@ class _Reader:
 
     def memory(self, steps: Sequence[TreeNode | Pass]) -> tuple[dict[str, Load], frozenset[str]]:
         """The values of the row that lie in memory, and the arrays that nothing here writes."""
-        touched: dict[str, list[Load]] = {}
+        accesses: dict[str, list[Load]] = {}
         written: set[str] = set()
         guarded: set[str] = set()
         for node, inside, under in _leaves(steps):
             for expr in node_expressions(node):
                 for load in (each for each in walk_expr(expr) if isinstance(each, Load)):
                     if not self.is_register(load):
-                        touched.setdefault(load.array, []).append(load)
+                        accesses.setdefault(load.array, []).append(load)
             if isinstance(node, Compute) and not self.is_register(node.target):
                 written.add(node.target.array)
                 if under or node.predicate is not None:
@@ -210,11 +229,11 @@ class _Reader:
                     self.own_place(node.target)
         values: dict[str, Load] = {}
         for name in sorted(written):
-            places = list(dict.fromkeys(load.index for load in touched[name]))
+            places = list(dict.fromkeys(load.index for load in accesses[name]))
             if len(places) != 1 or any(is_checked(part) for part in places[0]):
                 raise _Other
-            one = touched[name][0]
-            firsts = {step.lower for step in steps if isinstance(step, Pass) and name in _touched(step)}
+            one = accesses[name][0]
+            firsts = {step.lower for step in steps if isinstance(step, Pass) and name in touched(step)}
             if COLUMN in _names(one) and len(firsts) > 1:
                 raise _Other  # the same place would be another thread's
             if COLUMN not in _names(one):
@@ -223,7 +242,7 @@ class _Reader:
                 values[name] = one
         if not all(self.is_set_first(steps, place) for place in values.values()):
             raise _Other
-        return values, frozenset(touched.keys() - written)
+        return values, frozenset(accesses.keys() - written)
 
     def made(self, steps: Sequence[TreeNode | Pass], name: str) -> Load | None:
         """The element of an array that each iteration of a pass makes before it or another reads it, all over
@@ -287,7 +306,7 @@ class _Reader:
                 elif COLUMN not in _names(node.target):
                     raise _Other  # the last iteration's value
             for other in steps:
-                if other is not step and set_here & _touched(other):
+                if other is not step and set_here & touched(other):
                     raise _Other
 
     def is_set_in(self, step: Pass, name: str) -> bool:
@@ -320,7 +339,32 @@ def _sources(node: TreeNode) -> tuple[Expr, ...]:
     return found
 
 
-def _touched(step: TreeNode | Pass) -> set[str]:
+def _always(one: Pass) -> Iterator[Load]:
+    """What each iteration of a pass reads, whatever conditions hold."""
+
+    partial = {update.target for update in one.updates}
+
+    def of(expr: Expr) -> Iterator[Load]:
+        match expr:
+            case Select(condition=condition):
+                yield from of(condition)
+            case Binary(op="and" | "or", left=left, right=right) if left in partial:
+                yield from of(right)  # any and all read on where the result is known
+            case Binary(op="and" | "or", left=left):
+                yield from of(left)
+            case _:
+                for child in children(expr):
+                    yield from of(child)
+                if isinstance(expr, Load):
+                    yield expr
+
+    for node, under in _under(one.nodes):
+        if isinstance(node, Compute) and not under:
+            first = node.value if node.predicate is None else node.predicate
+            yield from of(first)
+
+
+def touched(step: TreeNode | Pass) -> set[str]:
     """What a step reads or writes."""
     nodes = step.nodes if isinstance(step, Pass) else (step,)
     return {load.array for n in walk_nodes(nodes) for expr in node_expressions(n) for load in loads(expr)}
@@ -328,5 +372,3 @@ def _touched(step: TreeNode | Pass) -> set[str]:
 
 def _names(load: Load) -> set[str]:
     return {name for part in load.index for name in iterators(part)}
-
-

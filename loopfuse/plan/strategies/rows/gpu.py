@@ -15,16 +15,16 @@ that is clamped to the row's last, so that they are under way together and no te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import iterators, loads, map_expr, substitute
+from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, Range
+from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, Range, touched
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     Buffer,
@@ -39,7 +39,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.specialise import without_implied
-from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
+from loopfuse.tree.walk import as_load, map_expressions
 
 STAGED = 8
 """Elements of an array that a thread asks for before it needs the first."""
@@ -70,9 +70,8 @@ def held_loads(body: Body) -> dict[Range, list[Load]]:
     """The elements of a place that several passes over the same places read, and nothing here writes."""
     count: dict[tuple[Range, Load], int] = {}
     for one in body.passes:
-        for load in dict.fromkeys(_staged(one, body)):
-            key = (one.lower, one.upper), load
-            count[key] = count.get(key, 0) + 1
+        for load in body.asked(one):
+            count[one.range, load] = count.get((one.range, load), 0) + 1
     found: dict[Range, list[Load]] = {}
     for (where, load), number in count.items():
         if number > 1:
@@ -90,7 +89,7 @@ class _Writer:
         self.body, self.team, self.names = body, team, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         # Each launch has registers of its own: nothing is to be proved between them.
-        self.own = {load: self.register(load.array, load) for load in body.registers}
+        self.own = self.values | {load: self.register(load.array, load) for load in body.registers}
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
@@ -117,12 +116,11 @@ class _Writer:
             )
         for load in self.body.made:
             own = self.register(f"{load.array}_row", load, team.held)
-            (where,) = {(one.lower, one.upper) for one in self.body.passes if _touches(one, load.array)}
+            (where,) = {one.range for one in self.body.passes if load.array in touched(one)}
             cells.setdefault(where, {})[load] = own
 
         def at_once(one: Pass) -> tuple[TreeNode, ...]:
-            where = (one.lower, one.upper)
-            return self.held(where, lambda first: self.chunk(one, first, cells.get(where, {})))
+            return self.held(one.range, lambda first: self.chunk(one, first, cells.get(one.range, {})))
 
         whole = (*ask, *self.steps(at_once))
         if team.most:
@@ -143,12 +141,10 @@ class _Writer:
     def outside(self, step: TreeNode) -> tuple[TreeNode, ...]:
         """What stands outside passes. A value that one computation makes is stored by that, for whoever
         reads it where data says: only then does the checker see the program's own order in memory."""
-        own = map_expressions((step,), self.redirected)
-        if not isinstance(step, Compute) or step.target not in self.body.once:
-            return own
-        (stored,) = map_expressions((step,), self.redirected)
-        assert isinstance(stored, Compute)
-        return (*own, Guard(self.first, (replace(stored, target=step.target),)))
+        (own,) = map_expressions((step,), self.redirected)
+        if not isinstance(step, Compute) or not isinstance(own, Compute) or step.target not in self.body.once:
+            return (own,)
+        return (own, Guard(self.first, (replace(own, target=step.target),)))
 
     @property
     def first(self) -> Expr:
@@ -170,11 +166,7 @@ class _Writer:
             last.append(Combine(update.op, own.array, (self.team.var,), everywhere=True))
             if not update.whole:
                 last.append(Fold(update.op, place, own))
-
-        def change(expr: Expr) -> Expr:
-            return map_expr(lambda e: places.get(e, e) if isinstance(e, Load) else e, expr)
-
-        moved = replace(one, nodes=map_expressions(one.nodes, change)) if places else one
+        moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: _moved(expr, places)))
         return [*first, *way(moved), *last]
 
     def stored(self) -> tuple[TreeNode, ...]:
@@ -204,7 +196,7 @@ class _Writer:
 
     def chunk(self, one: Pass, first: Expr, cells: dict[Load, Load]) -> tuple[TreeNode, ...]:
         """STAGED of a thread's elements from number `first` on. `cells`: where those that are held are."""
-        wanted = [load for load in dict.fromkeys(_staged(one, self.body)) if load not in cells]
+        wanted = [load for load in self.body.asked(one) if load not in cells]
         staged = {load: self.register(f"{load.array}_next", load, STAGED) for load in wanted}
 
         def computed(u: Expr) -> tuple[TreeNode, ...]:
@@ -224,8 +216,7 @@ class _Writer:
 
             return (Guard(compare("lt", at, one.upper), map_expressions(one.nodes, change)),)
 
-        where = (one.lower, one.upper)
-        ask = self.staged(lambda u: self.asked(staged, where, _sum(first, u), u))
+        ask = self.staged(lambda u: self.asked(staged, one.range, _sum(first, u), u))
         end = combine("mul", _sum(first, integer(STAGED)), integer(self.team.threads))
         full = compare("le", tidy(end), one.length)
         part = self.staged(computed)
@@ -250,8 +241,7 @@ class _Writer:
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
-        at = {**self.values, **self.own}
-        return map_expr(lambda e: at.get(e, e) if isinstance(e, Load) else e, expr)
+        return _moved(expr, self.own)
 
     def staged(self, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         var = self.names.fresh("u")
@@ -262,24 +252,6 @@ def _sum(one: Expr, other: Expr) -> Expr:
     return tidy(combine("add", one, other))
 
 
-def _touches(one: Pass, array: str) -> bool:
-    """Does a pass read or write the array?"""
-    expressions = (expr for node in walk_nodes(one.nodes) for expr in node_expressions(node))
-    return any(load.array == array for expr in expressions for load in loads(expr))
-
-
-def _staged(one: Pass, body: Body) -> list[Load]:
-    """Elements that an iteration reads of arrays that nothing here writes, at places that the row's place
-    says alone (not at those that data says)."""
-    out: list[Load] = []
-    for node in walk_nodes(one.nodes):
-        if not isinstance(node, Compute):
-            continue
-        for expr in node_expressions(node):
-            for load in loads(expr):
-                names = {name for part in load.index for name in iterators(part)}
-                if load.array in body.fixed and COLUMN in names and not any(map(loads, load.index)):
-                    out.append(load)
-    return out
-
-
+def _moved(expr: Expr, places: Mapping[Load, Load]) -> Expr:
+    """`expr` with what is read in one of the places read where that lies now."""
+    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)

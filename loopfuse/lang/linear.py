@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Iter, Symbol, Unary
-from loopfuse.lang.walk import children, with_children
+from loopfuse.lang.walk import children, conjuncts, with_children
 
 Linear = tuple[int, tuple[tuple[Expr, int], ...]]
 """A constant, and a coefficient for each atom, atoms in a fixed order. An atom is an Iter, a
@@ -82,15 +82,6 @@ def implies(condition: Expr, other: Expr, ranges: Mapping[str, tuple[int, int]])
         if not any(end is not None and end[0] >= 0 for end in (*ends, interval(wanted, ranges))):
             return False
     return True
-
-
-def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The conditions that `and` joins."""
-    match condition:
-        case Binary(op="and", left=left, right=right, dtype=DType.BOOL):
-            return (*conjuncts(left), *conjuncts(right))
-        case _:
-            return (condition,)
 
 
 def _distance(comparison: Expr) -> Expr | None:

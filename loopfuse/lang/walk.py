@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
@@ -104,6 +105,15 @@ def map_expr(function: Callable[[Expr], Expr], expr: Expr) -> Expr:
     if below:
         expr = with_children(expr, tuple(map_expr(function, child) for child in below))
     return function(expr)
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions that `and` joins."""
+    match condition:
+        case Binary(op="and", left=left, right=right, dtype=DType.BOOL):
+            return (*conjuncts(left), *conjuncts(right))
+        case _:
+            return (condition,)
 
 
 def loads(expr: Expr) -> tuple[Load, ...]:

@@ -20,6 +20,7 @@ from math import gcd, lcm
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import nodes
+from loopfuse.lang.walk import conjuncts
 
 UNBOUNDED = 1 << 200
 
@@ -249,15 +250,6 @@ def divisor(form: Linear, facts: Facts) -> int:
                 known = 1
         total = gcd(total, abs(coefficient) * known)
     return total
-
-
-def conjuncts(condition: nodes.Expr) -> tuple[nodes.Expr, ...]:
-    """The conditions that `condition` is the `and` of."""
-    match condition:
-        case nodes.Binary(op="and", left=left, right=right, dtype=DType.BOOL):
-            return (*conjuncts(left), *conjuncts(right))
-        case _:
-            return (condition,)
 
 
 def is_even(form: Linear, facts: Facts) -> bool:

@@ -10,10 +10,10 @@ from loopfuse.codegen.abi import broken
 from loopfuse.codegen.build import WIDEST_COPY
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import each_lane
-from loopfuse.codegen.mlir.index import Linear, conjuncts, linear, mentions
+from loopfuse.codegen.mlir.index import Linear, linear, mentions
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import conjuncts, substitute
 from loopfuse.tree.looptree import Arrive, Copy, Guard, Loop, TreeNode
 
 

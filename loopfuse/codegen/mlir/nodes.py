@@ -25,7 +25,6 @@ from loopfuse.codegen.mlir.gpu import (
 from loopfuse.codegen.mlir.index import (
     UNBOUNDED,
     bound,
-    conjuncts,
     divisor,
     known_divisors,
     known_odd,
@@ -34,7 +33,7 @@ from loopfuse.codegen.mlir.index import (
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir.straddled import emit_straddled
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
     Arrive,

@@ -28,9 +28,9 @@ from loopfuse.codegen.ir import Scalar, Value
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.expr import emit_value
 from loopfuse.codegen.mlir.gpu import emit_barrier
-from loopfuse.codegen.mlir.index import Linear, conjuncts, constant_form, linear, mentions
+from loopfuse.codegen.mlir.index import Linear, constant_form, linear, mentions
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators, substitute
+from loopfuse.lang.walk import conjuncts, iterators, substitute
 from loopfuse.tree.looptree import Copy, Global, Guard, Loop, Window, straddled_elements
 
 VECTOR = 16

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from loopfuse.base.options import CPU, Target
 from loopfuse.codegen.abi import walk_nodes
-from loopfuse.codegen.mlir.index import conjuncts
 from loopfuse.codegen.mlir.module import emit_module
 from loopfuse.codegen.mlir.print import print_module
 from loopfuse.lang import nodes
+from loopfuse.lang.walk import conjuncts
 from loopfuse.tree.looptree import (
     ALIGNED,
     Await,

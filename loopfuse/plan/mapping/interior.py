@@ -26,7 +26,7 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
-from loopfuse.lang.walk import loads, map_expr, substitute, walk_expr
+from loopfuse.lang.walk import conjuncts, loads, map_expr, substitute, walk_expr
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.walk import walk_nodes
@@ -121,7 +121,7 @@ def narrowed(loop: Loop) -> TreeNode:
     inner = _inner_vars(loop.body)
     lower, upper = [loop.lower], [loop.upper]
     outside, inside = list[Expr](), list[Expr]()
-    for part in _conjuncts(guard.condition):
+    for part in conjuncts(guard.condition):
         found = None
         if isinstance(part, Compare) and part.left.dtype is DType.I64:
             found = _threshold(part.op, part.left, part.right, loop.var, inner)
@@ -134,12 +134,6 @@ def narrowed(loop: Loop) -> TreeNode:
     body = (replace(guard, condition=conjoin(*inside)),) if inside else guard.then
     node: TreeNode = replace(loop, lower=greatest(lower), upper=least(upper), body=body)
     return Guard(conjoin(*outside), (node,)) if outside else node
-
-
-def _conjuncts(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Binary) and expr.op == "and" and expr.dtype is DType.BOOL:
-        return [*_conjuncts(expr.left), *_conjuncts(expr.right)]
-    return [expr]
 
 
 def _usual(

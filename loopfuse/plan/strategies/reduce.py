@@ -34,6 +34,7 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
+from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.storage import Store
@@ -74,8 +75,6 @@ themselves are few in a chunk."""
 
 LANES = 16
 """Independent accumulators of a CPU chunk, so that the loop can use vector registers."""
-
-FOLD = {"any": "or", "all": "and"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +144,6 @@ def plan_combine(
     return _cpu(group, site, name, labels, updates, extents)
 
 
-def _op(statement: Statement) -> str:
-    return FOLD.get(statement.reduction, statement.reduction)
-
-
 def _neutral(statement: Statement, dtype: DType) -> Const:
     return Const(neutral(statement.reduction, dtype), dtype)
 
@@ -164,7 +159,7 @@ def _accumulators(
         shape = (integer(lanes),) if lanes else ()
         site.names.add(Buffer(private, array, dtype, shape, Register()))
         site.names.add(Buffer(partial, "", dtype, partial_extents, Global()))
-        out.append(Accumulator(statement, _op(statement), Load(private, (), dtype), partial))
+        out.append(Accumulator(statement, fold_of(statement.reduction), Load(private, (), dtype), partial))
     return out
 
 

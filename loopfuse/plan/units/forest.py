@@ -190,15 +190,23 @@ def cells(items: Sequence[Item]) -> list[tuple[Item, ...]]:
     return out
 
 
-def order_is_free(dependence: Dependence, statement: Statement, reassociate: bool) -> bool:
-    """The dependence is a reduction's own, and its order may change: always where the operation
-    is exactly associative (integers, min, max, any, all), else only if reassociation is on."""
-    if not dependence.reduction:
-        return False
-    if statement.reduction == "xor":
-        return False  # trees have no such fold
+def fold_of(reduction: str) -> str:
+    """What a tree calls the operation of a reduction (`Fold.op`, `Combine.op`)."""
+    return {"any": "or", "all": "and"}.get(reduction, reduction)
+
+
+def may_reorder(statement: Statement, reassociate: bool) -> bool:
+    """May the updates of the reduction that the statement is part of run in another order? Always where the
+    operation is exactly associative (integers, min, max, any, all), else only if reassociation is on."""
+    if statement.reduction in ("", "xor"):
+        return False  # trees have no fold for xor
     exact = statement.reduction in ("min", "max", "any", "all", "and", "or")
     return reassociate or exact or not statement.target.dtype.is_float
+
+
+def order_is_free(dependence: Dependence, statement: Statement, reassociate: bool) -> bool:
+    """The dependence is a reduction's own, and its order may change."""
+    return bool(dependence.reduction) and may_reorder(statement, reassociate)
 
 
 def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:

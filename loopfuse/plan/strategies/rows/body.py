@@ -25,17 +25,12 @@ from loopfuse.lang.affine import combine, is_checked, linear
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr
 from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.units.forest import fold_of, may_reorder
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
-
-FOLD = {"any": "or", "all": "and"}
-"""Operations of trees, for those of programs that have another name."""
-OPERATIONS = ("sum", "prod", "min", "max", "any", "all", "and", "or")
-EXACT = ("min", "max", "any", "all", "and", "or")
-"""What gives the same in any order, of numbers of any type."""
 
 COLUMN = "@column"
 """Stands for the place in the row in what `read_body` returns."""
@@ -198,16 +193,12 @@ class _Reader:
 
     def update(self, node: Compute) -> Update | None:
         """The reduction that a statement is part of, along the row; None where it is none."""
-        statement = self.by_id[node.statement]
-        op = statement.reduction
-        if not op or statement.kind == "init" or node.target not in loads(node.value):
+        statement, count = self.by_id[node.statement], loads(node.value).count(node.target)
+        if not statement.reduction or statement.kind == "init" or not count:
             return None
-        free = self.reassociate or op in EXACT or not node.target.dtype.is_float
-        if op not in OPERATIONS or not free or statement.predicate is not None:
+        if not may_reorder(statement, self.reassociate) or statement.predicate is not None or count > 1:
             raise _Other
-        if loads(node.value).count(node.target) != 1:
-            raise _Other
-        return Update(statement.id, FOLD.get(op, op), node.target, statement.kind == "update")
+        return Update(statement.id, fold_of(statement.reduction), node.target, statement.kind == "update")
 
     # ------------------------------------------------------------------------------ who needs what
 

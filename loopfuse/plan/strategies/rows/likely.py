@@ -8,8 +8,9 @@ from loopfuse.lang.affine import combine, linear
 from loopfuse.lang.linear import constant_value, linear_form
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, substitute
-from loopfuse.plan.strategies.rows.body import COLUMN, EXACT, OPERATIONS
+from loopfuse.plan.strategies.rows.body import COLUMN
 from loopfuse.plan.units.align import Placed
+from loopfuse.plan.units.forest import may_reorder
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.poly.model import PolyProgram, Statement
 
@@ -80,8 +81,7 @@ def _is_pass(s: Statement, along: str, group: Group, program: PolyProgram) -> bo
     if not s.target.index and along in program.arrays[s.target.array].private_to:
         return True
     assert group.scope is not None
-    free = group.scope.reassociate or s.reduction in EXACT or not s.target.dtype.is_float
-    return s.reduction in OPERATIONS and free
+    return may_reorder(s, group.scope.reassociate)
 
 
 def _index(load: Load, placed: Placed, along: str) -> tuple[Expr, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from loopfuse.base.options import Tuning
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.storage import Store
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 Plan = Callable[[Group, Site, str, tuple[str, ...]], Launch]
@@ -16,18 +15,12 @@ Plan = Callable[[Group, Site, str, tuple[str, ...]], Launch]
 
 
 @dataclass(frozen=True, slots=True)
-class MapFit:
+class MapFit(Fit):
     """`plan` makes the launch; values live where storage put them."""
 
     group: Group
     strategy: str
     plan: Plan
-    launches: int = 1
-    team: int = 1
-
-    def holds(self, array: str) -> bool:
-        """None of its own."""
-        return False
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return (self.plan(self.group, site, name, labels),)
@@ -36,15 +29,11 @@ class MapFit:
         """`pointwise, parallel over y, x, H x W as one`."""
         if not self.group.dims:
             return f"{self.strategy}, one thread in order"
-        first = next(p for p in self.group.members if p.coordinates)
-        names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
         ones = "".join(f", {' x '.join(sizes)} as one" for sizes in tree.collapsed)
-        return f"{self.strategy}, parallel over {names}{ones}"
+        return f"{self.strategy}, {parallel_over(self.group)}{ones}"
 
-    def home(self, array: str, stores: Mapping[str, Store]) -> str:
-        """As the tree says."""
-        return ""
 
-    def choices(self, tuning: Tuning) -> None:
-        """Nothing to tune."""
-        return None
+def parallel_over(group: Group) -> str:
+    """`parallel over y, x`: the dimensions of a group as its first member calls them."""
+    first = next(placed for placed in group.members if placed.coordinates)
+    return f"parallel over {', '.join(c.iterator.split('.')[0] for c in first.coordinates)}"

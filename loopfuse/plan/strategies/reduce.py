@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
@@ -37,7 +36,6 @@ from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
-from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram, Statement
@@ -106,30 +104,17 @@ REDUCE = Reduce()
 
 
 @dataclass(frozen=True, slots=True)
-class ReduceFit:
+class ReduceFit(Fit):
     """A group whose results its threads combine."""
 
     group: Group
-    launches: int = 2
-    team: int = 1
-
-    def holds(self, array: str) -> bool:
-        """None: results that are combined are in memory."""
-        return False
+    launches: ClassVar[int] = 2
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return plan_combine(self.group, site, name, labels)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         return "partial results" if launch.name.endswith("_a") else "results combined"
-
-    def home(self, array: str, stores: Mapping[str, Store]) -> str:
-        """As the tree says."""
-        return ""
-
-    def choices(self, tuning: Tuning) -> None:
-        """Nothing to tune."""
-        return None
 
 
 def plan_combine(

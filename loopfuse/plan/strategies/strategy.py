@@ -1,9 +1,10 @@
 """What a strategy is: who turns a group of loops into launches, and what it says of that.
 
 A strategy is asked in two steps, since storage must know of every group before it can say what lives in
-memory. (One for chains of loops also takes part in planning: `plan.fusion.streams`.) `claim`: does it take the group, whatever lives where? Then its `Fit` says which values it holds
-itself. `fit`: does it take a group that nobody claimed, now that every array has a home? The first that does
-has it (`plan.strategies.registry` says in which order they are asked).
+memory. `claim`: does it take the group, whatever lives where? Then its `Fit` says which values it holds itself.
+`fit`: does it take a group that nobody claimed, now that every array has a home? The first that does has it
+(`plan.registry` says in which order they are asked). One for chains of loops also takes part in planning
+(`plan.fusion.streams`).
 
 The Fit is the decision: storage, schedule, report and tuner read it, and nobody fits again.
 """
@@ -11,7 +12,7 @@ The Fit is the decision: storage, schedule, report and tuner read it, and nobody
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import ClassVar
 
 from loopfuse.base.options import Tuning
 from loopfuse.plan.fusion.cost import CostModel
@@ -24,40 +25,36 @@ from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 
-class Fit(Protocol):
-    """How a strategy runs one group."""
+class Fit:
+    """How a strategy runs one group. What a fit says nothing of is as here: one launch, for one thread a point,
+    whose values live where storage put them."""
 
-    @property
-    def launches(self) -> int:
-        """How many of its launches run in a call."""
-        ...
-
-    @property
-    def team(self) -> int:
-        """How many threads run one point of the group together (at least)."""
-        ...
-
-    def holds(self, array: str) -> bool:
-        """Does the launch hold the values of a temporary that nobody else touches, in a home of the
-        strategy's own? (Its `Store.home` is then `window`: neither memory nor a thread's register.)"""
-        ...
+    launches: ClassVar[int] = 1
+    """How many of its launches run in a call."""
+    team: ClassVar[int] = 1
+    """How many threads run one point of the group together (at least)."""
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         """The launches, called after `name`, and the loops of the host around them. `labels`: the loops of the
         program that they run."""
-        ...
+        raise NotImplementedError
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """How one of the launches runs, as reports say it."""
-        ...
+        raise NotImplementedError
+
+    def holds(self, array: str) -> bool:
+        """Does the launch hold the values of a temporary that nobody else touches, in a home of the
+        strategy's own? (Its `Store.home` is then `window`: neither memory nor a thread's register.)"""
+        return False
 
     def home(self, array: str, stores: Mapping[str, Store]) -> str:
         """Where a temporary lives, as reports say it; "" where the tree says it."""
-        ...
+        return ""
 
     def choices(self, tuning: Tuning) -> Tuning | None:
         """What was chosen where `tuning` left it free; None where there is nothing to tune."""
-        ...
+        return None
 
 
 class Strategy:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from loopfuse.base.machine import LANES
-from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.index_algebra import ceil_div, compare
 from loopfuse.lang.linear import constant_value
@@ -27,13 +27,13 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.mapping.threads import thread_body
 from loopfuse.plan.strategies.generic.generic import plan_map
+from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, read_body
 from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nodes
 from loopfuse.plan.strategies.rows.likely import SHORT, has_passes, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
-from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import (
     Global,
@@ -46,7 +46,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import node_expressions, walk_nodes
+from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
 
 WARPS = 4
 """Warps of a block in which each has a row."""
@@ -135,19 +135,14 @@ def _held(body: Body) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsFit:
+class RowsFit(Fit):
     """Rows of `length` places, of which a thread holds `held` for each array that is read `again`."""
 
     group: Group
     length: Expr
     held: int
     again: tuple[str, ...]
-    launches: int = 1
-    team: int = LANES
-
-    def holds(self, array: str) -> bool:
-        """None: arrays lie where storage put them, and what is held of them is a copy."""
-        return False
+    team: ClassVar[int] = LANES
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         length = constant_value(self.length)
@@ -170,20 +165,18 @@ class RowsFit:
     def _where(self, site: Site, beyond: int, most: int, launch: Launch) -> HostLoop:
         """The launch, once where rows have more places than `beyond`, and at most `most` (0: any number);
         elsewhere not at all."""
-        words = f"rows of {beyond + 1} to {most} places" if most else f"rows of more than {beyond} places"
-        once = integer(1)
+        once, words = integer(1), f"up to {most}" if most else f"more than {beyond}"
         if beyond:
-            once = combine("min", once, combine("max", self._plus(-beyond), integer(0)))
-        else:
-            words = f"rows of up to {most} places"
+            extra = tidy(combine("sub", self.length, integer(beyond)))
+            once = combine("min", once, combine("max", extra, integer(0)))
         if most:
             room = tidy(combine("sub", integer(most + 1), self.length))
             once = combine("min", once, combine("max", room, integer(0)))
+        if beyond and most:
+            words = f"{beyond + 1} to {most}"
         var = site.names.fresh("once")
-        return HostLoop(var, integer(0), once, 1, (replace(launch, specialised=(words,)),))
-
-    def _plus(self, count: int) -> Expr:
-        return tidy(combine("add", self.length, integer(count)))
+        said = (f"rows of {words} places",)
+        return HostLoop(var, integer(0), once, 1, (replace(launch, specialised=said),))
 
     def _warps(self, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
         """A warp a row."""
@@ -237,21 +230,12 @@ class RowsFit:
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`rows, a warp a row, x held in registers, parallel over r`."""
-        first = next(p for p in self.group.members if p.coordinates)
-        names = ", ".join(c.iterator.split(".")[0] for c in first.coordinates)
         if launch.strategy != "rows":
-            return f"rows, a thread a row, parallel over {names}"
-        who = "warp" if any(isinstance(n, Loop) and n.mapping is Where.LANE for n in walk_nodes(launch.body)) else "block"
+            return f"rows, a thread a row, {parallel_over(self.group)}"
+        chain, _ = split_chain(launch)
+        who = "warp" if chain[-1].mapping is Where.LANE else "block"
         held = f"{', '.join(self.again)} held in registers, " if self.again else ""
-        return f"rows, a {who} a row, {held}parallel over {names}"
-
-    def home(self, array: str, stores: Mapping[str, Store]) -> str:
-        """As the tree says."""
-        return ""
-
-    def choices(self, tuning: Tuning) -> None:
-        """Nothing to tune."""
-        return None
+        return f"rows, a {who} a row, {held}{parallel_over(self.group)}"
 
 
 def _wrapped(

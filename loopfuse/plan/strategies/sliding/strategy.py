@@ -61,12 +61,10 @@ class Sliding(Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingFit:
+class SlidingFit(Fit):
     """A chain as windows: rows that a GPU's warps hold, or line buffers of a CPU's workers."""
 
     windowed: Windowed
-    launches: int = 1
-    team: int = 1
 
     def holds(self, array: str) -> bool:
         """Windows hold all arrays that no others touch."""
@@ -208,5 +206,6 @@ class WindowStreams:
             made, groups, units, host.loop, inner, self.program, self.rules, live
         )
         return Blocks(tuple(out), HostGroup(rest, host.body), tuple(decisions))
+
 
 SLIDING = Sliding()

@@ -140,10 +140,14 @@ class Place:
     @property
     def row_words(self) -> tuple[str, ...]:
         """The words before the place in its row of the text, whatever is open."""
-        start = self.index
-        while start > 0 and not self.word_at(start - self.index).starts_line:
-            start -= 1
+        start = self.row_start(self.index)
         return tuple(word.text for word in self.words[start : self.index])
+
+    def row_start(self, index: int) -> int:
+        """The number of the first word in the row of word `index`."""
+        while index > 0 and not (index < len(self.words) and self.words[index].starts_line):
+            index -= 1
+        return index
 
     @property
     def first(self) -> Word:

@@ -27,7 +27,7 @@ def equals(place: Place) -> Diagnostic | None:
     if place.is_layout or found.text != "=":
         return None
     words = place.line_words
-    if place.opening and words and words[0] in ("kernel", "func"):
+    if place.opening and words[0] in ("kernel", "func"):
         message = "parameters have no default values"
         fix = "remove the value, and give it in the call"
         return Diagnostic("default-value", message, found.span, fix=fix)
@@ -227,10 +227,7 @@ def blocks(place: Place) -> Diagnostic | None:
 
 def _header(place: Place) -> Word:
     """The first word of the line above the place."""
-    index = place.index - 1
-    while index > 0 and not place.words[index].starts_line:
-        index -= 1
-    return place.words[index]
+    return place.words[place.row_start(place.index - 1)]
 
 
 def subscripts(place: Place) -> Diagnostic | None:

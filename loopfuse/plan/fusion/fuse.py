@@ -25,6 +25,7 @@ from loopfuse.plan.units.forest import (
     build_forest,
     cells,
     components,
+    in_order,
     make_unit,
     statements_of,
 )
@@ -499,11 +500,6 @@ def separable(
         inner.append(children[0])
         children = children[0].children
     return tuple(inner), components(cells(children), scope)
-
-
-def in_order(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """`units` of one sequence as they run."""
-    return tuple(sorted(units, key=lambda unit: unit.rank))
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -4,7 +4,7 @@ order, what holds of a unit's iterators inside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.lang.affine import combine, integer, linear
@@ -19,6 +19,8 @@ from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
 
 CPU_WRITE = 2
 """A line of memory that is written goes there and back: a column that is written costs twice one that is
@@ -83,6 +85,13 @@ def _extent(group: Group, dim: str, k: int, program: PolyProgram) -> Extent:
     values = group.scope.values() if group.scope else {}
     lower, upper = substitute(least(lowers), values), substitute(greatest(uppers), values)
     return Extent(lower, upper, steps[0][0] if same else 1)
+
+
+def nested(chain: Sequence[tuple[str, Expr, Where]], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    """`nodes` inside loops from 0 to a count: (variable, count, who runs it), outermost first."""
+    for var, count, where in reversed(chain):
+        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    return nodes
 
 
 def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:

@@ -62,6 +62,11 @@ class Unit:
         return first.loop.line if isinstance(first, Nest) else first.line
 
 
+def in_order(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """`units` of one sequence as they run."""
+    return tuple(sorted(units, key=lambda unit: unit.rank))
+
+
 @dataclass(frozen=True)  # no slots: what is looked up by name is kept once it is asked for
 class Scope:
     """Where in the program planning stands: the host loops around, and the dependences between

@@ -22,7 +22,14 @@ from loopfuse.plan.units.align import (
     find_violation,
     with_dims,
 )
-from loopfuse.plan.units.forest import Scope, Unit, carries_nothing, order_is_free, serial_because
+from loopfuse.plan.units.forest import (
+    Scope,
+    Unit,
+    carries_nothing,
+    in_order,
+    order_is_free,
+    serial_because,
+)
 from loopfuse.poly.deps import names_one_place
 from loopfuse.poly.isl_relations import equate, solve_dimensions
 from loopfuse.poly.model import Access, Dependence, Loop, PolyProgram, Statement
@@ -106,7 +113,7 @@ class Group:
     def units(self) -> tuple[Unit, ...]:
         """All units, absorbed ones included, as they run."""
         every = (*self.absorbed, *(placed.unit for placed in self.members))
-        return tuple(sorted(every, key=lambda unit: unit.rank))
+        return in_order(every)
 
     @cached_property
     def ids(self) -> frozenset[str]:

@@ -18,6 +18,7 @@ from loopfuse.plan.mapping.space import (
     count_of,
     dim_extents,
     hint_of,
+    nested,
     order_dims,
     value_at,
 )
@@ -76,10 +77,7 @@ def _gpu_loops(
             chain.append((var, count, Where.GRID))
             point[dim] = value_at(extent, Iter(var))
     body = thread_body(group, site, extents, point)
-    nodes: tuple[TreeNode, ...] = (Guard(conjoin(*guards), body),)
-    for var, upper, where in reversed(chain + threads):
-        nodes = (Loop(var, integer(0), upper, 1, where, nodes),)
-    return nodes
+    return nested(chain + threads, (Guard(conjoin(*guards), body),))
 
 
 def _cpu_loops(

@@ -7,7 +7,7 @@ several launches of which one runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from loopfuse.plan.mapping.space import (
     count_of,
     dim_extents,
     hint_of,
+    nested,
     order_dims,
     value_at,
 )
@@ -41,7 +42,6 @@ from loopfuse.tree.looptree import (
     HostLoop,
     HostNode,
     Launch,
-    Loop,
     LoopTree,
     TreeNode,
 )
@@ -181,12 +181,7 @@ class RowsFit(Fit):
     def _warps(self, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
         """A warp a row."""
         names, extents, dims = site.names, dim_extents(self.group, site.program), order_dims(self.group)
-        chain: list[tuple[str, Expr, Where]] = []
-        point: dict[str, Expr] = {}
-        for dim in dims[:-1]:
-            var = names.fresh(hint_of(self.group, dim))
-            chain.append((var, count_of(extents[dim]), Where.GRID))
-            point[dim] = value_at(extents[dim], Iter(var))
+        chain, point = self._grid(site, dims[:-1])
         last, extent = dims[-1], extents[dims[-1]]
         block, warp = (names.fresh(f"{hint_of(self.group, last)}{part}") for part in "bw")
         lane = names.fresh("lane")
@@ -200,23 +195,30 @@ class RowsFit(Fit):
         team = Team(LANES, lane, self.held, LANES * self.held)
         inside = compare("lt", point[last], extent.upper)
         nodes: tuple[TreeNode, ...] = (Guard(inside, self._nodes(site, point, team)),)
-        return Launch(name, "rows", labels, _wrapped(chain, nodes))
+        return Launch(name, "rows", labels, nested(chain, nodes))
 
     def _blocks(
         self, site: Site, name: str, labels: tuple[str, ...], threads: int, most: int = 0
     ) -> Launch:
         """A block of so many threads a row, of at most so many places (0: any number)."""
-        names, extents = site.names, dim_extents(self.group, site.program)
-        chain: list[tuple[str, Expr, Where]] = []
-        point: dict[str, Expr] = {}
-        for dim in order_dims(self.group):
-            var = names.fresh(hint_of(self.group, dim))
-            chain.append((var, count_of(extents[dim]), Where.GRID))
-            point[dim] = value_at(extents[dim], Iter(var))
-        thread = names.fresh("t")
+        chain, point = self._grid(site, order_dims(self.group))
+        thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
         team = Team(threads, thread, self.held, most)
-        return Launch(name, "rows", labels, _wrapped(chain, self._nodes(site, point, team)))
+        return Launch(name, "rows", labels, nested(chain, self._nodes(site, point, team)))
+
+    def _grid(
+        self, site: Site, dims: Sequence[str]
+    ) -> tuple[list[tuple[str, Expr, Where]], dict[str, Expr]]:
+        """A loop over blocks for each of the dimensions, and the point of the group that they make."""
+        extents = dim_extents(self.group, site.program)
+        chain: list[tuple[str, Expr, Where]] = []
+        point: dict[str, Expr] = {}
+        for dim in dims:
+            var = site.names.fresh(hint_of(self.group, dim))
+            chain.append((var, count_of(extents[dim]), Where.GRID))
+            point[dim] = value_at(extents[dim], Iter(var))
+        return chain, point
 
     def _nodes(self, site: Site, point: Mapping[str, Expr], team: Team) -> tuple[TreeNode, ...]:
         trial = replace(site, names=site.names.copy())
@@ -236,11 +238,3 @@ class RowsFit(Fit):
         who = "warp" if chain[-1].mapping is Where.LANE else "block"
         held = f"{', '.join(self.again)} held in registers, " if self.again else ""
         return f"rows, a {who} a row, {held}{parallel_over(self.group)}"
-
-
-def _wrapped(
-    chain: list[tuple[str, Expr, Where]], nodes: tuple[TreeNode, ...]
-) -> tuple[TreeNode, ...]:
-    for var, count, where in reversed(chain):
-        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
-    return nodes

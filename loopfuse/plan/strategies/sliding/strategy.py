@@ -31,7 +31,7 @@ from loopfuse.plan.strategies.sliding.windows.report import (
 )
 from loopfuse.plan.strategies.sliding.windows.shape import AHEAD, Windowed, fit_windows
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.forest import Scope, Unit, in_order
 from loopfuse.plan.units.groups import (
     Group,
     HostGroup,
@@ -122,8 +122,7 @@ class WindowStreams:
 
     def fitted(self, units: Sequence[Unit], scope: Scope) -> Windowed | str:
         """The units in order as windows, or why they are none."""
-        ordered = tuple(sorted(units, key=lambda unit: unit.rank))
-        return fit_windows(ordered, scope, self.program, self.rules)
+        return fit_windows(in_order(units), scope, self.program, self.rules)
 
     def form(self, units: Sequence[Unit], scope: Scope, needed: frozenset[str]) -> Group | None:
         writes = [s.write for u in units for s in u.statements]
@@ -159,8 +158,7 @@ class WindowStreams:
         return "" if why in OBVIOUS else why
 
     def why_apart(self, units: Sequence[Unit], scope: Scope) -> tuple[str, str | None]:
-        ordered = tuple(sorted(units, key=lambda unit: unit.rank))
-        return describe_apart(ordered, scope, self.program, self.rules)
+        return describe_apart(in_order(units), scope, self.program, self.rules)
 
     def describe(self, group: Group, first: Unit, second: Unit) -> Decision:
         assert isinstance(group.fit, SlidingFit)
@@ -187,7 +185,7 @@ class WindowStreams:
             return Blocks((), host, tuple(unproved_time(host.loop)))
         out, rest, longer = list[HostGroup](), host.loop, 0
         inner = scope.enter(host.loop, self.program.by_id)
-        units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
+        units = in_order(unit for group in groups for unit in group.units)
         made: list[Windowed] = []
         for steps in best_blocks(
             groups, host.loop, inner, self.program, self.rules, self.cost, live

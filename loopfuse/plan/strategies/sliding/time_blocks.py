@@ -19,7 +19,7 @@ from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_bor
 from loopfuse.plan.strategies.sliding.windows.planes import common_period
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.forest import Scope, Unit, in_order
 from loopfuse.plan.units.groups import Box, Group, Legality, Region, TimeBlock, whole_name
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.rules import Rules
@@ -70,7 +70,7 @@ def best_blocks(
     or blocks would be no faster. `live`: the arrays that others see after the loop."""
     if why_no_blocks(groups, loop):
         return ()
-    units = tuple(sorted((u for g in groups for u in g.units), key=lambda unit: unit.rank))
+    units = in_order(unit for group in groups for unit in group.units)
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     period = common_period(units, loop.iterator)

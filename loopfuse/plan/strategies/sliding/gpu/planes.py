@@ -18,7 +18,7 @@ from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.plan.mapping.space import Site, count_of
+from loopfuse.plan.mapping.space import Site, count_of, nested
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.fetch import fetch_rows
 from loopfuse.plan.strategies.sliding.gpu.load import ask_for_plane, load_plane
@@ -66,8 +66,7 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
         (tile.warp, integer(shape.warps), Where.WARP),
         (tile.lane, integer(LANES), Where.LANE),
     ]
-    for var, count, where in reversed(chain):
-        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    nodes = nested(chain, nodes)
     cut = Cut(shape.columns, shape.warps, shape.pad, shape.stored, tile.block_rows)
     most = register_limit(windowed.pipeline, cut, windowed.pipeline.program)
     return Launch(name, "sliding", labels, nodes, registers=most, ends_first=not tile.outer)

@@ -20,7 +20,7 @@ from loopfuse.base.machine import LANES
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Expr, Iter
-from loopfuse.plan.mapping.space import Site, count_of
+from loopfuse.plan.mapping.space import Site, count_of, nested
 from loopfuse.plan.strategies.sliding.gpu.rows import (
     ask_for,
     compute_rows,
@@ -65,8 +65,7 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
         (tile.warp, integer(shape.warps), Where.WARP),
         (tile.lane, integer(LANES), Where.LANE),
     ]
-    for var, count, where in reversed(chain):
-        nodes = (Loop(var, integer(0), count, 1, where, nodes),)
+    nodes = nested(chain, nodes)
     most = most_registers(pipeline, shape.columns, pipeline.program)
     # Images of a batch have their ends all through the launch.
     return Launch(name, "sliding", labels, nodes, registers=most, ends_first=not tile.outer)

@@ -17,8 +17,8 @@ has, but for the results of reductions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from loopfuse.lang.affine import combine, is_checked, linear
@@ -28,9 +28,9 @@ from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Compute, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
+from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
 
 COLUMN = "@column"
 """Stands for the place in the row in what `read_body` returns."""
@@ -82,7 +82,7 @@ class Body:
     fixed: frozenset[str]
     made: tuple[Load, ...]
     once: frozenset[Load]
-    registers: tuple[Load, ...]
+    registers: tuple[Buffer, ...]
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -94,6 +94,29 @@ class Body:
         """The most places that a pass has."""
         lengths = dict.fromkeys(one.length for one in self.passes)
         return reduce(lambda one, other: combine("max", one, other), lengths)
+
+    def at(self, point: Mapping[str, Expr]) -> Body:
+        """The same for the row at a point: with these values of the variables that stand for it."""
+
+        def moved(expr: Expr) -> Expr:
+            return tidy(substitute(expr, point))
+
+        def load(each: Load) -> Load:
+            return as_load(moved(each))
+
+        def step(each: TreeNode | Pass) -> TreeNode | Pass:
+            if not isinstance(each, Pass):
+                return map_expressions((each,), moved)[0]
+            updates = tuple(replace(one, target=load(one.target)) for one in each.updates)
+            return replace(each, nodes=map_expressions(each.nodes, moved), updates=updates)
+
+        return replace(
+            self,
+            steps=tuple(map(step, self.steps)),
+            values={name: load(value) for name, value in self.values.items()},
+            made=tuple(map(load, self.made)),
+            once=frozenset(map(load, self.once)),
+        )
 
     def asked(self, one: Pass) -> list[Load]:
         """What a pass reads of each place that may be asked for before it is needed: elements of arrays that
@@ -153,7 +176,7 @@ class _Reader:
         values, fixed = self.memory(steps)
         self.registers(steps)
         own = {
-            load: None
+            load.array: self.buffers[load.array]
             for node, _, _ in _leaves(steps)
             for expr in node_expressions(node)
             for load in loads(expr)
@@ -163,7 +186,7 @@ class _Reader:
         written = [node.target for node, _, _ in _leaves(steps) if isinstance(node, Compute)]
         outside = {step.target for step in steps if isinstance(step, Compute)}
         once = frozenset(each for each in values.values() if written.count(each) == 1 and each in outside)
-        return Body(tuple(steps), values, fixed, made, once, tuple(Load(o.array, (), o.dtype) for o in own))
+        return Body(tuple(steps), values, fixed, made, once, tuple(own.values()))
 
     def one_pass(self, loop: Loop) -> Pass:
         fixed = not (iterators(loop.lower) | iterators(loop.upper) or loads(loop.lower) or loads(loop.upper))

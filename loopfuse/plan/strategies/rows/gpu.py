@@ -89,7 +89,10 @@ class _Writer:
         self.body, self.team, self.names = body, team, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         # Each launch has registers of its own: nothing is to be proved between them.
-        self.own = self.values | {load: self.register(load.array, load) for load in body.registers}
+        self.own = self.values | {
+            Load(each.name, (), each.dtype): self.register(each.array, Load(each.array, (), each.dtype))
+            for each in body.registers
+        }
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""

@@ -37,6 +37,7 @@ from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import (
+    Buffer,
     Global,
     Guard,
     HostLoop,
@@ -72,21 +73,26 @@ class Rows(Strategy):
             return None
         if not group.dims or group.scope is None or not has_passes(group):
             return None
-        point = {dim: Iter(f"@{dim}") for dim in group.dims}
         trial = replace(site, names=site.names.copy())
-        body = _body_at(group, trial, point)
-        if body is None or not _is_worth_it(body, frozenset(each.name for each in point.values())):
+        body = _body_of(group, trial)
+        if body is None or not _is_worth_it(body, frozenset(map(_stands_for, group.dims))):
             return None
-        held = (load.array for load in _loads_held(body))
-        return RowsFit(group, body.length, _held(body), tuple(dict.fromkeys(held)))
+        memory = (each for each in trial.names.buffers.values() if isinstance(each.home, Global))
+        return RowsFit(group, body, tuple(memory))
 
 
 ROWS = Rows()
 
 
-def _body_at(group: Group, site: Site, point: Mapping[str, Expr]) -> Body | None:
-    """What is done with the row at a point of the group; None where the loops have another form."""
+def _stands_for(dim: str) -> str:
+    """The variable that stands for a dimension of the group in what is read of a row."""
+    return f"@{dim}"
+
+
+def _body_of(group: Group, site: Site) -> Body | None:
+    """What is done with a row of the group; None where the loops have another form."""
     assert group.scope is not None
+    point = {dim: Iter(_stands_for(dim)) for dim in group.dims}
     nodes = thread_body(group, site, dim_extents(group, site.program), point)
     outside = {
         name
@@ -125,24 +131,28 @@ def _loads_held(body: Body) -> list[Load]:
     return [*(load for wanted in held_loads(body).values() for load in wanted), *body.made]
 
 
-def _held(body: Body) -> int:
-    """How many elements a thread holds of each array that is read again."""
-    room = sum(max(1, load.dtype.bytes // 4) for load in _loads_held(body))
-    held = HELD
-    while room * held > REGISTERS and held > STAGED:
-        held //= 2
-    return held
-
-
 @dataclass(frozen=True, slots=True)
 class RowsFit(Fit):
-    """Rows of `length` places, of which a thread holds `held` for each array that is read `again`."""
+    """What is done with each row, and the buffers in memory that it names."""
 
     group: Group
-    length: Expr
-    held: int
-    again: tuple[str, ...]
+    body: Body
+    memory: tuple[Buffer, ...]
     team: ClassVar[int] = LANES
+
+    @property
+    def length(self) -> Expr:
+        """Places of a row."""
+        return self.body.length
+
+    @property
+    def held(self) -> int:
+        """How many elements a thread holds of each array that is read again."""
+        room = sum(max(1, load.dtype.bytes // 4) for load in _loads_held(self.body))
+        held = HELD
+        while room * held > REGISTERS and held > STAGED:
+            held //= 2
+        return held
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         length = constant_value(self.length)
@@ -221,14 +231,12 @@ class RowsFit(Fit):
         return chain, point
 
     def _nodes(self, site: Site, point: Mapping[str, Expr], team: Team) -> tuple[TreeNode, ...]:
-        trial = replace(site, names=site.names.copy())
-        body = _body_at(self.group, trial, point)
-        assert body is not None
-        for buffer in trial.names.buffers.values():
-            if isinstance(buffer.home, Global) and buffer.name not in site.names.buffers:
+        for buffer in self.memory:
+            if buffer.name not in site.names.buffers:
                 site.names.used.add(buffer.name)
                 site.names.add(buffer)
-        return team_nodes(body, team, site)
+        at = {_stands_for(dim): value for dim, value in point.items()}
+        return team_nodes(self.body.at(at), team, site)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`rows, a warp a row, x held in registers, parallel over r`."""
@@ -236,5 +244,6 @@ class RowsFit(Fit):
             return f"rows, a thread a row, {parallel_over(self.group)}"
         chain, _ = split_chain(launch)
         who = "warp" if chain[-1].mapping is Where.LANE else "block"
-        held = f"{', '.join(self.again)} held in registers, " if self.again else ""
+        again = dict.fromkeys(load.array for load in _loads_held(self.body))
+        held = f"{', '.join(again)} held in registers, " if again else ""
         return f"rows, a {who} a row, {held}{parallel_over(self.group)}"

@@ -84,7 +84,7 @@ def _common(function: F) -> F:
     options = [
         click.option("--kernel", metavar="K", help="Only this kernel of the file."),
         click.option("--target", metavar="T",
-                     help="cpu, sm_80, sm_90, ...  [default: the local GPU; without one sm_80 for "
+                     help="cpu, sm_80, sm_90, ..., or a machine: a100, h100, h200  [default: the local GPU; without one sm_80 for "
                      "compile, else cpu]"),
         click.option("--size", "sizes", type=_Sizes(), multiple=True, metavar="H=4096,W=4096",
                      help="Sizes and integer parameters."),

@@ -384,20 +384,13 @@ def _plan_model(
     source: Source,
     run: Run,
 ) -> Planned:
-    device = "gpu" if options.target.is_gpu else "cpu"
-
-    usual = Rules(
-        frozenset(options.strided),
-        options.rows,
-        options.tuning,
-        lines=device == "cpu",
-        chains=options.tuning.windows,
-    )
+    usual = Rules.of(options, model)
+    device = usual.machine.device
 
     def attempt(
         fuel: int | None, rules: Rules, in_order: bool = False
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
-        cost = CostModel(model, device, options.size_map, registry.team if rules.teams else None)
+        cost = CostModel(model, rules.machine, options.size_map, registry.team if rules.teams else None)
         streams = registry.streams(model, cost, rules) if rules.chains else None
         planner = Planner(model, dependences, cost, options.reassociate, fuel, streams=streams)
         plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan, print_plan)
@@ -488,11 +481,11 @@ def _rough_report(planned: Planned, checked: str) -> Report:
 
 def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
     """The plan with fusion off, which reports compare with, and where its arrays live."""
-    device = "gpu" if planned.options.target.is_gpu else "cpu"
-    cost = CostModel(planned.program, device, planned.options.size_map, registry.team)
+    machine = Rules.of(planned.options, planned.program).machine
+    cost = CostModel(planned.program, machine, planned.options.size_map, registry.team)
     reassociate = planned.options.reassociate
     plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
-    items = registry.claimed(plan.items, planned.program, device)
+    items = registry.claimed(plan.items, planned.program, machine.device)
     return items, place_storage(planned.program, planned.dependences, items)
 
 
@@ -563,11 +556,13 @@ def _compile_kernel(
         },
         report=reported({}),
         mlir=print_module(module) if "mlir" in emit else "",
-        llvm=llvm if "llvm" in emit else "",
+        llvm=llvm if "llvm" in emit or target.code == "llvm" else "",
         affine_mlir=loops,
         fused_mlir=nest,
     )
     if emit and not set(emit) & _CODE:
+        return artifact
+    if target.code == "llvm":
         return artifact
     if target.is_gpu:
         ptx = run.stage("emit", lambda: emit_ptx(llvm, target))

@@ -4,16 +4,25 @@ A price is seconds on a `Machine`. How many warps run at once on a GPU is its `M
 four parts has 16384 registers of 32 bits and gives them to whole warps, eight a thread at a time, so that with 169 to
 255 registers a part holds two warps, and with 129 to 168 three.
 
-What is tuned (how many rows a strip has, how far loads run ahead) is no fact of a machine, and stands with the
-strategy that measured it.
+What is tuned (how many rows a strip has) is no fact of a machine, and stands with the strategy that measured it.
+
+A target (`sm_90`) is planned for the machine that its entry names; a machine by name (`h200`) is its architecture,
+planned for its own memory. Whatever decides the order of a sum is priced on the target's entry, never on the device
+at hand (`plan.units.rules`), so that one target's sums are the same on every device.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LANES = 32
-"""Threads of a warp, on every GPU that is planned for."""
+"""Threads of a warp of NVIDIA's GPUs: what strategies that lay rows over a warp are written for."""
+THREADS = 1024
+"""The most threads of a block, on every GPU that is planned for."""
+ACCESS = 16
+"""Bytes of the widest access of a thread, on every GPU that is planned for."""
+VECTOR = 32
+"""Bytes of a CPU's vectors, in which instructions are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +44,6 @@ class Multiprocessor:
     """What code may declare for a block: more it has to be given, and the driver has to be told."""
     shared: int
     """What its blocks may have together."""
-    in_flight: int
-    """Bytes that it must have asked for to keep memory busy: so many that blocks of time steps ask as many rows
-    ahead as was best when measured."""
 
     def warps_with(self, registers: int) -> int:
         """How many warps it holds where a thread has that many registers."""
@@ -68,20 +74,39 @@ class Multiprocessor:
 class Machine:
     """What a price is made of."""
 
+    name: str
+    """As `--target` takes it, or the device's own name."""
+    target: str
+    """Its architecture: `cpu`, `sm_90`, `gfx942`."""
     bandwidth: float
-    """Bytes a second."""
+    """Bytes a second, as a copy moves them (read and written both counted)."""
     operations: float
-    """Of floating point a second."""
+    """Of f32 a second that a kernel can hope for."""
     launch: float
     """Seconds a launch."""
     threads: float
     """So many are needed for full speed."""
-    uncoalesced: float
+    uncoalesced: float = 1.0
     """Bytes moved for each that is used where neighbouring threads are far apart."""
-    strided: float
+    strided: float = 1.0
     """The same where a thread goes down a column."""
     cache: int = 0
     """Bytes that one processor keeps near it from one loop to the next."""
+    lanes: int = 1
+    """Threads of a warp."""
+    in_flight: int = 0
+    """Bytes that a multiprocessor must have asked for to keep memory busy: so many that blocks of time steps ask as
+    many rows ahead as was best when measured."""
+
+    @property
+    def device(self) -> str:
+        """`gpu` or `cpu`."""
+        return "cpu" if self.target == "cpu" else "gpu"
+
+    @property
+    def has_warps(self) -> bool:
+        """Can rows lie over a warp, whose threads exchange values?"""
+        return self.lanes == LANES
 
 
 # Planned for every GPU from sm_80 on: the fewest that one of them has, where they differ.
@@ -90,17 +115,74 @@ MULTIPROCESSOR = Multiprocessor(
     shared_of_block=99 * 1024,  # of sm_86 and sm_89; an A100 has 163 KiB, an H100 227
     shared_declared=48 * 1024,
     shared=160 * 1024,  # of an A100; an H100 has more
-    in_flight=56 * 1024,  # of an H100
 )  # fmt: skip
-GPU = Machine(
-    bandwidth=3.0e12, operations=2.5e13, launch=4e-6, threads=60_000, uncoalesced=3.0, strided=1.0
+
+
+def _gpu(
+    name: str, target: str, *, bandwidth: float, operations: float, threads: float, in_flight: int, lanes: int = LANES
+) -> Machine:
+    return Machine(
+        name, target, bandwidth, operations, launch=4e-6, threads=threads, uncoalesced=3.0, in_flight=in_flight,
+        lanes=lanes,
+    )  # fmt: skip
+
+
+# An H100's and an H200's copies were measured; the others' numbers are seven eighths of what their papers say.
+_GPUS = (
+    _gpu("a100", "sm_80", bandwidth=1.75e12, operations=8.2e12, threads=49_000, in_flight=40 * 1024),
+    _gpu("h100", "sm_90", bandwidth=3.0e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024),
+    _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024),
+    _gpu("mi300x", "gfx942", bandwidth=4.6e12, operations=6.1e13, threads=140_000, in_flight=56 * 1024, lanes=64),
 )
-CPU = Machine(
-    bandwidth=1.0e11, operations=4.0e11, launch=5e-6, threads=16, uncoalesced=1.0, strided=1.0,
-    cache=1 << 20,
-)  # fmt: skip
+MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}
+"""Machines that can be named."""
+
+CPU = Machine("cpu", "cpu", 1.0e11, 4.0e11, launch=5e-6, threads=16, cache=1 << 20)
+
+_PLANNED = {"cpu": CPU, "gfx942": MACHINES["mi300x"]}
 
 
-def machine_for(device: str) -> Machine:
-    """The machine that plans for `gpu` or `cpu` are priced on."""
-    return GPU if device == "gpu" else CPU
+def machine_of(target: str) -> Machine:
+    """The machine that a target is planned for where none is named: the first of its architecture, or of the last
+    one before it."""
+    if target in _PLANNED:
+        return _PLANNED[target]
+    return MACHINES["h100" if int(target[3:]) >= 90 else "a100"]
+
+
+def machine_of_device(
+    name: str, target: str, multiprocessors: int, clock: float, memory_clock: float, bus_bits: int
+) -> Machine:
+    """The machine that a device is: the one that its name says where that fits what the device tells of itself, so
+    that plans for a name and for the device are the same; else (a slice of one, one that draws less power, one
+    without an entry) what it tells. Clocks in Hz."""
+    like = machine_of(target)
+    known = next((one for one in MACHINES.values() if one.target == target and one.name.upper() in name.upper()), None)
+    units = 64 if target == "sm_80" else 128
+    bandwidth = _OF_PEAK * 2 * memory_clock * bus_bits / 8
+    operations = _OF_PEAK_OPERATIONS * multiprocessors * units * clock
+    for one in (known, like):
+        if one is not None and _near(bandwidth, one.bandwidth) and _near(operations, one.operations):
+            return one
+    if not (bandwidth and operations):
+        return known or like
+    return replace(
+        like, name=name, target=target, bandwidth=_rounded(bandwidth), operations=_rounded(operations),
+        threads=_rounded(like.threads * multiprocessors / _MULTIPROCESSORS[like.name]),
+    )  # fmt: skip
+
+
+_OF_PEAK = 0.86
+"""What a copy has of the bandwidth that the memory's clock and width say (0.83 on an H200, 0.90 on an H100)."""
+_OF_PEAK_OPERATIONS = 0.75
+"""What kernels can hope for of f32 instructions at the highest clock, which a device seldom holds."""
+_MULTIPROCESSORS = {"a100": 108, "h100": 132}
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= 0.15 * other
+
+
+def _rounded(value: float) -> float:
+    """Two digits: clocks of devices of one kind differ by a little."""
+    return float(f"{value:.2g}")

@@ -7,29 +7,50 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.machine import MACHINES, Machine, machine_of
+
+Code = Literal["ptx", "object", "llvm"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a kernel runs: the CPU, or an NVIDIA GPU of a compute capability.
+    """Where a kernel runs: the CPU, or a GPU of an architecture.
 
-    `name` is `cpu` or `sm_NN`. For the CPU, `cpu_name` and `cpu_features` are LLVM's words for
-    the machine (empty: the host's own).
+    `name` is `cpu`, `sm_NN` (NVIDIA's compute capability), or `gfx942` (AMD's, for which LLVM IR is made and
+    nothing else). `machine` is what it is planned for, where that was said: a machine by name, or the device at
+    hand. For the CPU, `cpu_name` and `cpu_features` are LLVM's words for the machine (empty: the host's own).
     """
 
     name: str
     cpu_name: str = ""
     cpu_features: str = ""
+    machine: Machine | None = None
 
     @property
     def is_gpu(self) -> bool:
-        """True for `sm_NN`."""
-        return self.name.startswith("sm_")
+        """True for GPUs."""
+        return self.name != "cpu"
+
+    @property
+    def code(self) -> Code:
+        """The kind of code that is made for it."""
+        return "object" if not self.is_gpu else "ptx" if self.name.startswith("sm_") else "llvm"
 
     @property
     def capability(self) -> int:
-        """Compute capability times ten, 90 for sm_90; 0 for the CPU."""
-        return int(self.name[3:].rstrip("af")) if self.is_gpu else 0
+        """Compute capability times ten, 90 for sm_90; 0 for others."""
+        return int(self.name[3:].rstrip("af")) if self.code == "ptx" else 0
+
+    @property
+    def planned(self) -> Machine:
+        """The machine it is planned for."""
+        return self.machine or machine_of(self.name)
+
+    @property
+    def words(self) -> str:
+        """What `parse_target` reads as this target: `h200`, or `sm_90` where no machine of the table was said."""
+        named = self.machine is not None and self.machine.name in MACHINES
+        return self.machine.name if named and self.machine else self.name
 
 
 CPU = Target("cpu")
@@ -39,17 +60,21 @@ FP: tuple[Fp, ...] = get_args(Fp)
 
 
 def parse_target(text: str) -> Target:
-    """`cpu` or `sm_NN` (80 or later) as a Target; UserError[unknown-target] otherwise."""
+    """`cpu`, `sm_NN` (80 or later), `gfx942` or a machine by name (`h200`) as a Target;
+    UserError[unknown-target] otherwise."""
     if text == "cpu":
         return CPU
+    if text in MACHINES:
+        return Target(MACHINES[text].target, machine=MACHINES[text])
     digits = text[3:]
-    if text.startswith("sm_") and digits.isdecimal() and 80 <= int(digits) <= 121:
+    if text == "gfx942" or (text.startswith("sm_") and digits.isdecimal() and 80 <= int(digits) <= 121):
         return Target(text)
     raise UserError(
         Diagnostic(
             "unknown-target",
             f"`{text}` is not a target",
-            fix="use `cpu`, or a GPU from `sm_80` on, such as `sm_90`",
+            fix="use `cpu`, a GPU from `sm_80` on, such as `sm_90`, or one by name: "
+            + ", ".join(f"`{name}`" for name in MACHINES),
         )
     )
 

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import THREADS
 from loopfuse.base.options import Target
 from loopfuse.lang import nodes
 from loopfuse.lang.affine import COMPARISONS, is_checked
@@ -173,7 +174,7 @@ def block_threads(chain: Chain) -> int:
     threads = 1
     for loop in chain.block:
         threads *= constant_extent(loop)
-    if not 1 <= threads <= 1024:
+    if not 1 <= threads <= THREADS:
         raise broken(f"a block of {threads} threads")
     return threads
 
@@ -416,6 +417,7 @@ def build_manifest(
         "schema": 1,
         "kernel": kernel.name,
         "target": target.name,
+        "machine": target.machine and target.machine.name,
         "index_bits": index_bits,
         "parameters": parameters,
         "sizes": list(kernel.sizes),

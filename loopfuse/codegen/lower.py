@@ -16,10 +16,11 @@ from loopfuse.base.options import Target
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.ir import Operation
 from loopfuse.codegen.llvm import walk as llvm_walk
+from loopfuse.codegen.llvm.device import AMD, NVIDIA, Device
 from loopfuse.codegen.mlir.module import emit_module
 from loopfuse.codegen.mlir.print import print_module
 from loopfuse.codegen.shared_memory import asked_bytes
-from loopfuse.codegen.targets import native, ptx
+from loopfuse.codegen.targets import native
 from loopfuse.codegen.targets.native import emit_object
 from loopfuse.codegen.targets.ptx import emit_ptx
 from loopfuse.lang import nodes
@@ -40,9 +41,14 @@ class Lowered:
 
 def emit_llvm(module: Operation, target: Target) -> str:
     """LLVM IR text of `module` for `target`, not yet optimised."""
-    if target.is_gpu:
-        return llvm_walk.emit_llvm(module, ptx.TRIPLE, ptx.LAYOUT)
-    return llvm_walk.emit_llvm(module, *native.host_triple(target), halves_as_bits=True)
+    match target.code:
+        case "ptx":
+            return llvm_walk.emit_llvm(module, NVIDIA)
+        case "llvm":
+            return llvm_walk.emit_llvm(module, AMD)
+        case "object":
+            host = Device(*native.host_triple(target))
+            return llvm_walk.emit_llvm(module, host, halves_as_bits=True)
 
 
 def lower(
@@ -59,7 +65,9 @@ def lower(
     manifest = build_manifest(
         tree, kernel, target, index_bits, asked_bytes(module), preconditions
     )
-    if target.is_gpu:
+    if target.code == "llvm":
+        return Lowered(text, llvm, manifest)
+    if target.code == "ptx":
         return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target))
     return Lowered(text, llvm, manifest, object=emit_object(llvm, target))
 

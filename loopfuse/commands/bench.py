@@ -96,7 +96,7 @@ def _accepted(
     """`sizes`, or those close to them that the kernel accepts: only what was given may be refused."""
     if set(sizes) <= set(given):
         return sizes
-    target = common.target or default_target(for_running=True).name
+    target = common.target or default_target(for_running=True).words
     preconditions = Kernel.explain(
         kernel, target=target, **constants_of(kernel, sizes)
     ).report.preconditions
@@ -130,7 +130,7 @@ def _bench(
     unfused = kernel.with_options(fuel=0)
     ready, library = _on_gpu(arguments) if on_gpu else (arguments, "numpy")
     numbers = known_sizes(kernel, sizes, strict=False)
-    target = common.target or default_target(for_running=True).name
+    target = common.target or default_target(for_running=True).words
     report = kernel.explain(target=target, **numbers).report
     moved = report.traffic_after.value
     if moved is None:

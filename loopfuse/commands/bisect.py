@@ -55,7 +55,7 @@ def find_guilty(
 ) -> Guilt:
     """Bisect `kernel`: every step verifies it under another fuel, on the same random data. An
     error that is not the user's (a crash of the compiler) counts as going wrong."""
-    where = (parse_target(target) if target else default_target(for_running=True)).name
+    where = (parse_target(target) if target else default_target(for_running=True)).words
 
     def finding(fuel: int) -> str:
         try:

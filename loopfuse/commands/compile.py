@@ -39,23 +39,27 @@ def compile_file(file: str, common: Common, emit: tuple[str, ...], output: str |
     wanted = emit
     if not emit or ("c" in emit and not set(emit) & set(CODE)):
         # A launcher is nothing without what it launches.
-        wanted = ("ptx" if target.is_gpu else "object", *emit)
-    for name, for_gpu in (("ptx", True), ("cubin", True), ("object", False)):
-        if name in wanted and target.is_gpu is not for_gpu:
-            kind = "a GPU target (`--target sm_90`)" if for_gpu else "`--target cpu`"
+        wanted = (target.code, *emit)
+    for name, code in (("ptx", "ptx"), ("cubin", "ptx"), ("object", "object")):
+        if name in wanted and target.code != code:
+            kind = "one of NVIDIA's GPUs (`--target sm_90`)" if code == "ptx" else "`--target cpu`"
             raise bad_usage(
                 "bad-emit",
                 f"`--emit {name}` needs {kind}, and this is {target.name}",
-                f"give `--target {'sm_90' if for_gpu else 'cpu'}`",
+                f"give `--target {'sm_90' if code == 'ptx' else 'cpu'}`",
             )
+    if "c" in wanted and target.code == "llvm":
+        raise bad_usage(
+            "bad-emit", f"no C launcher runs code for {target.name}", "leave out `c`, or give `--target sm_90`"
+        )
     kernels = open_kernels(file, common)
     texts = {*wanted, "report"}
     if "mlir" in texts:
         texts.add("affine")
-    texts.add("ptx" if target.is_gpu else "object")
+    texts.add(target.code)
     made: list[tuple[Kernel, Artifact]] = []
     for kernel, known in zip(kernels, sizes_for(kernels, dict(common.sizes))):
-        artifact = kernel.compile(target.name, emit=frozenset(texts - {"c"}), **known)
+        artifact = kernel.compile(target.words, emit=frozenset(texts - {"c"}), **known)
         made.append((kernel, _specialised(artifact, kernel, known)))
     stem = Path(file.removeprefix(PREFIX)).stem
     if "c" in wanted and set(stem) & set('"\\\n\r'):

@@ -85,6 +85,9 @@ def doctor() -> bool:
         memory = f"{info.memory_bytes / (1 << 30):.0f} GiB"
         more = f", 1 of {info.count}" if info.count > 1 else ""
         _line("ok", "GPU", f"{info.name}, {info.target}, {memory}{more}, CUDA {info.driver}")
+        if info.machine is not None:
+            speed = f"{info.machine.bandwidth / 1e12:.2g} TB/s"
+            _line("ok", "planned as", f"{info.machine.name}, {speed}")
     say("\nOptional")
     for name, purpose, how in OPTIONAL:
         version = _version(name)

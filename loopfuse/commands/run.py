@@ -40,7 +40,7 @@ def run_file(
         for name, value in done.values.items()
         if isinstance(value, int) and not isinstance(value, bool)
     }
-    say(render_summary(kernel.explain(target=target.name, **integers).report))
+    say(render_summary(kernel.explain(target=target.words, **integers).report))
     say()
     written = [p.name for p in kernel.signature.parameters if p.mode != "in"]
     for name in written:

@@ -32,7 +32,7 @@ def render_page(reports: Sequence[Report]) -> str:
 def _section(report: Report) -> str:
     sizes = " ".join(f"{name}={value}" for name, value in report.sizes)
     place = f"{report.source_name}:{report.line}"
-    head = " &middot; ".join(text(part) for part in (place, report.target, sizes) if part)
+    head = " &middot; ".join(text(part) for part in (place, report.where, sizes) if part)
     return (
         f'<section><h2>{text(report.kernel)}</h2><p class="quiet">{head}</p>'
         + "".join(f"<p>{line}</p>" for line in _summary(report))

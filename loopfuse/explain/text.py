@@ -121,7 +121,7 @@ def witness_text(witness: Witness) -> str:
 
 
 def _header(report: Report) -> list[str]:
-    parts = [f"{report.kernel}  {report.source_name}:{report.line}", report.target]
+    parts = [f"{report.kernel}  {report.source_name}:{report.line}", report.where]
     sizes = " ".join(f"{name}={value}" for name, value in report.sizes)
     left = "   ".join([*parts, sizes] if sizes else parts)
     right = launches_text(report)

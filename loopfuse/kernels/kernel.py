@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from loopfuse.kernels.verify import Verification
     from loopfuse.lang.nodes import Program
     from loopfuse.pipeline import Planned
+    from loopfuse.runtime.devices.cuda import GpuInfo
 
 # ------------------------------------------------------------------------------------ kernels
 
@@ -139,7 +140,7 @@ class Kernel:
     @property
     def target(self) -> str | None:
         """The target it was made for, such as `sm_90`; None: where its arrays are."""
-        return self._target.name if self._target else None
+        return self._target.words if self._target else None
 
     @property
     def identity(self) -> str:
@@ -190,7 +191,7 @@ class Kernel:
             description,
             fp=wanted,
             reassociate=self._reassociate if reassociate is None else reassociate,
-            target=target or (self._target.name if self._target else None),
+            target=target or self.target,
             fuel=self._fuel if fuel is None else fuel,
             check=check or self._check,
             tuning=tuning or self._tuning,
@@ -375,8 +376,16 @@ class Kernel:
         from loopfuse.runtime.devices import cuda
 
         info = cuda.need_gpu(matched.device.index)
+        if self._target is not None and self._target.code == "llvm":
+            raise UserError(
+                Diagnostic(
+                    "unknown-target",
+                    f"`{self.name}` is compiled for {self._target.name}, which nothing here runs",
+                    fix="its LLVM IR is `kernel.compile(\"gfx942\").llvm`",
+                )
+            )
         if self._target is None:
-            return parse_target(info.target)
+            return _target_of(info)
         if not self._target.is_gpu:
             raise UserError(
                 Diagnostic(
@@ -620,8 +629,13 @@ def default_target(for_running: bool) -> Target:
 
     info = cuda.gpu()
     if info is not None:
-        return parse_target(info.target)
+        return _target_of(info)
     return Target("cpu") if for_running else Target("sm_80")
+
+
+def _target_of(gpu: GpuInfo) -> Target:
+    """What code for a GPU at hand is made for."""
+    return Target(gpu.target, machine=gpu.machine)
 
 
 def _host_cpu() -> str:
@@ -653,8 +667,7 @@ def _emitted(target: Target, index: int) -> frozenset[str]:
 
 
 def _everything(target: Target) -> frozenset[str]:
-    code = "ptx" if target.is_gpu else "object"
-    return frozenset({code, "mlir", "affine", "llvm", "report"})
+    return frozenset({target.code, "mlir", "affine", "llvm", "report"})
 
 
 RECEIVED = 256

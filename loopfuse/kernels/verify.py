@@ -94,18 +94,18 @@ def verify_kernel(
 ) -> Verification:
     """Compare the forms of `kernel` on random data; `sizes` fixes some sizes and integers."""
     where = parse_target(target) if target else default_target(for_running=True)
-    strict = kernel.with_options(reassociate=False, target=where.name)
+    strict = kernel.with_options(reassociate=False, target=where.words)
     unfused = strict.with_options(fuel=0)
-    default = kernel.with_options(target=where.name)
+    default = kernel.with_options(target=where.words)
     # Not what a Python kernel adds for its reader: its conditions are evaluated.
     report = Kernel.explain(
-        default, target=where.name, **constants_of(kernel, sizes or {})
+        default, target=where.words, **constants_of(kernel, sizes or {})
     ).report
     if not report.reassociated:
         strict = default  # nothing to hold in order: the same plan
     if not any(decision.fused for decision in report.decisions):
         unfused = strict  # nothing was fused: the same plan again
-    cases = choose_sizes(strict, dict(sizes or {}), where.name, seed, report.preconditions)
+    cases = choose_sizes(strict, dict(sizes or {}), where.words, seed, report.preconditions)
     plainly = _against_cpython(kernel)
     mismatches: list[Mismatch] = []
     tried: list[dict[str, int]] = []
@@ -138,7 +138,7 @@ def verify_kernel(
         if plainly is not None:
             mismatches += plainly(arguments, case)
     return Verification(
-        kernel.name, where.name, report.checked, len(tried), tuple(mismatches),
+        kernel.name, where.words, report.checked, len(tried), tuple(mismatches),
         tuple(tuple(case.items()) for case in tried), bool(report.reassociated), plainly is not None,
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from fuzz.machines import without_proofs
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.machine import machine_of
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Symbol
@@ -215,7 +216,7 @@ def test_boxes_that_make_up_a_box() -> None:
 
 
 def unit_costs(program: PolyProgram, found: pipeline.Planned, device: str) -> list[float]:
-    cost = CostModel(program, device, {})
+    cost = CostModel(program, machine_of("sm_90" if device == "gpu" else "cpu"), {})
     scopes = [(placed.unit, item.scope) for item in found.plan.items for placed in item.members]
     return [cost.group(single_group(unit, scope)).bytes for unit, scope in scopes]
 

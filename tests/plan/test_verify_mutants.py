@@ -14,6 +14,7 @@ from fuzz.choices import RandomChoices
 from fuzz.generate import generate
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
+from loopfuse.base.machine import machine_of
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.affine import evaluate_index
@@ -106,8 +107,9 @@ def planned(text: str, device: str, fuel: int | None) -> tuple[PolyProgram, Depe
     kernel = check(parse(Source("<test>", text))).kernels[0]
     program = build_model(kernel)
     deps = find_dependences(program)
-    plan = Planner(program, deps, CostModel(program, device, {}), True, fuel).plan()
-    return program, deps, build_tree(program, deps, plan, device, Rules(tuning=RECOMPUTED)).tree
+    machine = machine_of("sm_90" if device == "gpu" else "cpu")
+    plan = Planner(program, deps, CostModel(program, machine, {}), True, fuel).plan()
+    return program, deps, build_tree(program, deps, plan, device, Rules(machine, tuning=RECOMPUTED)).tree
 
 
 def wrong_at(kernel: Kernel, tree: LoopTree, sizes: dict[str, int], order: str) -> str:

@@ -22,12 +22,13 @@ sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or
 from loopfuse.base.dtypes import DType  # noqa: E402
 from loopfuse.base.options import Target  # noqa: E402
 from loopfuse.codegen.ir import module_of  # noqa: E402
+from loopfuse.codegen.llvm.device import NVIDIA, Device  # noqa: E402
 from loopfuse.codegen.llvm.walk import emit_llvm  # noqa: E402
 from loopfuse.codegen.math.functions import FUNCTIONS, make_math_function, math_function_name  # noqa: E402
 from loopfuse.codegen.math.host import TWO_ARGUMENTS, host_math_module  # noqa: E402
 from loopfuse.codegen.math.ops import Ops  # noqa: E402
 from loopfuse.codegen.targets import native  # noqa: E402
-from loopfuse.codegen.targets.ptx import LAYOUT, TRIPLE, emit_ptx  # noqa: E402
+from loopfuse.codegen.targets.ptx import emit_ptx  # noqa: E402
 
 V3 = Target("cpu", "x86-64-v3")
 SLOW = {"vdivp": 8, "vsqrtp": 8, "vdivs": 4, "vsqrts": 4}
@@ -43,7 +44,7 @@ def kernel_llvm(name: str | None, dtype: DType) -> str:
     kind = "float" if dtype is DType.F32 else "double"
     functions = [make_math_function(name, dtype)] if name else []
     arguments = 2 if name in TWO_ARGUMENTS else 1
-    lines = [emit_llvm(module_of(functions), TRIPLE, LAYOUT)]
+    lines = [emit_llvm(module_of(functions), NVIDIA)]
     lines.append("define ptx_kernel void @k(ptr addrspace(1) noalias %x, ptr addrspace(1) noalias %y) {")
     for i in range(ELEMENTS * arguments):
         lines.append(f"  %p{i} = getelementptr {kind}, ptr addrspace(1) %x, i64 {i}")
@@ -86,7 +87,7 @@ def count_sass(text: str, arch: str) -> int | None:
 def count_cpu(name: str, dtype: DType, lanes: int) -> int:
     """Instructions of the loop over a function on x86-64-v3 (AVX2, FMA), divisions and square
     roots counted by what they keep others waiting. Rare paths are counted too."""
-    text = emit_llvm(host_math_module(name, dtype, lanes), *native.host_triple(V3))
+    text = emit_llvm(host_math_module(name, dtype, lanes), Device(*native.host_triple(V3)))
     listing = native.host_machine(V3).emit_assembly(native.optimize_llvm(text, V3))
     total = 0
     for line in listing.splitlines():

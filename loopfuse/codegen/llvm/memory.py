@@ -13,7 +13,11 @@ def allocate(writer: Writer, operation: Operation) -> None:
     """A buffer on the stack."""
     kind: MemRefType = operation.results[0].type
     element = writer.kind(kind.element_type)
-    writer.define(operation, f"alloca [{kind.size} x {element}], align 16")
+    text = f"alloca [{kind.size} x {element}], align 16"
+    space = writer.device.stack if writer.in_kernel else 0
+    if space:
+        text = f"addrspacecast ptr addrspace({space}) {writer.put(f'{text}, addrspace({space})')} to ptr"
+    writer.define(operation, text)
 
 
 def place_buffers(writer: Writer) -> None:
@@ -83,7 +87,7 @@ def prefetch(writer: Writer, operation: Operation) -> None:
     """A request that brings a cache line of global memory to the second-level cache of a GPU."""
     source, index = operation.operands
     place, pointer = address_of(writer, source, index)
-    if writer.in_kernel:
+    if writer.in_kernel and writer.device.is_nvidia:
         # LLVM 22 cannot select `llvm.nvvm.prefetch.global.L2` of an argument that is only read.
         text = '"prefetch.global.L2 [$0];", "l"'
         writer.lines.append(f"  call void asm sideeffect {text}({pointer} {place})")
@@ -102,36 +106,31 @@ def atomic(writer: Writer, operation: Operation) -> None:
     value, target, index = operation.operands
     place, pointer = address_of(writer, target, index)
     # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
-    fence = '  fence syncscope("device") acq_rel'
+    scope = f'syncscope("{writer.device.scope}") acq_rel'
+    fence = f"  fence {scope}"
     writer.lines.append(fence)
     word = {"assign": "xchg", "addi": "add"}[operation.properties["kind"]]
     writer.define(
         operation,
-        f'atomicrmw {word} {pointer} {place}, {writer.typed(value)} syncscope("device") acq_rel',
+        f"atomicrmw {word} {pointer} {place}, {writer.typed(value)} {scope}",
     )
     writer.lines.append(fence)
 
 
 def shuffle(writer: Writer, operation: Operation) -> None:
-    """A 32-bit `shfl.sync` with the whole warp's mask; 64-bit values go in two halves."""
+    """A move of 32 bits between the threads of a group of 32; 64-bit values go in two halves."""
     value, offset, _ = operation.operands
     mode = operation.properties["mode"]
-    name = f"llvm.nvvm.shfl.sync.{mode}.i32"
     kind = writer.kind(value.type)
+    if writer.device.is_nvidia:
+        name = f"llvm.nvvm.shfl.sync.{mode}.i32"
+        before, after = [("i32", "-1")], [("i32", writer.names[offset]), ("i32", "31")]
+    else:
+        name = "llvm.amdgcn.ds.bpermute"
+        before, after = [("i32", _source_lane(writer, mode, writer.names[offset]))], []
 
     def one(part: str) -> str:
-        return writer.put(
-            writer.intrinsic(
-                name,
-                "i32",
-                [
-                    ("i32", "-1"),
-                    ("i32", part),
-                    ("i32", writer.names[offset]),
-                    ("i32", "31"),
-                ],
-            )
-        )
+        return writer.put(writer.intrinsic(name, "i32", [*before, ("i32", part), *after]))
 
     if kind in ("float", "i32"):
         part = writer.put(f"bitcast {kind} {writer.names[value]} to i32")
@@ -145,15 +144,42 @@ def shuffle(writer: Writer, operation: Operation) -> None:
     writer.define(operation, f"bitcast <2 x i32> {both} to {kind}")
 
 
+def _source_lane(writer: Writer, mode: str, offset: str) -> str:
+    """Four times the lane of a wave of 64 that a thread takes the value of: the one that `mode` says of its group
+    of 32, or its own where that lies outside."""
+
+    def put(text: str) -> str:
+        return writer.put(text)
+
+    low = put(writer.intrinsic("llvm.amdgcn.mbcnt.lo", "i32", [("i32", "-1"), ("i32", "0")]))
+    lane = put(writer.intrinsic("llvm.amdgcn.mbcnt.hi", "i32", [("i32", "-1"), ("i32", low)]))
+    match mode:
+        case "xor":
+            source = put(f"xor i32 {lane}, {offset}")
+        case "idx":
+            source = put(f"or i32 {put(f'and i32 {lane}, -32')}, {offset}")
+        case _:
+            moved = put(f"{'add' if mode == 'down' else 'sub'} i32 {lane}, {offset}")
+            apart = put(f"and i32 {put(f'xor i32 {lane}, {moved}')}, -32")
+            source = put(f"select i1 {put(f'icmp eq i32 {apart}, 0')}, i32 {moved}, i32 {lane}")
+    return put(f"shl i32 {source}, 2")
+
+
 def number_of_block_or_thread(writer: Writer, operation: Operation) -> None:
     """The number of a block or thread."""
-    register = {"gpu.block_id": "ctaid", "gpu.thread_id": "tid"}[operation.name]
-    name = f"llvm.nvvm.read.ptx.sreg.{register}.x"
+    device = writer.device
+    name = device.block_id if operation.name == "gpu.block_id" else device.thread_id
     narrow = writer.put(writer.intrinsic(name, "i32", []))
     writer.define(operation, f"zext i32 {narrow} to i64")
 
 
 def barrier(writer: Writer, operation: Operation) -> None:
     """All threads of a block meet."""
-    name = "llvm.nvvm.barrier.cta.sync.aligned.all"
-    writer.lines.append("  " + writer.intrinsic(name, "void", [("i32", "0")]))
+    device = writer.device
+    name, operand = device.barrier
+    call = "  " + writer.intrinsic(name, "void", [("i32", operand[4:])] if operand else [])
+    if device.is_nvidia:
+        writer.lines.append(call)
+        return
+    fence = '  fence syncscope("workgroup")'
+    writer.lines += [f"{fence} release", call, f"{fence} acquire"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from loopfuse.codegen.ir import Block, Operation
+from loopfuse.codegen.llvm.device import HOST, Device
 from loopfuse.codegen.llvm.late import copy_late, end_group, wait_for_groups
 from loopfuse.codegen.llvm.memory import (
     address,
@@ -46,23 +47,21 @@ from loopfuse.codegen.llvm.values import (
 from loopfuse.codegen.llvm.writer import Writer
 
 
-def emit_llvm(
-    module: Operation, triple: str = "", layout: str = "", halves_as_bits: bool = False
-) -> str:
-    """The LLVM IR text of `module`. A triple and data layout are written where given.
+def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = False) -> str:
+    """The LLVM IR text of `module`. A triple and data layout are written where the device has them.
 
     `halves_as_bits`: f16 and bf16 are i16, which suits modules that only move and bitcast them. On
     CPUs that convert f32 to bf16, LLVM broadcasts a bf16 by way of an f32 and back, and that
     instruction flushes subnormals.
     """
-    writer = Writer(halves_as_bits)
+    writer = Writer(halves_as_bits, device)
     for operation in module.blocks[0].ops:
         _top(writer, operation)
     head: list[str] = []
-    if layout:
-        head.append(f'target datalayout = "{layout}"')
-    if triple:
-        head.append(f'target triple = "{triple}"')
+    if device.layout:
+        head.append(f'target datalayout = "{device.layout}"')
+    if device.triple:
+        head.append(f'target triple = "{device.triple}"')
     head += writer.globals
     head += [f"declare {writer.declared[name]}" for name in sorted(writer.declared)]
     head += writer.lines
@@ -104,11 +103,8 @@ def _function(writer: Writer, operation: Operation) -> None:
     name = operation.properties["sym_name"]
     if operation.name == "gpu.func":
         size = operation.properties["known_block_size"]
-        head = f"define ptx_kernel void @{name}"
-        tail = f' nounwind "nvvm.reqntid"="{size},1,1"'
-        most = operation.properties.get("nvvm.maxnreg")
-        if most is not None:
-            tail += f' "nvvm.maxnreg"="{most}"'
+        head = f"define {writer.device.convention} void @{name}"
+        tail = writer.device.attributes(size, operation.properties.get("nvvm.maxnreg"))
     else:
         private = "private" in operation.properties
         head = f"define {'internal ' if private else ''}{result} @{name}"
@@ -221,7 +217,7 @@ def _if(writer: Writer, operation: Operation) -> None:
     """`scf.if`: its values are phis."""
     then, otherwise, done = writer.fresh_labels("then", "else", "join")
     regions = operation.blocks
-    plain = writer.in_kernel and regions and not operation.results
+    plain = writer.in_kernel and writer.device.is_nvidia and regions and not operation.results
     if plain and all(is_predicable(writer, region) for region in regions):
         _store_where(writer, operation, regions)
         return

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm.debug_info import DebugInfo
+from loopfuse.codegen.llvm.device import Device
 from loopfuse.codegen.llvm.types import llvm_type
 
 
@@ -14,6 +15,7 @@ class Writer:
     """The text of one module. `halves_as_bits`: f16 and bf16 are i16."""
 
     halves_as_bits: bool
+    device: Device
     lines: list[str] = field(default_factory=list[str])
     globals: list[str] = field(default_factory=list[str])
     buffers: dict[str, MemRefType] = field(default_factory=dict[str, MemRefType])

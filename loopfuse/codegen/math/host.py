@@ -18,6 +18,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Target
 from loopfuse.codegen.build import F32, F64, I64, INDEX, Builder, memref_type, vector_type
 from loopfuse.codegen.ir import Block, Operation, Value, module_of
+from loopfuse.codegen.llvm.device import Device
 from loopfuse.codegen.llvm.walk import emit_llvm
 from loopfuse.codegen.math.functions import (
     FUNCTIONS,
@@ -76,7 +77,7 @@ def host_math_function(
 
     def call(*arguments: Any) -> Any:
         if not compiled:
-            text = emit_llvm(host_math_module(name, dtype, lanes), *native.host_triple(target))
+            text = emit_llvm(host_math_module(name, dtype, lanes), Device(*native.host_triple(target)))
             binding.initialize_native_target()
             engine = binding.create_mcjit_compiler(
                 binding.parse_assembly(""), native.new_host_machine(target)

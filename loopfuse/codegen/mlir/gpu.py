@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.codegen.abi import broken, not_lowered
 from loopfuse.codegen.build import I32, INDEX, STORAGE
 from loopfuse.codegen.ir import Block, Operation, Value
@@ -61,7 +62,7 @@ def _reduce_group(
     for distance in (16, 8, 4, 2, 1):
         offset = builder.constant(distance, I32)
         other = shuffled(emitter, "down", value, offset, dtype)
-        if count % 32:
+        if count % LANES:
             inside = builder.compare(
                 "slt", builder.binary("addi", place, offset), builder.constant(count, I32)
             )
@@ -84,7 +85,7 @@ def emit_combine(
     for _, extent in chain[len(chain) - len(over) :]:
         count *= extent
     whole = count == emitter.threads
-    if not whole and count % 32 and 32 % count:
+    if not whole and count % LANES and LANES % count:
         raise not_lowered(f"a Combine of {count} out of {emitter.threads} threads")
     builder = emitter.builder
     storage = emitter.storage[name]
@@ -99,7 +100,7 @@ def emit_combine(
         if dtype is DType.BOOL:
             value = builder.compare("ne", value, builder.constant(0, value.type))
         value = _reduce_group(emitter, op, value, dtype, place, count)
-        if count > 32:
+        if count > LANES:
             value = _across_groups(emitter, op, value, dtype, place, count)
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
@@ -116,10 +117,10 @@ def _across_groups(
 ) -> Value:
     """The second stage: each warp's result through shared memory, then the same tree."""
     builder = emitter.builder
-    groups = -(-count // 32)
+    groups = -(-count // LANES)
     thread = emitter.thread
     assert thread is not None
-    shared = emitter.request_shared(dtype, 32)
+    shared = emitter.request_shared(dtype, LANES)
     kind = STORAGE[dtype]
     emit_barrier(emitter, "block")
     five, low = builder.constant(5, I32), builder.constant(31, I32)
@@ -139,10 +140,10 @@ def _across_groups(
     other = builder.load(shared, builder.convert("index_cast", source, INDEX))
     if dtype is DType.BOOL:
         other = builder.compare("ne", other, builder.constant(0, kind))
-    if groups < 32:
+    if groups < LANES:
         inside = builder.compare("ult", lane, builder.constant(groups, I32))
         other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
-    return _reduce_group(emitter, op, other, dtype, lane, 32)
+    return _reduce_group(emitter, op, other, dtype, lane, LANES)
 
 
 # ------------------------------------------------------------------------------ between blocks

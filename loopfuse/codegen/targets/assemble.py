@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
-from loopfuse.base.machine import MULTIPROCESSOR
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.base.options import Target
 
 
@@ -87,7 +87,7 @@ def with_room(ptx: str, names: frozenset[str]) -> str:
         if name not in names or most >= MULTIPROCESSOR.most_registers:
             return found[0]
         threads = re.search(r"\.reqntid (\d+)", found[0])
-        warps = -(-int(threads[1]) // 32) if threads else 1
+        warps = -(-int(threads[1]) // LANES) if threads else 1
         roomier = min(MULTIPROCESSOR.step_for(most + 1), MULTIPROCESSOR.registers_with(warps))
         return f"{found[0].removesuffix(found[2])}{max(roomier, most)}"
 

@@ -9,10 +9,8 @@ from contextlib import contextmanager
 import llvmlite.binding as binding
 
 from loopfuse.base.options import Target
+from loopfuse.codegen.llvm.device import NVIDIA
 from loopfuse.codegen.llvm.passes import optimize, parse, target_machine
-
-TRIPLE = "nvptx64-nvidia-cuda"
-LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
 
 # Comes with line information, and holds none of it.
 _EMPTY_SECTION = "\t.section\t.debug_macinfo\t{\t}\n"
@@ -30,7 +28,7 @@ def emit_ptx(llvm: str, target: Target) -> str:
     before: define ptx_kernel void @k(ptr addrspace(1) noalias readonly %a0, ...) { ... }
     after:  .visible .entry k(...) .reqntid 256 { ld.global.nc.v4.f32 ...; fma.rn.f32 ...; }
     """
-    machine = target_machine(TRIPLE, target.name, "")
+    machine = target_machine(NVIDIA.triple, target.name, "")
     module = parse(llvm)
     optimize(module, machine, vectorize=False)
     with _without_strength_reduction():

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loopfuse.base.machine import machine_for
+from loopfuse.base.machine import VECTOR, Machine
 from loopfuse.lang.affine import evaluate_index, linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, symbols
-from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, VECTOR_BYTES, find_nest, have_mixed_steps
+from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import STRIP
 from loopfuse.plan.units.groups import Group, Legality, whole_name
@@ -57,15 +57,14 @@ class CostModel:
     def __init__(
         self,
         program: PolyProgram,
-        device: str,
+        machine: Machine,
         sizes: Mapping[str, int],
         team: Callable[[Group, PolyProgram, str], int] | None = None,
     ) -> None:
         self.program = program
         self._team = team
         self._teams: dict[int, tuple[Group, int]] = {}
-        self.device = "gpu" if device == "gpu" else "cpu"
-        self.machine = machine_for(device)
+        self.machine, self.device = machine, machine.device
         self.order = {name: number for number, name in enumerate(program.arrays)}
         self.users: dict[str, list[Statement]] = {name: [] for name in program.arrays}
         for s in program.statements:
@@ -220,7 +219,7 @@ class CostModel:
             nest = find_nest(group, statement, dims)
             if nest is None or (nest.is_vector(statement) and not (mixed or short)):
                 return 1.0
-            lanes = max(1.0, VECTOR_BYTES / statement.write.load.dtype.bytes)
+            lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
             return lanes * MIXED if mixed else lanes
 
         return one

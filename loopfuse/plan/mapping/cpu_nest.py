@@ -15,9 +15,6 @@ from loopfuse.plan.mapping.strips import AGAIN, IN_TURN, access_price, is_short_
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.poly.model import Access, Loop, Statement
 
-VECTOR_BYTES = 32
-"""Of the vectors that instructions are counted in."""
-
 LINE = 8.0
 """How many times what it uses an access moves, where each element comes in a line of its own."""
 

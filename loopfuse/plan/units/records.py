@@ -96,7 +96,7 @@ class Report:
     arrays (before, after) for the text form; `temporary_bytes` is what each temporary would have
     cost in memory; `checked` says what the checker answered and how long it took;
     `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
-    functions used that are not correctly rounded; `typed` locals of Python that start as plain numbers
+    functions used that are not correctly rounded; `machine` what it was planned for, where that was said by name or found; `typed` locals of Python that start as plain numbers
     and have the type of what is added to them."""
 
     kernel: str
@@ -117,7 +117,13 @@ class Report:
     reassociated: tuple[str, ...] = ()
     math_bounds: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
+    machine: str | None = None
     checked: str = ""
+
+    @property
+    def where(self) -> str:
+        """The target, and the machine where one was said."""
+        return self.target if self.machine in (None, "cpu") else f"{self.target} ({self.machine})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, schema 1."""
@@ -143,6 +149,7 @@ class Report:
             "schema": 1,
             "kernel": self.kernel,
             "target": self.target,
+            "machine": self.machine,
             "loops": [loop.to_dict() for loop in self.loops],
             "launches": {"before": self.launches_before, "after": self.launches_after},
             "traffic": {

@@ -16,7 +16,7 @@ from typing import Any
 
 from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, UserError
-from loopfuse.base.machine import MULTIPROCESSOR
+from loopfuse.base.machine import MULTIPROCESSOR, Machine, machine_of_device
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.devices.steps import (
@@ -43,6 +43,8 @@ class GpuInfo:
     multiprocessors: int
     driver: str
     count: int
+    machine: Machine | None = None
+    """What it is planned for; None: what its architecture is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +98,21 @@ def _probe(index: int) -> _Probe:
 
         name = check_call(driver.cuDeviceGetName(128, device), "asking the GPU").split(b"\0")[0]
         version = int(check_call(driver.cuDriverGetVersion(), "asking the driver"))
-        major, minor = ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")
+        target = f"sm_{ask('COMPUTE_CAPABILITY_MAJOR')}{ask('COMPUTE_CAPABILITY_MINOR')}"
+        multiprocessors = ask("MULTIPROCESSOR_COUNT")
         return _Probe(
             GpuInfo(
                 index=index,
                 name=name.decode(),
-                target=f"sm_{major}{minor}",
+                target=target,
                 memory_bytes=int(check_call(driver.cuDeviceTotalMem(device), "asking the GPU")),
-                multiprocessors=ask("MULTIPROCESSOR_COUNT"),
+                multiprocessors=multiprocessors,
                 driver=f"{version // 1000}.{version % 1000 // 10}",
                 count=int(count),
+                machine=machine_of_device(
+                    name.decode(), target, multiprocessors, 1e3 * ask("CLOCK_RATE"),
+                    1e3 * ask("MEMORY_CLOCK_RATE"), ask("GLOBAL_MEMORY_BUS_WIDTH"),
+                ),
             ),
             "",
         )

@@ -195,8 +195,8 @@ def _check_loop(loop: Loop, place: _Place) -> None:
     lower, upper = constant_value(loop.lower), constant_value(loop.upper)
     if loop.mapping in (Mapping.CLUSTER, *_INNER) and (lower != 0 or upper is None or loop.step > 1):
         raise place.fail(what, "it runs from 0 to a constant by ones")
-    if loop.mapping is Mapping.LANE and upper != 32:
-        raise place.fail(what, "a warp has 32 lanes")
+    if loop.mapping is Mapping.LANE and upper != LANES:
+        raise place.fail(what, f"a warp has {LANES} lanes")
     if loop.mapping in WRITTEN_OUT and (lower is None or upper is None):
         raise place.fail(what, "its bounds are constants")
     if loop.mapping is Mapping.ROTATED and (lower != 0 or upper is None or loop.step > 1):

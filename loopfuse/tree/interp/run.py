@@ -17,6 +17,7 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.lang import semantics
 from loopfuse.lang.affine import evaluate_index, is_checked
 from loopfuse.lang.interp import Offence
@@ -527,7 +528,7 @@ def _run_waiting(
             here = at[:block]
             number = in_block.get(here, 0)
             in_block[here] = number + 1
-            team = at[:warp] if has_lanes else (*here, number // 32)
+            team = at[:warp] if has_lanes else (*here, number // LANES)
             shared: list[list[Any]] = []
             if makers:
                 owners = {"warp": team, "block": here, "cluster": name}

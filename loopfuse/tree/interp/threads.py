@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
+from loopfuse.base.machine import LANES
 
 Cell = tuple[list[Any], int]
 """A place in a buffer: its list of elements, and an offset."""
@@ -159,7 +160,7 @@ def reduce_in_warps(
     """The reduction of at most 1024 values in the order that Combine defines."""
 
     def warp(part: Sequence[Any]) -> Any:
-        x = [*part, *([neutral] * (32 - len(part)))]
+        x = [*part, *([neutral] * (LANES - len(part)))]
         distance = 16
         while distance:
             for t in range(distance):
@@ -167,7 +168,7 @@ def reduce_in_warps(
             distance //= 2
         return x[0]
 
-    return warp([warp(values[k : k + 32]) for k in range(0, len(values), 32)])
+    return warp([warp(values[k : k + LANES]) for k in range(0, len(values), LANES)])
 
 
 def run_clusters(clusters: Iterable[Cluster], together: bool) -> None:

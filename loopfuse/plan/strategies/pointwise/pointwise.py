@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import ACCESS
 from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.index_algebra import TRUE, ceil_div, compare, conjoin
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
@@ -34,8 +35,6 @@ from loopfuse.plan.units.recompute import Resolver, TooMany, tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-
-VECTOR_BYTES = 16
 
 PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
@@ -147,7 +146,7 @@ def vector_width(group: Group, site: Site) -> int:
     """Elements a thread takes: 16 bytes of the widest array."""
     arrays = arrays_along(group, site)
     widest = max((site.program.arrays[name].dtype.bytes for name in arrays), default=16)
-    return max(1, VECTOR_BYTES // widest)
+    return max(1, ACCESS // widest)
 
 
 def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
@@ -206,7 +205,7 @@ class _Block:
     def _has_pairs(self, rows: list[str], accesses: int) -> bool:
         """Do rows of two-byte elements that start anywhere lie in pairs of them, of four bytes?"""
         columns, arrays = self.columns, self.site.program.arrays
-        if self.width != VECTOR_BYTES // 2 or len(rows) != 1 or columns.ones or columns.inner:
+        if self.width != ACCESS // 2 or len(rows) != 1 or columns.ones or columns.inner:
             return False
         if accesses * self.width > PAIRS or not columns.whole(2):
             return False

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, lcm
 
-from loopfuse.base.machine import LANES, MULTIPROCESSOR
+from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
 from loopfuse.base.options import Tuning
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
@@ -203,21 +203,25 @@ def _price(pipeline: Pipeline, cut: Cut, program: PolyProgram, usual: int, kept:
     return cut.redundancy * waiting * beside * narrow * again * around
 
 
-def planes_asked(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+def planes_asked(pipeline: Pipeline, cut: Cut, program: PolyProgram, machine: Machine) -> int:
     """How many planes before its load a plane is asked for, where a multiprocessor holds one block
     only: its loads alone are too few to keep memory busy. Not for one plane alone, which gains
     nothing and takes registers (a wave equation)."""
-    planes = 0 if pipeline.late else _planes_wanted(pipeline, cut, program)
+    planes = 0 if pipeline.late else _planes_wanted(pipeline, cut, program, machine)
     return min(PLANES_ASKED, planes) if planes > 1 else 0
 
 
-def should_come_late(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> bool:
+def should_come_late(
+    pipeline: Pipeline, cut: Cut, program: PolyProgram, machine: Machine
+) -> bool:
     """Should planes come by themselves, by way of shared memory? Where one block fits a multiprocessor
     and one more plane under way would keep memory busy, but has no registers to wait in."""
-    return not pipeline.late and _planes_wanted(pipeline, cut, program) == 1
+    return not pipeline.late and _planes_wanted(pipeline, cut, program, machine) == 1
 
 
-def _planes_wanted(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
+def _planes_wanted(
+    pipeline: Pipeline, cut: Cut, program: PolyProgram, machine: Machine
+) -> int:
     """How many planes more than loads run ahead must be under way to keep memory busy, where a
     multiprocessor holds one block."""
     if _blocks(pipeline, cut, program, kept_words(pipeline, program)) > 1:
@@ -227,7 +231,7 @@ def _planes_wanted(pipeline: Pipeline, cut: Cut, program: PolyProgram) -> int:
         return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     points = cut.warps * LANES * cut.rows.held * cut.columns
-    return MULTIPROCESSOR.in_flight // (points * width) - PLANES_AHEAD
+    return machine.in_flight // (points * width) - PLANES_AHEAD
 
 
 def _blocks(pipeline: Pipeline, cut: Cut, program: PolyProgram, kept: int) -> int:

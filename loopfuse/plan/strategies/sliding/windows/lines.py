@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from loopfuse.base.machine import GPU, LANES
+from loopfuse.base.machine import LANES, Machine
 from loopfuse.base.options import Tuning
 from loopfuse.plan.fusion.cost import operations_of
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
+from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
 
 WIDER = (1, 2)
@@ -53,8 +54,9 @@ class LineCut:
         return LANES * self.columns / self.stored
 
 
-def cut_line(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> LineCut | str:
+def cut_line(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> LineCut | str:
     """The way to cut a line that takes least time, or why there is none."""
+    tuning = rules.tuning
     best: LineCut | None = None
     least = 0.0
     why = "its halo is as wide as a strip"
@@ -69,7 +71,7 @@ def cut_line(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> LineCu
         if registers > (MOST if best is None else FEW) and not tuning.columns:
             why = "its columns take more registers than a thread has"
             continue
-        price = _price(pipeline, cut, program) * (1 + NARROW * number)
+        price = _price(pipeline, cut, program, rules.machine) * (1 + NARROW * number)
         if best is None or price < 0.9 * least:
             best, least = cut, price
         if tuning.columns:
@@ -97,7 +99,7 @@ def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
     return 2 if min(sizes) == 8 else 4 if max(sizes) >= 4 else 8
 
 
-def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram) -> float:
+def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram, machine: Machine) -> float:
     """Seconds for a column stored: its bytes or its operations, whatever takes longer."""
     moved = busy = 0.0
     for stage in pipeline.stages:
@@ -108,7 +110,7 @@ def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram) -> float:
         busy += SHUFFLE * words * (stage.left + stage.right) / cut.columns
     for step in pipeline.steps:
         busy += sum(operations_of(s, "gpu") for s in step.placed.unit.statements)
-    return max(moved / GPU.bandwidth, busy * cut.redundancy / GPU.operations)
+    return max(moved / machine.bandwidth, busy * cut.redundancy / machine.operations)
 
 
 def line_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from loopfuse.base.machine import LANES, MULTIPROCESSOR
-from loopfuse.base.options import Tuning
+from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape, lines_for
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     PLANES,
@@ -122,10 +121,10 @@ def fit_windows(
         return why
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
-    shape = shape_of(pipeline, pipeline.program, rules.tuning)
+    shape = shape_of(pipeline, pipeline.program, rules)
     if not isinstance(shape, str) and _code(pipeline, shape) > MOST_CODE:
         return "its code would be too long, written out for each of its windows' rows and columns"
-    if pipeline.abreast and (late := _fit_late(pipeline, rules.tuning)) is not None:
+    if pipeline.abreast and (late := _fit_late(pipeline, rules)) is not None:
         return late
     if isinstance(shape, str):
         return shape
@@ -147,21 +146,21 @@ def _code(pipeline: Pipeline, shape: Shape) -> int:
     return code_of(pipeline, shape.columns, shape.unroll * held)
 
 
-def _fit_late(pipeline: Pipeline, tuning: Tuning) -> Windowed | None:
+def _fit_late(pipeline: Pipeline, rules: Rules) -> Windowed | None:
     """The pipeline with planes that come late, where that is better, or asked for. Not in the second
     launch of a pair of time blocks: it writes arrays whose planes would still be on their way."""
-    time = pipeline.group.time
+    time, tuning = pipeline.group.time, rules.tuning
     if time is not None and time.back:
         return None
     cut = cut_block(pipeline, pipeline.program, tuning)
     if tuning.late == 0 or isinstance(cut, str):
         return None
-    if not tuning.late and not should_come_late(pipeline, cut, pipeline.program):
+    if not tuning.late and not should_come_late(pipeline, cut, pipeline.program, rules.machine):
         return None
     later = come_late(pipeline, tuning.late or PLANES_LATE)
     if later is None:
         return None
-    shape = shape_of(later, later.program, tuning)
+    shape = shape_of(later, later.program, rules)
     return None if isinstance(shape, str) else Windowed(later, shape)
 
 
@@ -206,32 +205,33 @@ def _has_odd_borders(pipeline: Pipeline, stage: Stage) -> bool:
     return not is_all(pipeline.made_with(stage), array)
 
 
-def shape_of(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:
+def shape_of(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | str:
     """The shape of a pipeline, or why it has none."""
+    tuning = rules.tuning
     if pipeline.abreast:
         cut = cut_block(pipeline, program, tuning)
-        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, program, tuning)
+        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, program, rules)
     if not pipeline.stream:
-        line = cut_line(pipeline, program, tuning)
+        line = cut_line(pipeline, program, rules)
         if isinstance(line, str):
             return line
         return Shape(line.columns, line.warps, line.pad, line.stored, 1, 0, 1, 1)
     if tuning.columns:
-        return _shape(pipeline, tuning.columns, program, tuning)
+        return _shape(pipeline, tuning.columns, program, rules)
     widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
     columns = 2 if narrowest == 8 else 4 if widest >= 4 else 8
     loaded = [stage.array for stage in pipeline.stages if stage.step is None]
     if columns == 4 and all(program.arrays[array].dtype.bytes <= 2 for array in loaded):
         # What is computed is wider than what is loaded: more columns, for longer loads.
-        wide = _shape(pipeline, 2 * columns, program, tuning)
+        wide = _shape(pipeline, 2 * columns, program, rules)
         if not isinstance(wide, str) and registers(pipeline, wide.columns, program) <= FEW_REGISTERS:
             return wide
-    return _shape(pipeline, columns, program, tuning)
+    return _shape(pipeline, columns, program, rules)
 
 
 def _shape(
-    pipeline: Pipeline, columns: int, program: PolyProgram, tuning: Tuning
+    pipeline: Pipeline, columns: int, program: PolyProgram, rules: Rules
 ) -> Shape | str:
     """The shape of a pipeline with that many columns a lane, or why it has none."""
     before = max(stage.before for stage in pipeline.stages)
@@ -245,6 +245,7 @@ def _shape(
     lag = max(stage.lag for stage in pipeline.stages)
     warm = max(stage.above for stage in pipeline.stages)
     unroll = max(stage.rows for stage in pipeline.stages)
+    tuning = rules.tuning
     wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 4 * (lag + warm)))
     steps = ceil((wanted + lag + warm) / unroll) * unroll
     shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
@@ -253,14 +254,15 @@ def _shape(
     is_slim = registers(pipeline, columns, program) < MANY and not pipeline.outer
     warps = tuning.warps or (few if is_slim else many)
     ahead = max(stage.delay for stage in pipeline.stages)
-    return replace(shape, warps=warps, asked=asked_ahead(pipeline, shape, program, ahead))
+    asked = asked_ahead(pipeline, shape, program, ahead, rules.machine)
+    return replace(shape, warps=warps, asked=asked)
 
 
-def _block_shape(pipeline: Pipeline, cut: Cut, program: PolyProgram, tuning: Tuning) -> Shape:
+def _block_shape(pipeline: Pipeline, cut: Cut, program: PolyProgram, rules: Rules) -> Shape:
     """The shape of a block that streams down planes."""
     lag, warm, unroll = steps_of(pipeline, cut.rows.copies)
-    if tuning.rows:
-        steps = ceil((tuning.rows + lag + warm) / unroll) * unroll
+    if rules.tuning.rows:
+        steps = ceil((rules.tuning.rows + lag + warm) / unroll) * unroll
     else:
         wanted = min(PLANES[1], max(PLANES[0], WARMED * (lag + warm)))
         steps = max(1, (wanted + lag + warm) // unroll) * unroll
@@ -273,12 +275,14 @@ def _block_shape(pipeline: Pipeline, cut: Cut, program: PolyProgram, tuning: Tun
         warm,
         steps,
         unroll,
-        planes_asked(pipeline, cut, program),
+        planes_asked(pipeline, cut, program, rules.machine),
         block=cut.rows,
     )
 
 
-def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int) -> int:
+def asked_ahead(
+    pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int, machine: Machine
+) -> int:
     """How many rows before its load a row is asked for, so that a multiprocessor has enough bytes
     under way. Loads alone do not achieve it where few warps fit: ptxas moves them down to about
     300 instructions before their use, however many rows ahead the program has them."""
@@ -287,5 +291,5 @@ def asked_ahead(pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: i
         return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
     warps = min(MULTIPROCESSOR.blocks, MULTIPROCESSOR.warps_with(most_registers(pipeline, shape.columns, program)))
-    rows = MULTIPROCESSOR.in_flight // (warps * LANES * shape.columns * width) - ahead
+    rows = machine.in_flight // (warps * LANES * shape.columns * width) - ahead
     return min(rows, ASKED) if rows > 1 else 0

@@ -1,0 +1,61 @@
+"""What LLVM calls things on each kind of device: one record a target, which the walk writes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """`triple` and `layout` head the module; the rest is how kernels are written."""
+
+    triple: str = ""
+    layout: str = ""
+    convention: str = ""
+    """Of kernels: the word before their type."""
+    block_id: str = ""
+    thread_id: str = ""
+    barrier: tuple[str, str] = ("", "")
+    """The intrinsic by which all threads of a block meet, and its operand."""
+    scope: str = "device"
+    """LLVM's word for all threads of the device, where atomics are ordered."""
+    stack: int = 0
+    """The address space that `alloca` is in."""
+    is_nvidia: bool = False
+    """Takes PTX: predicated stores, prefetches and what warps do together are written in it."""
+
+    def attributes(self, threads: int, most_registers: int | None) -> str:
+        """What stands after the head of a kernel of so many threads a block."""
+        if not self.is_nvidia:
+            return f' nounwind "amdgpu-flat-work-group-size"="{threads},{threads}"'
+        limit = "" if most_registers is None else f' "nvvm.maxnreg"="{most_registers}"'
+        return f' nounwind "nvvm.reqntid"="{threads},1,1"{limit}'
+
+
+HOST = Device()
+"""Of the CPU's functions, which are no kernels; the triple is the machine's own."""
+
+NVIDIA = Device(
+    triple="nvptx64-nvidia-cuda",
+    layout="e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64",
+    convention="ptx_kernel",
+    block_id="llvm.nvvm.read.ptx.sreg.ctaid.x",
+    thread_id="llvm.nvvm.read.ptx.sreg.tid.x",
+    barrier=("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0"),
+    is_nvidia=True,
+)
+
+AMD = Device(
+    triple="amdgcn-amd-amdhsa",
+    layout=(
+        "e-m:e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-p7:160:256:256:32-p8:128:128:128:48-"
+        "p9:192:256:256:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-"
+        "v2048:2048-n32:64-S32-A5-G1-ni:7:8:9"
+    ),
+    convention="amdgpu_kernel",
+    block_id="llvm.amdgcn.workgroup.id.x",
+    thread_id="llvm.amdgcn.workitem.id.x",
+    barrier=("llvm.amdgcn.s.barrier", ""),
+    scope="agent",
+    stack=5,
+)

@@ -38,6 +38,22 @@ def parse(text: str) -> binding.ModuleRef:
     return module
 
 
+SHORT = (
+    "always_inliner", "sroa", "simplify_cfg", "instruction_combine", "sccp", "dead_store_elimination",
+    "aggressive_dce", "simplify_cfg",
+)  # fmt: skip
+"""Passes for code of a GPU that holds no rows in registers: what is left to do, ptxas does."""
+
+
+def tidy(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
+    """Runs `SHORT` on `module` in place: a third to a fifth of the time of `optimize`."""
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
+    manager = binding.create_new_module_pass_manager()
+    for name in SHORT:
+        getattr(manager, f"add_{name}_pass")()
+    manager.run(module, builder)
+
+
 def optimize(module: binding.ModuleRef, machine: binding.TargetMachine, vectorize: bool) -> None:
     """Runs the default O3 pipeline on `module` in place.
 

@@ -565,7 +565,8 @@ def _compile_kernel(
     if target.code == "llvm":
         return artifact
     if target.is_gpu:
-        ptx = run.stage("emit", lambda: emit_ptx(llvm, target))
+        straight = all(launch.is_straight for launch in tree.launches)
+        ptx = run.stage("emit", lambda: emit_ptx(llvm, target, straight))
         artifact = replace(artifact, ptx=ptx)
         if "cubin" in emit:
             artifact = run.stage("assemble", lambda: _assembled(artifact, target))

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from loopfuse.base.diagnostics import UserError
-from loopfuse.base.machine import CPU, LANES, MACHINES, MULTIPROCESSOR, Machine, machine_of, machine_of_device
+from loopfuse.base.machine import (
+    CPU,
+    LANES,
+    MACHINES,
+    MULTIPROCESSOR,
+    Machine,
+    machine_of,
+    machine_of_device,
+)
 from loopfuse.base.options import Target, parse_target
 
 PACKAGE = Path(__file__).resolve().parent.parent / "loopfuse"

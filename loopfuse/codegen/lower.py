@@ -68,7 +68,8 @@ def lower(
     if target.code == "llvm":
         return Lowered(text, llvm, manifest)
     if target.code == "ptx":
-        return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target))
+        straight = all(launch.is_straight for launch in tree.launches)
+        return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target, straight))
     return Lowered(text, llvm, manifest, object=emit_object(llvm, target))
 
 

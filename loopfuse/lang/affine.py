@@ -40,27 +40,31 @@ def integer(value: int) -> Const:
 
 def combine(op: str, left: Expr, right: Expr) -> Expr:
     """`left op right` as an i64, with constants folded and neutral operands dropped."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        return integer(_apply(op, int(left.value), int(right.value)))
-    match op, left, right:
-        case ("add", other, Const(value=0)) | ("add", Const(value=0), other):
-            return other
-        case "add", other, Const(value=value) if value < 0:
-            return Binary("sub", other, integer(-int(value)), DType.I64)
-        case "sub", other, Const(value=0):
-            return other
-        case "sub", other, Const(value=value) if value < 0:
-            return Binary("add", other, integer(-int(value)), DType.I64)
-        case ("mul", other, Const(value=1)) | ("mul", Const(value=1), other):
-            return other
-        case ("mul", _, Const(value=0)) | ("mul", Const(value=0), _):
+    if isinstance(right, Const):
+        if isinstance(left, Const):
+            return integer(_apply(op, int(left.value), int(right.value)))
+        value = right.value
+        if op == "add" or op == "sub":
+            if value == 0:
+                return left
+            if value < 0:
+                return Binary("sub" if op == "add" else "add", left, integer(-int(value)), DType.I64)
+        elif op == "mul" or op == "floordiv":
+            if value == 1:
+                return left
+            if value == 0 and op == "mul":
+                return integer(0)
+        elif op == "mod" and value == 1:
             return integer(0)
-        case "floordiv", other, Const(value=1):
-            return other
-        case "mod", _, Const(value=1):
-            return integer(0)
-        case _:
-            return Binary(op, left, right, DType.I64, span=left.span)
+    elif isinstance(left, Const):
+        if op == "add" and left.value == 0:
+            return right
+        if op == "mul":
+            if left.value == 1:
+                return right
+            if left.value == 0:
+                return integer(0)
+    return Binary(op, left, right, DType.I64, span=left.span)
 
 
 def trip_count(lower: Expr, upper: Expr, step: int) -> Expr:
@@ -319,46 +323,55 @@ def linear(expr: Expr) -> dict[str, int] | None:
     Sums and products are those of i64 alone, which index arithmetic is done in: those of
     narrower types wrap, and so may those of numbers that no index expression has.
     """
-    found = _terms(expr)
-    if found is None or any(abs(coefficient) > LARGEST for coefficient in found.values()):
+    found: dict[str, int] = {}
+    if not _gather(expr, 1, found) or any(abs(coefficient) > LARGEST for coefficient in found.values()):
         return None
     return found
 
 
-def _terms(expr: Expr) -> dict[str, int] | None:
+def _gather(expr: Expr, factor: int, found: dict[str, int]) -> bool:
+    """Adds `factor` times the coefficients of `expr`; False where it is not linear."""
     match expr:
-        case Const(value=value, dtype=dtype):
-            return {"": int(value)} if dtype.is_integer else None
         case Iter(name=name):
-            return {name: 1}
+            found[name] = found.get(name, 0) + factor
+            return True
+        case Const(value=value, dtype=dtype):
+            if dtype is not DType.I64 and not dtype.is_integer:
+                return False
+            found[""] = found.get("", 0) + factor * int(value)
+            return True
+        case Binary(op=op, left=left, right=right, dtype=DType.I64):
+            if op == "add":
+                return _gather(left, factor, found) and _gather(right, factor, found)
+            if op == "sub":
+                return _gather(left, factor, found) and _gather(right, -factor, found)
+            return op == "mul" and _gather_product(left, right, factor, found)
         case Symbol(name=name, dtype=dtype):
-            return {name: 1} if dtype.is_integer else None
+            if not dtype.is_integer:
+                return False
+            found[name] = found.get(name, 0) + factor
+            return True
         case Unary(op="neg", operand=operand, dtype=DType.I64):
-            inner = linear(operand)
-            return None if inner is None else {name: -c for name, c in inner.items()}
+            return _gather(operand, -factor, found)
         case Cast(operand=operand, dtype=dtype) if is_plain_cast(operand.dtype, dtype):
-            return linear(operand)
-        case Binary(op="add" | "sub" as op, left=left, right=right, dtype=DType.I64):
-            first, second = linear(left), linear(right)
-            if first is None or second is None:
-                return None
-            sign = 1 if op == "add" else -1
-            out = dict(first)
-            for name, coefficient in second.items():
-                out[name] = out.get(name, 0) + sign * coefficient
-            return out
-        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
-            first, second = linear(left), linear(right)
-            if first is None or second is None:
-                return None
-            if not any(c for name, c in first.items() if name):
-                first, second = second, first
-            elif any(c for name, c in second.items() if name):
-                return None
-            factor = second.get("", 0)
-            return {name: c * factor for name, c in first.items()}
+            return _gather(operand, factor, found)
         case _:
-            return None
+            return False
+
+
+def _gather_product(left: Expr, right: Expr, factor: int, found: dict[str, int]) -> bool:
+    """The same of a product, one side of which must be a number."""
+    first, second = linear(left), linear(right)
+    if first is None or second is None:
+        return False
+    if not any(c for name, c in first.items() if name):
+        first, second = second, first
+    elif any(c for name, c in second.items() if name):
+        return False
+    factor *= second.get("", 0)
+    for name, coefficient in first.items():
+        found[name] = found.get(name, 0) + factor * coefficient
+    return True
 
 
 def is_plain_cast(operand: DType, dtype: DType) -> bool:

@@ -18,9 +18,18 @@ def linear_form(expr: Expr) -> Linear:
 
     Integers are unbounded here, as index arithmetic is proved never to wrap.
     """
-    constant, terms = _linear(expr)
-    kept = tuple(sorted(((a, c) for a, c in terms.items() if c), key=lambda term: repr(term[0])))
-    return constant, kept
+    terms: dict[Expr, int] = {}
+    constant = _gather(expr, 1, terms)
+    kept = [term for term in terms.items() if term[1]]
+    if len(kept) > 1:
+        kept.sort(key=_place)
+    return constant, tuple(kept)
+
+
+def _place(term: tuple[Expr, int]) -> tuple[str, str]:
+    """The order of atoms: of classes, then of what tells their members apart."""
+    atom = term[0]
+    return type(atom).__name__, atom.name if isinstance(atom, Iter | Symbol) else repr(atom)
 
 
 def same_index(left: Expr, right: Expr) -> bool:
@@ -98,29 +107,34 @@ def _distance(comparison: Expr) -> Expr | None:
     return Binary("sub", Binary("sub", more, less, DType.I64), Const(extra, DType.I64), DType.I64)
 
 
-def _linear(expr: Expr) -> tuple[int, dict[Expr, int]]:
+def _gather(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
+    """Adds `factor` times the coefficients of the atoms of `expr` to `terms`; that times its constant."""
+    atom = expr
     match expr:
+        case Iter() | Symbol():
+            pass
         case Const(value=value) if not isinstance(value, float):
-            return int(value), {}
+            return factor * int(value)
+        case Binary(op="add", left=left, right=right):
+            return _gather(left, factor, terms) + _gather(right, factor, terms)
+        case Binary(op="sub", left=left, right=right):
+            return _gather(left, factor, terms) + _gather(right, -factor, terms)
+        case Binary(op="mul", left=left, right=right):
+            for one, other in ((left, right), (right, left)):
+                number = constant_value(one)
+                if number is not None:
+                    return _gather(other, factor * number, terms)
+            atom = _normalised(expr)
+        case Unary(op="neg", operand=operand):
+            return _gather(operand, -factor, terms)
         case Cast(operand=operand, dtype=DType.I64) if operand.dtype.is_integer:
             if operand.dtype is DType.I64 or isinstance(operand, Const | Symbol | Cast):
-                return _linear(operand)
-            return 0, {_normalised(operand): 1}  # its sums wrap before they are widened
-        case Unary(op="neg", operand=operand):
-            return _scaled(_linear(operand), -1)
-        case Binary(op="add", left=left, right=right):
-            return _sum(_linear(left), _linear(right))
-        case Binary(op="sub", left=left, right=right):
-            return _sum(_linear(left), _scaled(_linear(right), -1))
-        case Binary(op="mul", left=left, right=right):
-            first, second = _linear(left), _linear(right)
-            if not first[1]:
-                return _scaled(second, first[0])
-            if not second[1]:
-                return _scaled(first, second[0])
-            return 0, {_normalised(expr): 1}
+                return _gather(operand, factor, terms)
+            atom = _normalised(operand)  # its sums wrap before they are widened
         case _:
-            return 0, {_normalised(expr): 1}
+            atom = _normalised(expr)
+    terms[atom] = terms.get(atom, 0) + factor
+    return 0
 
 
 def _normalised(expr: Expr) -> Expr:
@@ -145,14 +159,3 @@ def _rebuilt(expr: Expr) -> Expr:
         scaled = Binary("mul", Const(coefficient, DType.I64), atom, DType.I64)
         out = Binary("add", out, scaled, DType.I64)
     return out
-
-
-def _sum(left: tuple[int, dict[Expr, int]], right: tuple[int, dict[Expr, int]]):
-    terms = dict(left[1])
-    for atom, coefficient in right[1].items():
-        terms[atom] = terms.get(atom, 0) + coefficient
-    return left[0] + right[0], terms
-
-
-def _scaled(form: tuple[int, dict[Expr, int]], factor: int) -> tuple[int, dict[Expr, int]]:
-    return form[0] * factor, {atom: c * factor for atom, c in form[1].items()}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
+from operator import is_
+from typing import Any, assert_never
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import (
@@ -40,50 +41,52 @@ from loopfuse.lang.nodes import (
 # ------------------------------------------------------------------------------- expressions
 
 
+_CHILDREN: Mapping[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Const: lambda expr: (),
+    Iter: lambda expr: (),
+    Symbol: lambda expr: (),
+    Load: lambda expr: expr.index if expr.swapped is None else (*expr.index, expr.swapped.parity),
+    Unary: lambda expr: (expr.operand,),
+    Binary: lambda expr: (expr.left, expr.right),
+    Compare: lambda expr: (expr.left, expr.right),
+    Select: lambda expr: (expr.condition, expr.then, expr.otherwise),
+    Cast: lambda expr: (expr.operand,),
+    Call: lambda expr: expr.arguments,
+    Fma: lambda expr: (expr.a, expr.b, expr.c),
+}
+"""By class: a `match` asks one class after the other, and this is asked more often than anything else."""
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of `expr`, left to right; a Load's are its index, then its parity."""
-    match expr:
-        case Const() | Iter() | Symbol():
-            return ()
-        case Load(index=index, swapped=swapped):
-            return index if swapped is None else (*index, swapped.parity)
-        case Unary(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right) | Compare(left=left, right=right):
-            return (left, right)
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case Call(arguments=arguments):
-            return arguments
-        case Fma(a=a, b=b, c=c):
-            return (a, b, c)
-        case _:
-            assert_never(expr)
+    return _CHILDREN[type(expr)](expr)
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """`expr` with its `children` replaced by `new`, which has the same length."""
-    if all(before is after for before, after in zip(children(expr), new, strict=True)):
+    if all(map(is_, children(expr), new)):
         return expr
     match expr:
+        case Binary(op=op, dtype=dtype, span=span):
+            return Binary(op, new[0], new[1], dtype, span=span)
+        case Load(array=array, dtype=dtype, mode=mode, swapped=swapped, span=span):
+            if swapped is None:
+                return Load(array, new, dtype, mode, span=span)
+            return Load(array, new[:-1], dtype, mode, Swapped(swapped.array, new[-1]), span=span)
+        case Compare(op=op, span=span):
+            return Compare(op, new[0], new[1], span=span)
+        case Fma(dtype=dtype, span=span):
+            return Fma(new[0], new[1], new[2], dtype, span=span)
+        case Unary(op=op, dtype=dtype, span=span):
+            return Unary(op, new[0], dtype, span=span)
+        case Cast(dtype=dtype, span=span):
+            return Cast(new[0], dtype, span=span)
+        case Select(dtype=dtype, span=span):
+            return Select(new[0], new[1], new[2], dtype, span=span)
+        case Call(function=function, dtype=dtype, span=span):
+            return Call(function, new, dtype, span=span)
         case Const() | Iter() | Symbol():
             return expr
-        case Load(swapped=None):
-            return replace(expr, index=new)
-        case Load(swapped=Swapped(array=array)):
-            return replace(expr, index=new[:-1], swapped=Swapped(array, new[-1]))
-        case Load():
-            raise AssertionError("a Load's `swapped` is None or a Swapped")
-        case Unary() | Cast():
-            return replace(expr, operand=new[0])
-        case Binary() | Compare():
-            return replace(expr, left=new[0], right=new[1])
-        case Select():
-            return replace(expr, condition=new[0], then=new[1], otherwise=new[2])
-        case Call():
-            return replace(expr, arguments=new)
-        case Fma():
-            return replace(expr, a=new[0], b=new[1], c=new[2])
         case _:
             assert_never(expr)
 
@@ -133,7 +136,15 @@ def loads(expr: Expr) -> tuple[Load, ...]:
 
 def iterators(expr: Expr) -> frozenset[str]:
     """The names of the iterators that occur in `expr`."""
-    return frozenset(node.name for node in walk_expr(expr) if isinstance(node, Iter))
+    found: set[str] = set()
+    stack = [expr]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Iter):
+            found.add(top.name)
+        else:
+            stack.extend(children(top))
+    return frozenset(found)
 
 
 def symbols(expr: Expr) -> frozenset[str]:

@@ -343,7 +343,8 @@ class Launch:
     `specialised` lists size-dependent choices, in words. `registers`: the most registers of 32 bits
     that a thread may take, where the planner decides on it (GPU; 0: the assembler does). `ends_first`:
     the first and the last iterations of the GRID loops (at most three) take longer, and are started
-    before others (GRID loops have no order otherwise)."""
+    before others (GRID loops have no order otherwise). `is_straight`: a thread runs straight through, and
+    moves vectors: nothing is left that loops of LLVM's would be unrolled for (GPU)."""
 
     name: str
     strategy: str
@@ -352,6 +353,7 @@ class Launch:
     specialised: tuple[str, ...] = ()
     registers: int = 0
     ends_first: bool = False
+    is_straight: bool = False
 
 
 @dataclass(frozen=True, slots=True)

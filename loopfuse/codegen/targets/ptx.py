@@ -15,9 +15,6 @@ from loopfuse.codegen.llvm.passes import optimize, parse, target_machine, tidy
 # Comes with line information, and holds none of it.
 _EMPTY_SECTION = "\t.section\t.debug_macinfo\t{\t}\n"
 
-_HELD = re.compile(r"= alloca \[(?!1 x )")
-"""Rows that a thread holds in registers. What is made of them is long, written out step by step, and the whole
-of O3 makes it shorter (jacobi 8 %, fewer registers in rows); other code only takes longer to compile by it."""
 _BYTE = re.compile(
     r"^(\s*)(@!?%p\d+ +)?(st\.[\w.]*\bb8)\s+(\[[^\]\n]*\]), *(%r\d+);", re.MULTILINE
 )
@@ -25,7 +22,7 @@ _EXTREME = re.compile(r"\b(min|max)\.[su](16|32)\b")
 _NEGATION = re.compile(r"\bneg\.s(16|32)\s+(%\w+), (%\w+);|\bsub\.s(16|32)\s+(%\w+), 0, (%\w+);")
 
 
-def emit_ptx(llvm: str, target: Target) -> str:
+def emit_ptx(llvm: str, target: Target, straight: bool = False) -> str:
     """The PTX text of a module that `llvm_walk.emit_llvm` made with this triple and layout.
 
     before: define ptx_kernel void @k(ptr addrspace(1) noalias readonly %a0, ...) { ... }
@@ -33,10 +30,10 @@ def emit_ptx(llvm: str, target: Target) -> str:
     """
     machine = target_machine(NVIDIA.triple, target.name, "")
     module = parse(llvm)
-    if _HELD.search(llvm):
-        optimize(module, machine, vectorize=False)
-    else:
+    if straight:
         tidy(module, machine)
+    else:
+        optimize(module, machine, vectorize=False)
     with _without_strength_reduction():
         text = machine.emit_assembly(module)
     return _cut_bytes(_spell_negations(text.replace(_EMPTY_SECTION, "")))

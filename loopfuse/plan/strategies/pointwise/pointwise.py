@@ -14,6 +14,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import ACCESS
 from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.index_algebra import TRUE, ceil_div, compare, conjoin
+from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Binary, Const, Expr, Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions
@@ -35,6 +36,7 @@ from loopfuse.plan.units.recompute import Resolver, TooMany, tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import walk_nodes
 
 PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
@@ -229,7 +231,12 @@ class _Block:
             nodes = (Loop(var, integer(0), count, 1, Where.BLOCK, nodes),)
         for var, count in reversed(self.grid):
             nodes = (Loop(var, integer(0), count, 1, Where.GRID, nodes),)
-        return Launch(name, "pointwise", labels, nodes)
+        # The ends of rows are loops too, of a few turns that are known here.
+        straight = not any(
+            isinstance(node, Loop) and node.mapping is Where.SERIAL and constant_value(node.upper) is None
+            for node in walk_nodes(nodes)
+        )
+        return Launch(name, "pointwise", labels, nodes, is_straight=straight)
 
     def _aligned(self) -> Expr:
         """Aligned arrays, and every row a whole number of vectors; of a single row the last vector

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from loopfuse.base.artifact import Artifact
+from loopfuse.base.beside import begin as begin_beside
 from loopfuse.base.bug_report import unexpected
 from loopfuse.base.choices import Choices
 from loopfuse.base.diagnostics import (
@@ -43,6 +44,7 @@ from loopfuse.base.options import Options, Target
 from loopfuse.base.printable import printable
 from loopfuse.base.warn import warn
 from loopfuse.codegen.abi import build_manifest, entry_name
+from loopfuse.codegen.ir import Operation, Place
 from loopfuse.codegen.llvm.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.math.functions import ULP_BOUNDS
@@ -248,25 +250,31 @@ def read_heads(source: Source) -> tuple[Kernel, ...]:
 # --------------------------------------------------------------------- core program to tree
 
 
+Begin = Callable[[Kernel, PolyProgram, LoopTree], None]
+"""Is told the tree that is planned first, before it is proved: its code may be begun beside the proof."""
+
+
 def plan_kernel(
-    program: Program, name: str, options: Options, run: Run | None = None
+    program: Program, name: str, options: Options, run: Run | None = None, begin: Begin | None = None
 ) -> Planned:
     """Kernel `name` from the core to a proved LoopTree. Where the checker cannot prove the fused
     tree, an easier one is used, then the unfused one, then the program's own order, and a warning
     says so; InternalError where all are rejected."""
     run = run or Run()
     with rare_collection(), _reported(program, name, options, run):
-        return _plan_kernel(program, name, options, run)
+        return _plan_kernel(program, name, options, run, begin)
 
 
-def _plan_kernel(program: Program, name: str, options: Options, run: Run) -> Planned:
+def _plan_kernel(
+    program: Program, name: str, options: Options, run: Run, begin: Begin | None
+) -> Planned:
     kernel = program.kernel(name)
     with deep_recursion():
         unrolled = unroll_reductions(kernel)
     for written_out in (unrolled, None) if unrolled is not kernel else (None,):
         try:
             with isl.spending(options.operations), deep_recursion():
-                return _plan_exactly(kernel, program.source, options, run, written_out)
+                return _plan_exactly(kernel, program.source, options, run, written_out, begin)
         except LoopfuseError as error:
             raise _placed(error, program.source) from None
         except isl.FAILURES as error:
@@ -280,13 +288,18 @@ def _plan_kernel(program: Program, name: str, options: Options, run: Run) -> Pla
 
 
 def _plan_exactly(
-    kernel: Kernel, source: Source, options: Options, run: Run, unrolled: Kernel | None
+    kernel: Kernel,
+    source: Source,
+    options: Options,
+    run: Run,
+    unrolled: Kernel | None,
+    begin: Begin | None,
 ) -> Planned:
     """The planner's own route: exact analysis, fusion, proof."""
     model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
     model, dependences = run.stage("simplify", lambda: _simplify(model, dependences, unrolled))
-    return _plan_model(kernel, model, dependences, options, source, run)
+    return _plan_model(kernel, model, dependences, options, source, run, begin)
 
 
 def _plan_plainly(
@@ -383,12 +396,13 @@ def _plan_model(
     options: Options,
     source: Source,
     run: Run,
+    begin: Begin | None,
 ) -> Planned:
     usual = Rules.of(options, model)
     device = usual.machine.device
 
     def attempt(
-        fuel: int | None, rules: Rules, in_order: bool = False
+        fuel: int | None, rules: Rules, in_order: bool = False, begin: Begin | None = None
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         cost = CostModel(model, rules.machine, options.size_map, registry.team if rules.teams else None)
         streams = registry.streams(model, cost, rules) if rules.chains else None
@@ -399,6 +413,8 @@ def _plan_model(
             lambda: build_tree(model, dependences, plan, device, rules),
             lambda result: print_tree(result.tree),
         )
+        if begin is not None:
+            begin(kernel, model, scheduled.tree)
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
         return plan, scheduled, verdict
 
@@ -408,7 +424,7 @@ def _plan_model(
         )
 
     check_parallel_loops(model, dependences, options.reassociate)
-    plan, scheduled, verdict = attempt(options.fuel, usual)
+    plan, scheduled, verdict = attempt(options.fuel, usual, begin=begin)
     if not dependences.complete:  # the plan is in program order already: that needs no proof
         warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
         return made(plan, scheduled, verdict)
@@ -507,30 +523,108 @@ def compile_kernel(
     it meanwhile."""
     run = run or Run()
     with rare_collection(), deep_recursion(), _reported(program, name, options, run):
+        drafts: list[_Draft] = []
         if planned is None:
-            planned = plan_kernel(program, name, options, run)
-        return _compile_kernel(program, name, replace(planned, options=options), emit, run)
+            wants_code = not emit or bool(set(emit) & _CODE)
+            begins = wants_code and not (run.stop_after or run.dump)
+
+            def begin(kernel: Kernel, model: PolyProgram, tree: LoopTree) -> None:
+                places = locations(program.source.name, _spans(model, options.target))
+                with suppress(Exception):  # it happens again, if this tree is what is compiled
+                    drafts.append(_draft(tree, kernel, options, places, run, beside=True))
+
+            try:
+                planned = plan_kernel(program, name, options, run, begin if begins else None)
+            except BaseException:
+                for draft in drafts:
+                    draft.drop()
+                raise
+        return _compile_kernel(program, name, replace(planned, options=options), emit, run, drafts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The code of a tree: `tree` as planned, `made` as it is compiled; `code` waits for what LLVM makes of it."""
+
+    tree: LoopTree
+    made: LoopTree
+    module: Operation
+    llvm: str
+    code: Callable[[], str | bytes]
+
+    def drop(self) -> None:
+        """Waits for what nobody wants."""
+        with suppress(Exception):
+            self.code()
+
+
+def _draft(
+    tree: LoopTree,
+    kernel: Kernel,
+    options: Options,
+    places: Mapping[str, Place],
+    run: Run,
+    beside: bool = False,
+    trusted: bool = True,
+) -> _Draft:
+    """Lowers a tree. `beside`: LLVM begins with it at once, in a thread of its own."""
+    target = options.target
+    made = as_one(_trusted(tree, options) if trusted else tree)
+    module = run.stage(
+        "lower", lambda: emit_module(made, kernel, target, options.index_bits, places), print_module
+    )
+    llvm = run.stage("llvm", lambda: emit_llvm(module, target))
+    straight = all(launch.is_straight for launch in made.launches)
+
+    def code() -> str | bytes:
+        match target.code:
+            case "ptx":
+                return emit_ptx(llvm, target, straight)
+            case "object":
+                return emit_object(llvm, target)
+            case "llvm":
+                return llvm
+
+    return _Draft(tree, made, module, llvm, begin_beside(code) if beside else code)
+
+
+def _trusted(tree: LoopTree, options: Options) -> LoopTree:
+    """The tree without checks of subscripts, where none are wanted."""
+    return trust_subscripts(tree) if options.check == "off" else tree
+
+
+def _spans(model: PolyProgram, target: Target) -> dict[str, Span]:
+    """The places of statements, where code says them."""
+    return {one.id: one.span for one in model.statements} if target.is_gpu else {}
 
 
 def _compile_kernel(
-    program: Program, name: str, planned: Planned, emit: Collection[str], run: Run
+    program: Program,
+    name: str,
+    planned: Planned,
+    emit: Collection[str],
+    run: Run,
+    drafts: Sequence[_Draft] = (),
 ) -> Artifact:
     options = planned.options
-    kernel, tree, target = planned.kernel, planned.tree, options.target
-    if options.check == "off" and planned.plain is None:  # there nothing else guards memory
-        tree = trust_subscripts(tree)
+    kernel, target = planned.kernel, options.target
     loops = nest = ""
+    draft = next((one for one in drafts if one.tree is planned.tree), None)
+    for one in drafts:
+        if one is not draft:
+            one.drop()
+    if draft is None:
+        spans = planned.spans if target.is_gpu else {}
+        places = locations(program.source.name, spans)
+        # Where nothing was proved, nothing else guards memory.
+        draft = _draft(planned.tree, kernel, options, places, run, trusted=planned.plain is None)
     if "affine" in emit:
         from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
 
-        loops, nest = emit_affine(kernel), emit_fused(tree, kernel)
-    tree = as_one(tree)
-    spans = planned.spans if target.is_gpu else {}
-    places = locations(program.source.name, spans)
-    module = run.stage(
-        "lower", lambda: emit_module(tree, kernel, target, options.index_bits, places), print_module
-    )
-    llvm = run.stage("llvm", lambda: emit_llvm(module, target))
+        loops, nest = emit_affine(kernel), emit_fused(
+            _trusted(planned.tree, options) if planned.plain is None else planned.tree, kernel
+        )
+    tree, module, llvm = draft.made, draft.module, draft.llvm
     conditions = tuple(
         {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}
         for p in planned.program.preconditions
@@ -562,17 +656,16 @@ def _compile_kernel(
     )
     if emit and not set(emit) & _CODE:
         return artifact
+    code = run.stage("emit", draft.code)
+    if isinstance(code, bytes):
+        return replace(artifact, object=code)
     if target.code == "llvm":
         return artifact
-    if target.is_gpu:
-        straight = all(launch.is_straight for launch in tree.launches)
-        ptx = run.stage("emit", lambda: emit_ptx(llvm, target, straight))
-        artifact = replace(artifact, ptx=ptx)
-        if "cubin" in emit:
-            artifact = run.stage("assemble", lambda: _assembled(artifact, target))
-            artifact = replace(artifact, report=reported(artifact.registers))
-        return artifact
-    return replace(artifact, object=run.stage("emit", lambda: emit_object(llvm, target)))
+    artifact = replace(artifact, ptx=code)
+    if "cubin" in emit:
+        artifact = run.stage("assemble", lambda: _assembled(artifact, target))
+        artifact = replace(artifact, report=reported(artifact.registers))
+    return artifact
 
 
 def _unwritten(planned: Planned) -> dict[str, tuple[Box, ...] | None]:

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 import llvmlite.binding as binding
 
+from loopfuse.base import forks
 from loopfuse.base.options import Target
 from loopfuse.codegen.llvm.device import NVIDIA
 from loopfuse.codegen.llvm.passes import optimize, parse, target_machine, tidy
+
+_switch = forks.Lock()
 
 # Comes with line information, and holds none of it.
 _EMPTY_SECTION = "\t.section\t.debug_macinfo\t{\t}\n"
@@ -43,12 +46,14 @@ def emit_ptx(llvm: str, target: Target, straight: bool = False) -> str:
 def _without_strength_reduction() -> Generator[None, None, None]:
     """LLVM turns the place of each load of an unrolled loop into a counter of its own, which takes a
     register (30 in one star of radius 2, 28 spilled in a wave equation), to save multiplications
-    that a GPU does for nothing. The switch is the process's: other users of LLVM get theirs back."""
-    binding.set_option("loopfuse", "-disable-lsr=true")
-    try:
-        yield
-    finally:
-        binding.set_option("loopfuse", "-disable-lsr=false")
+    that a GPU does for nothing. The switch is the process's: one thread at a time has it, and other
+    users of LLVM get theirs back."""
+    with _switch:
+        binding.set_option("loopfuse", "-disable-lsr=true")
+        try:
+            yield
+        finally:
+            binding.set_option("loopfuse", "-disable-lsr=false")
 
 
 def _spell_negations(text: str) -> str:

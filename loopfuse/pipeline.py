@@ -10,6 +10,7 @@
     schedule     FusionPlan              -> LoopTree              plan.schedule
                  each group by a strategy                         plan.registry, plan.strategies
     verify       LoopTree                -> Verdict               proof.check
+                 not proved: LADDER, fuse again                   plan.ladder
     lower        LoopTree                -> MLIR                  codegen.lower, codegen.mlir
     llvm         MLIR                    -> LLVM IR               codegen.llvm
     emit         LLVM IR                 -> PTX or object         codegen.targets
@@ -63,6 +64,7 @@ from loopfuse.plan import chosen, registry
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.fuse import FusionPlan, Planner
 from loopfuse.plan.fusion.parallel import check_parallel_loops
+from loopfuse.plan.ladder import Attempt, attempts
 from loopfuse.plan.printer import print_plan
 from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
 from loopfuse.plan.schedule import Scheduled, build_tree
@@ -156,6 +158,8 @@ class Planned:
     seconds: Mapping[str, float]
     plain: PlainPlan | None = None
     """The plain plan, where the analysis gave up: then there is no model and no fusion plan."""
+    used: str = ""
+    """What is used instead of the plan that was chosen first, where that was not proved."""
 
     @property
     def tree(self) -> LoopTree:
@@ -165,7 +169,7 @@ class Planned:
     @property
     def report(self) -> Report:
         """What was decided, for people (computed anew: it plans the unfused program too)."""
-        checked = _checked_text(self.verdict, self.seconds)
+        checked = _checked_text(self.verdict, self.seconds, self.used)
         if self.plain is not None:
             return plain_report(
                 self.kernel,
@@ -402,12 +406,13 @@ def _plan_model(
     device = usual.machine.device
 
     def attempt(
-        fuel: int | None, rules: Rules, in_order: bool = False, begin: Begin | None = None
+        one: Attempt, begin: Begin | None = None
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
+        rules = one.rules
         cost = CostModel(model, rules.machine, options.size_map, registry.team if rules.teams else None)
         streams = registry.streams(model, cost, rules) if rules.chains else None
-        planner = Planner(model, dependences, cost, options.reassociate, fuel, streams=streams)
-        plan = run.stage("fuse", planner.plan_in_order if in_order else planner.plan, print_plan)
+        planner = Planner(model, dependences, cost, options.reassociate, one.fuel, streams=streams)
+        plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
             lambda: build_tree(model, dependences, plan, device, rules),
@@ -418,36 +423,27 @@ def _plan_model(
         verdict = run.stage("verify", lambda: verify(model, dependences, scheduled.tree, options.reassociate))
         return plan, scheduled, verdict
 
-    def made(plan: FusionPlan, scheduled: Scheduled, verdict: Verdict) -> Planned:
+    def made(plan: FusionPlan, scheduled: Scheduled, verdict: Verdict, used: str = "") -> Planned:
         return Planned(
-            kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds
+            kernel, model, dependences, plan, scheduled, verdict, source, options, run.seconds, used=used
         )
 
     check_parallel_loops(model, dependences, options.reassociate)
-    plan, scheduled, verdict = attempt(options.fuel, usual, begin=begin)
+    plan, scheduled, verdict = attempt(Attempt("", options.fuel, usual), begin)
     if not dependences.complete:  # the plan is in program order already: that needs no proof
         warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
         return made(plan, scheduled, verdict)
-    ladder: list[tuple[int | None, Rules, bool, str]] = []
-    fits = [*scheduled.fits.values()]
-    if any(fit.team > 1 for fit in fits):
-        usual = replace(usual, teams=False)
-        ladder.append((options.fuel, usual, False, "a row is one thread's"))
-    ladder += [(options.fuel, easier, False, words) for easier, words in registry.easier(fits, usual)]
-    if options.fuel != 0:
-        ladder.append((0, usual, False, "the unfused kernels are used"))
-    ladder.append((None, usual, True, "it runs in program order, by one thread"))
     rejected: list[Verdict] = []
     used = ""
-    for fuel, rules, in_order, words in ladder:
+    for one in attempts(options.fuel, usual, [*scheduled.fits.values()]):
         if verdict.answer == "proved":
             break
         rejected.append(verdict)
-        used = words
+        used = one.words
         with isl.spending(options.operations) as budget:  # what was spent before is gone
             _weigh(model)
             budget.adopt(model.context)
-            plan, scheduled, verdict = attempt(fuel, rules, in_order)
+            plan, scheduled, verdict = attempt(one)
     if verdict.answer == "wrong":
         raise RejectedSchedule(f"every schedule was rejected ({verdict.findings[0]})")
     if verdict.answer == "unknown":
@@ -455,7 +451,7 @@ def _plan_model(
                              f"proved ({verdict.findings[0]})")  # fmt: skip
     if rejected:
         _warn_unproved(kernel, rejected, used)
-    return made(plan, scheduled, verdict)
+    return made(plan, scheduled, verdict, used)
 
 
 class RejectedSchedule(Exception):
@@ -805,12 +801,13 @@ def _placed(error: LoopfuseError, source: Source) -> LoopfuseError:
     return type(error)(*placed)
 
 
-def _checked_text(verdict: Verdict, seconds: Mapping[str, float]) -> str:
+def _checked_text(verdict: Verdict, seconds: Mapping[str, float], used: str) -> str:
     total = sum(seconds.values())
     spent = f"({seconds.get('verify', 0.0) * 1e3:.0f} ms of {total * 1e3:.0f} ms)"
     match verdict.answer:
         case "proved":
-            return f"schedule verified against all dependences {spent}"
+            instead = f"; what was chosen first was not proved: {used}" if used else ""
+            return f"schedule verified against all dependences {spent}{instead}"
         case "unknown":
             return f"unknown: {verdict.findings[0]}; run in program order, by one thread {spent}"
         case _:

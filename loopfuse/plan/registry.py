@@ -34,9 +34,13 @@ def streams(program: PolyProgram, cost: CostModel, rules: Rules) -> Streams | No
 
 
 def easier(fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
-    """What may be tried in turn where a tree of these fits was not proved, and that in words."""
-    for strategy in STRATEGIES:
-        yield from strategy.easier(fits, rules)
+    """What may be tried in turn where a tree of these fits was not proved, and that in words. Who is asked
+    last gives way first, and what one gave up stays given up."""
+    for strategy in reversed(STRATEGIES):
+        given_up = rules
+        for given_up, words in strategy.easier(fits, rules):
+            yield given_up, words
+        rules = given_up
 
 
 def claimed(items: Sequence[PlanItem], program: PolyProgram, device: str) -> tuple[PlanItem, ...]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
@@ -15,7 +17,18 @@ from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Compare, Const, Iter, Load
 from loopfuse.lang.walk import map_expr
 from loopfuse.proof.check import verify
-from loopfuse.tree.looptree import Combine, Copy, Guard, Loop, LoopTree, Register, TreeNode
+from loopfuse.tree.looptree import (
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Guard,
+    Loop,
+    LoopTree,
+    Register,
+    TreeNode,
+)
+from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.specialise import erase
 from loopfuse.tree.walk import map_expressions, map_nodes, walk_nodes
 
@@ -161,17 +174,31 @@ def strategies(planned: pipeline.Planned) -> set[str]:
 def test_taken(name: str) -> None:
     found = plan(TAKEN[name])
     assert found.verdict.answer == "proved" and "rows" in strategies(found)
-    assert "rows" not in strategies(plan(TAKEN[name], CPU))
+
+
+IN_LANES = {"softmax", "one reduction", "a value in memory", "a place that data says", "two passes through memory"}
+"""What a CPU reduces in lanes: the rest has no reduction left to it, or guards inside one."""
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_taken_on_a_cpu(name: str) -> None:
+    found = plan(TAKEN[name], CPU)
+    assert found.verdict.answer == "proved"
+    assert ("rows" in strategies(found)) == (name in IN_LANES)
+    if name in IN_LANES:
+        assert any("reduced in lanes" in kernel.detail for kernel in found.report.kernels)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.filterwarnings("ignore")
 def test_others(name: str) -> None:
-    assert "rows" not in strategies(plan(OTHERS[name]))
+    for target in (GPU, CPU):
+        assert "rows" not in strategies(plan(OTHERS[name], target))
 
 
 def test_the_order_of_sums_may_be_kept() -> None:
-    assert "rows" not in strategies(plan(SOFTMAX, reassociate=False))
+    for target in (GPU, CPU):
+        assert "rows" not in strategies(plan(SOFTMAX, target, reassociate=False))
     assert "rows" in strategies(plan(TAKEN["two passes through memory"], reassociate=False))
 
 
@@ -297,6 +324,73 @@ def test_wrong_trees_are_rejected(name: str) -> None:
     tree = changed(found.tree, MUTANTS[name])
     verdict = verify(found.program, found.dependences, tree)
     assert verdict.answer == "wrong", verdict
+
+
+def longer(by: int, mapping: Where) -> Any:
+    """Loops of accumulators over so many more."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        if isinstance(node, Loop) and node.mapping is mapping and isinstance(node.body[0], Compute | Fold | Loop):
+            return replace(node, upper=combine("add", node.upper, integer(by)))
+        return None
+
+    return change
+
+
+def of_rest(by: int) -> Any:
+    """What is left over starts so many places later."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        plain = isinstance(node, Loop) and node.mapping is Where.SERIAL and isinstance(node.body[0], Compute)
+        if plain and node.lower != integer(0):
+            return replace(node, lower=combine("add", node.lower, integer(by)))
+        return None
+
+    return change
+
+
+def is_fold(node: TreeNode) -> bool:
+    return isinstance(node, Loop) and isinstance(node.body[0], Fold)
+
+
+LANE_MUTANTS = {
+    "lanes not put together": lambda node: () if is_fold(node) else None,
+    "put together twice": lambda node: (node, node) if is_fold(node) else None,
+    "the first lane twice": lambda node: replace(node, lower=integer(0)) if is_fold(node) else None,
+    "one lane too few": lambda node: replace(node, upper=integer(15)) if is_fold(node) else None,
+    "another operation": lambda node: replace(node, op="prod") if isinstance(node, Fold) else None,
+    "one place left out": of_rest(1),
+    "one place twice": of_rest(-1),
+    "a round too many": longer(1, Where.SERIAL),
+    "from one": wrong_start,
+    "in one lane": shifted("z_lane", 1),
+}
+
+
+@pytest.mark.parametrize("name", LANE_MUTANTS)
+def test_wrong_lanes_are_rejected(name: str) -> None:
+    found = plan(SOFTMAX, CPU)
+    tree = changed(found.tree, LANE_MUTANTS[name])
+    assert tree != found.tree
+    verdict = verify(found.program, found.dependences, tree)
+    assert verdict.answer == "wrong", verdict
+
+
+@pytest.mark.parametrize("width", [0, 1, 15, 16, 17, 31, 33, 257])
+def test_sums_in_lanes_are_the_same_for_any_number_of_threads(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = loopfuse.loads(HEAD + SOFTMAX)
+    x = np.random.default_rng(width).normal(size=(37, width)).astype(np.float32)
+    w, idx, s = np.zeros(width, np.float32), np.zeros(37, np.int32), np.zeros(37, np.float32)
+    results: list[np.ndarray] = []
+    for threads in (1, 2, 3, 7):
+        monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
+        results.append(kernel(x, w, idx, s))
+    assert all(np.array_equal(each.view(np.int32), results[0].view(np.int32)) for each in results)
+    if width:
+        exact = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+        assert np.allclose(results[0], exact / exact.sum(1, keepdims=True), rtol=1e-5, atol=0)
 
 
 def test_values_of_rows_are_stored_once() -> None:

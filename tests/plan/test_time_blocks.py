@@ -106,6 +106,8 @@ def test_what_is_not_proved_is_tried_in_shorter_blocks(
         f"the fused schedule of `f` could not be proved (too hard); {each}." for each in words
     ]
     assert lengths(found) == steps and next(verdicts, None) is None
+    assert found.used == "".join(words)
+    assert all(f"was not proved: {each}" in found.report.checked for each in words)
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4, 5])

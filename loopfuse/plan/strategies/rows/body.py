@@ -23,7 +23,7 @@ from functools import reduce
 
 from loopfuse.lang.affine import combine, is_checked, linear
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select
-from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr
+from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute, walk_expr
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder
 from loopfuse.plan.units.recompute import tidy
@@ -386,3 +386,8 @@ def touched(step: TreeNode | Pass) -> set[str]:
 
 def _names(load: Load) -> set[str]:
     return {name for part in load.index for name in iterators(part)}
+
+
+def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
+    """`expr` with what is read in one of the places read where that lies now."""
+    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)

@@ -15,7 +15,7 @@ that is clamped to the row's last, so that they are under way together and no te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.affine import combine, integer
@@ -24,7 +24,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, Range, touched
+from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, Range, moved_to, touched
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     Buffer,
@@ -169,7 +169,7 @@ class _Writer:
             last.append(Combine(update.op, own.array, (self.team.var,), everywhere=True))
             if not update.whole:
                 last.append(Fold(update.op, place, own))
-        moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: _moved(expr, places)))
+        moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: moved_to(expr, places)))
         return [*first, *way(moved), *last]
 
     def stored(self) -> tuple[TreeNode, ...]:
@@ -244,7 +244,7 @@ class _Writer:
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
-        return _moved(expr, self.own)
+        return moved_to(expr, self.own)
 
     def staged(self, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         var = self.names.fresh("u")
@@ -253,8 +253,3 @@ class _Writer:
 
 def _sum(one: Expr, other: Expr) -> Expr:
     return tidy(combine("add", one, other))
-
-
-def _moved(expr: Expr, places: Mapping[Load, Load]) -> Expr:
-    """`expr` with what is read in one of the places read where that lies now."""
-    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)

@@ -2,12 +2,13 @@
 
 On a GPU one thread a row would read places far apart from its neighbours', and wait for each. A row is a
 warp's, or a block's where it is long; which, its length says when the kernel is called, so that there are
-several launches of which one runs.
+several launches of which one runs. On a CPU a row is one worker's, and stays in its cache from pass to pass; a
+reduction along it runs in lanes, where one sum after the other would wait for each addition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.space import (
+    CPU_WRITE,
     Site,
     count_of,
     dim_extents,
@@ -26,15 +28,17 @@ from loopfuse.plan.mapping.space import (
     order_dims,
     value_at,
 )
-from loopfuse.plan.mapping.threads import thread_body
-from loopfuse.plan.strategies.generic.generic import plan_map
+from loopfuse.plan.mapping.threads import chunk_of, thread_body
+from loopfuse.plan.strategies.generic.generic import FEWEST, plan_map
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, read_body
+from loopfuse.plan.strategies.rows.cpu import has_lanes, lane_nodes
 from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nodes
 from loopfuse.plan.strategies.rows.likely import SHORT, has_passes, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import tidy
+from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import (
     Buffer,
@@ -43,6 +47,7 @@ from loopfuse.tree.looptree import (
     HostLoop,
     HostNode,
     Launch,
+    Loop,
     LoopTree,
     TreeNode,
 )
@@ -68,8 +73,12 @@ class Rows(Strategy):
     def team(self, group: Group, program: PolyProgram, device: str) -> int:
         return LANES if device == "gpu" and is_likely(group, program) else 1
 
+    def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+        if any(isinstance(fit, RowsFit | LanesFit) for fit in fits):
+            yield replace(rules, teams=False), "a row is one thread's"
+
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
-        if site.device != "gpu" or not site.teams or group.legality is not Legality.INDEPENDENT:
+        if not site.teams or group.legality is not Legality.INDEPENDENT:
             return None
         if not group.dims or group.scope is None or not has_passes(group):
             return None
@@ -77,8 +86,10 @@ class Rows(Strategy):
         body = _body_of(group, trial)
         if body is None or not _is_worth_it(body, frozenset(map(_stands_for, group.dims))):
             return None
-        memory = (each for each in trial.names.buffers.values() if isinstance(each.home, Global))
-        return RowsFit(group, body, tuple(memory))
+        memory = tuple(each for each in trial.names.buffers.values() if isinstance(each.home, Global))
+        if site.device == "gpu":
+            return RowsFit(group, body, memory)
+        return LanesFit(group, body, memory) if has_lanes(body) else None
 
 
 ROWS = Rows()
@@ -231,12 +242,7 @@ class RowsFit(Fit):
         return chain, point
 
     def _nodes(self, site: Site, point: Mapping[str, Expr], team: Team) -> tuple[TreeNode, ...]:
-        for buffer in self.memory:
-            if buffer.name not in site.names.buffers:
-                site.names.used.add(buffer.name)
-                site.names.add(buffer)
-        at = {_stands_for(dim): value for dim, value in point.items()}
-        return team_nodes(self.body.at(at), team, site)
+        return team_nodes(_at(self.body, self.memory, site, point), team, site)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`rows, a warp a row, x held in registers, parallel over r`."""
@@ -247,3 +253,53 @@ class RowsFit(Fit):
         again = dict.fromkeys(load.array for load in _loads_held(self.body))
         held = f"{', '.join(again)} held in registers, " if again else ""
         return f"rows, a {who} a row, {held}{parallel_over(self.group)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LanesFit(Fit):
+    """The same on a CPU, where a worker has rows of its own."""
+
+    group: Group
+    body: Body
+    memory: tuple[Buffer, ...]
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        names, extents = site.names, dim_extents(self.group, site.program)
+        *outer, last = order_dims(self.group, write=CPU_WRITE)
+        chain: list[tuple[str, Expr, Where]] = []
+        point: dict[str, Expr] = {}
+        for dim in outer:
+            var = names.fresh(hint_of(self.group, dim))
+            chain.append((var, count_of(extents[dim]), Where.THREAD))
+            point[dim] = value_at(extents[dim], Iter(var))
+        var, extent = names.fresh(hint_of(self.group, last)), extents[last]
+        trial = replace(site, names=names.copy())
+        count = chunk_of(self._nodes(trial, {**point, last: Iter(var)}))
+        if count < FEWEST:
+            nodes = self._nodes(site, {**point, last: value_at(extent, Iter(var))})
+            chain.append((var, count_of(extent), Where.THREAD))
+        else:  # a worker takes several short ones at a time
+            chunk, step = names.fresh(f"{var}b"), count * extent.step
+            low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
+            high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
+            body = self._nodes(site, {**point, last: Iter(var)})
+            nodes = (Loop(var, low, high, extent.step, Where.SERIAL, body),)
+            length = tidy(combine("sub", extent.upper, extent.lower))
+            chain.append((chunk, ceil_div(length, step), Where.THREAD))
+        return (Launch(name, "rows", labels, nested(chain, nodes)),)
+
+    def _nodes(self, site: Site, point: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
+        return lane_nodes(_at(self.body, self.memory, site, point), site.names)
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`rows, reduced in lanes, parallel over r`."""
+        return f"rows, reduced in lanes, {parallel_over(self.group)}"
+
+
+def _at(body: Body, memory: Sequence[Buffer], site: Site, point: Mapping[str, Expr]) -> Body:
+    """What is done with the row at a point, the buffers that it names declared."""
+    for buffer in memory:
+        if buffer.name not in site.names.buffers:
+            site.names.used.add(buffer.name)
+            site.names.add(buffer)
+    return body.at({_stands_for(dim): value for dim, value in point.items()})

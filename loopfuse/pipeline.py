@@ -66,7 +66,13 @@ from loopfuse.plan.fusion.fuse import FusionPlan, Planner
 from loopfuse.plan.fusion.parallel import check_parallel_loops
 from loopfuse.plan.ladder import Attempt, attempts
 from loopfuse.plan.printer import print_plan
-from loopfuse.plan.report import build_report, count_launches, kernel_infos, loop_infos
+from loopfuse.plan.report import (
+    build_report,
+    count_launches,
+    kernel_infos,
+    loop_infos,
+    reassociated,
+)
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
 from loopfuse.plan.simplify.rename import rename_webs
@@ -487,6 +493,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
         launches_after=count_launches(planned.scheduled.items),
         kernels=kernel_infos(planned.program, planned.scheduled),
         decisions=planned.plan.decisions,
+        reassociated=tuple(dict.fromkeys(reassociated(planned.program, planned.scheduled))),
         preconditions=tuple(p.text for p in planned.program.preconditions),
     )
 

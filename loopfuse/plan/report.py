@@ -12,7 +12,7 @@ from loopfuse.lang.nodes import Binary, Call, Const, Expr
 from loopfuse.lang.walk import children, loads, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
-from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
+from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
 from loopfuse.plan.units.records import Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
@@ -59,7 +59,7 @@ def build_report(
         temporary_bytes=tuple(
             (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
         ),
-        reassociated=tuple(dict.fromkeys(_reassociated(plan.items))),
+        reassociated=tuple(dict.fromkeys(reassociated(program, scheduled))),
         math_bounds=_math_bounds(program, ulp_bounds),
         checked=checked,
     )
@@ -359,14 +359,13 @@ def _room(home: str) -> tuple[int, int]:
     return ("register", "window", "line", "global").index(kind), int(rows or 0)
 
 
-def _reassociated(items: Sequence[PlanItem]) -> list[str]:
+def reassociated(program: PolyProgram, scheduled: Scheduled) -> list[str]:
+    """The sums and products of floats that some launch makes in another order."""
+    changed = frozenset[str]().union(*(fit.reordered() for fit in scheduled.fits.values()))
     return [
         s.target.array.split(".")[0]
-        for group in groups_of(items)
-        if group.legality is Legality.REDUCED
-        for p in group.members
-        for s in p.unit.statements
-        if s.id in p.unit.carried and s.target.dtype.is_float and s.reduction in ("sum", "prod")
+        for s in program.statements
+        if s.id in changed and s.target.dtype.is_float and s.reduction in ("sum", "prod")
     ]
 
 

@@ -202,6 +202,36 @@ def test_the_order_of_sums_may_be_kept() -> None:
     assert "rows" in strategies(plan(TAKEN["two passes through memory"], reassociate=False))
 
 
+@pytest.mark.parametrize("target", [GPU, CPU], ids=str)
+def test_reports_say_that_sums_are_in_another_order(target: Target) -> None:
+    """A maximum is the same in any order."""
+    assert plan(SOFTMAX, target).report.reassociated == ("z",)
+    assert plan(SOFTMAX, target, reassociate=False).report.reassociated == ()
+
+
+SHORT_ROWS = """
+kernel f(x: f32[R, C], out y: f32[R], n: i64):
+    assume n <= C
+    for r in 0..R:
+        var s: f32 = 1.0
+        for c in 2..C-2:
+            s += x[r, c]
+        var t: f32 = s
+        for c in 0..n:
+            t += 2.0 * x[r, c]
+        y[r] = t
+"""
+
+
+@pytest.mark.parametrize("width, n", [(0, -20), (1, 0), (3, -33), (4, 4), (40, -1), (40, 33)])
+def test_rows_may_have_fewer_places_than_none(width: int, n: int) -> None:
+    kernel = loopfuse.loads(SHORT_ROWS)
+    assert [each["strategy"] for each in kernel.compile("cpu").report["kernels"]] == ["rows"]
+    x = np.random.default_rng(width).integers(-9, 9, (5, width)).astype(np.float32)
+    wanted = 1 + x[:, 2 : max(2, width - 2)].sum(1) + 2 * x[:, : max(n, 0)].sum(1)
+    assert np.array_equal(kernel(x, n=n), wanted.astype(np.float32))
+
+
 def test_each_row_is_read_once() -> None:
     """What several passes read is loaded before them; each launch says for which rows it is."""
     found = plan(SOFTMAX)

@@ -113,6 +113,9 @@ class ReduceFit(Fit):
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return plan_combine(self.group, site, name, labels)
 
+    def reordered(self) -> frozenset[str]:
+        return frozenset(s for p in self.group.members for s in p.unit.carried)
+
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         return "partial results" if launch.name.endswith("_a") else "results combined"
 

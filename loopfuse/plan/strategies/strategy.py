@@ -52,6 +52,10 @@ class Fit:
         """Where a temporary lives, as reports say it; "" where the tree says it."""
         return ""
 
+    def reordered(self) -> frozenset[str]:
+        """The statements whose updates it makes in another order than the program: reports say so."""
+        return frozenset()
+
     def choices(self, tuning: Tuning) -> Tuning | None:
         """What was chosen where `tuning` left it free; None where there is nothing to tune."""
         return None

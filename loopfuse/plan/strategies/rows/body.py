@@ -90,6 +90,11 @@ class Body:
         return tuple(step for step in self.steps if isinstance(step, Pass))
 
     @property
+    def reordered(self) -> frozenset[str]:
+        """The statements whose updates go to several accumulators."""
+        return frozenset(update.statement for one in self.passes for update in one.updates)
+
+    @property
     def length(self) -> Expr:
         """The most places that a pass has."""
         lengths = dict.fromkeys(one.length for one in self.passes)

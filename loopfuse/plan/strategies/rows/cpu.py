@@ -86,7 +86,8 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
     if not lanes:
         return [loop(one.lower, one.upper, Where.SERIAL, lambda c: at(c, None))]
     zero, size = integer(0), integer(LANES)
-    rounds = combine("floordiv", one.length, size)
+    # No places at all may be fewer than none: `2..N-2` of two.
+    rounds = combine("floordiv", combine("max", zero, one.length), size)
     out: list[TreeNode] = [
         loop(zero, size, Where.UNROLLED, lambda lane, u=u: (_cleared(lanes[u.target], lane, u.op),))
         for u in one.updates

@@ -244,6 +244,9 @@ class RowsFit(Fit):
     def _nodes(self, site: Site, point: Mapping[str, Expr], team: Team) -> tuple[TreeNode, ...]:
         return team_nodes(_at(self.body, self.memory, site, point), team, site)
 
+    def reordered(self) -> frozenset[str]:
+        return self.body.reordered
+
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`rows, a warp a row, x held in registers, parallel over r`."""
         if launch.strategy != "rows":
@@ -290,6 +293,9 @@ class LanesFit(Fit):
 
     def _nodes(self, site: Site, point: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
         return lane_nodes(_at(self.body, self.memory, site, point), site.names)
+
+    def reordered(self) -> frozenset[str]:
+        return self.body.reordered
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`rows, reduced in lanes, parallel over r`."""

@@ -25,7 +25,6 @@ from loopfuse.base.cache_directory import cache_directory, directory_problem, pr
 from loopfuse.base.files import read_private, write_atomically
 
 SUFFIX = ".loopfuse"
-TABLES = "grammar-*.tables"
 DEFAULT_LIMIT = 512 << 20
 # No entry is larger; what claims to be is damaged.
 LARGEST_ENTRY = 1 << 30
@@ -35,8 +34,7 @@ LARGEST_ENTRY = 1 << 30
 class CacheStats:
     """What lies in the cache directory; `enabled` is False under `LOOPFUSE_CACHE=0`.
 
-    `entries` counts compiled programs; `size_bytes` counts the parser's tables as well. `limit`
-    is the most bytes it may hold, `problem` says why it is not used all the same (or is empty).
+    `entries` counts compiled programs, `size_bytes` what they take. `limit` is the most bytes it may hold, `problem` says why it is not used all the same (or is empty).
     """
 
     directory: Path
@@ -189,20 +187,13 @@ def _prune_sometimes(count: int) -> None:
 
 
 def _files() -> list[tuple[float, int, Path]]:
-    """(last use, bytes, path) of every entry and of the parser's tables (frontend/lf/tables.py,
-    beside the entries), the oldest use first."""
+    """(last use, bytes, path) of every entry, the oldest use first."""
     found: list[tuple[float, int, Path]] = []
-    root = directory()
-    for pattern in (f"*/*{SUFFIX}", TABLES):
-        for path in root.glob(pattern):
-            with suppress(OSError):
-                status = path.lstat()
-                found.append((status.st_mtime, status.st_size, path))
+    for path in directory().glob(f"*/*{SUFFIX}"):
+        with suppress(OSError):
+            status = path.lstat()
+            found.append((status.st_mtime, status.st_size, path))
     return sorted(found)
-
-
-def _count(files: list[tuple[float, int, Path]]) -> int:
-    return sum(path.suffix == SUFFIX for _, _, path in files)
 
 
 def _abandoned() -> list[Path]:
@@ -240,13 +231,12 @@ def stats() -> CacheStats:
     except OSError as error:
         problem = error.strerror or str(error)
     size = sum(size for _, size, _ in files)
-    return CacheStats(directory(), is_enabled(), _count(files), size, limit_bytes(), problem)
+    return CacheStats(directory(), is_enabled(), len(files), size, limit_bytes(), problem)
 
 
 def clear() -> int:
-    """Remove every entry, the parser's tables, and what killed processes left; how many entries
-    there were."""
+    """Remove every entry, and what killed processes left; how many entries there were."""
     files = _files()
     for path in [*(path for _, _, path in files), *_abandoned()]:
         _remove(path)
-    return _count(files)
+    return len(files)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lark
 import pytest
@@ -16,9 +18,10 @@ from strategies import modules
 
 from loopfuse.base.diagnostics import Source, Span, UserError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend.lf.door import keywords, lark_options, parse, parser
+from loopfuse.frontend.lf import door
+from loopfuse.frontend.lf.door import build_parser, keywords, lark_options, parse, parser
 from loopfuse.frontend.lf.grammar_file import find_grammar
-from loopfuse.frontend.lf.tables import tables_file
+from loopfuse.frontend.lf.tables import _decoded, print_tables, read_tables, tables_file
 from loopfuse.lang.surface import syntax
 from loopfuse.lang.surface.format import format_module
 
@@ -92,35 +95,57 @@ def test_the_parser_is_built_once() -> None:
     assert parser() is parser()
 
 
-def test_tables_are_kept_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grammar = find_grammar().read_text(encoding="utf-8")
-    monkeypatch.delenv("LOOPFUSE_CACHE", raising=False)
-    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path / "cache"))
-    kept = tables_file(grammar)
-    assert kept and Path(kept).parent == tmp_path / "cache"
-    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
-    text = Source("test.lf", EVERYTHING)
+def numbered(tables: tuple[Any, Any]) -> list[dict[str, Any]]:
+    """The states of a parser in the order in which they are met from the start, tokens in alphabetical order: lark
+    numbers them as sets happen to lie."""
+    data, memo = tables
+    table = data["parser"]["parser"]
+    tokens: dict[int, str] = table["tokens"]
+    (start,) = table["start_states"].values()
+    order, found = [start], list[dict[str, Any]]()
+    for state in order:
+        row: dict[str, Any] = {}
+        for token, (action, to) in sorted(table["states"][state].items(), key=lambda each: tokens[each[0]]):
+            if action:  # a rule to be reduced
+                rule = memo[to["@"]]
+                row[tokens[token]] = (rule["origin"]["name"], [each["name"] for each in rule["expansion"]])
+                continue
+            if to not in order:
+                order.append(to)
+            row[tokens[token]] = order.index(to)
+        found.append(row)
+    return found
+
+
+def test_tables_are_those_of_the_grammar() -> None:
+    """`python -m loopfuse.frontend.lf.tables` writes them, for the lark that is installed."""
+    place = find_grammar()
+    text = place.read_text(encoding="utf-8")
+    kept = read_tables(place, text)
+    assert kept is not None, "make the tables again"
+    built = json.loads(print_tables(build_parser(text), text))
+    made = numbered((_decoded(built["parser"]), _decoded(built["memo"])))
+    assert numbered(kept) == made and len(made) == len(kept[0]["parser"]["parser"]["states"]) > 200
+
+
+@pytest.mark.parametrize("damage", ["", "rubbish", "{}", '{"made_for": 3}', "half", "missing", "older"])
+def test_with_other_tables_the_parser_is_built(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = tables_file(find_grammar()).read_text("utf-8")
+    place = tmp_path / "loopfuse.lark"
+    place.write_text(find_grammar().read_text("utf-8") + ("// another" if damage == "older" else ""), "utf-8")
+    if damage != "missing":
+        wrong = {"half": whole[: len(whole) // 2], "older": whole}.get(damage, damage)
+        tables_file(place).write_text(wrong, "utf-8")
     expected = read(EVERYTHING)
+    monkeypatch.setattr(door, "find_grammar", lambda: place)
+    assert read_tables(place, place.read_text("utf-8")) is None
     parser.cache_clear()
     try:
-        for damage in (None, b"", b"rubbish", "half"):
-            if damage == "half":
-                Path(kept).write_bytes(Path(kept).read_bytes()[:5000])
-            elif damage is not None:
-                Path(kept).write_bytes(damage)
-            for _ in range(2):  # built, then loaded
-                parser.cache_clear()
-                assert parse(text) == expected
-                with pytest.raises(UserError):
-                    read("kernel in():\n    a = 1\n")
-        assert tables_file(grammar + " ") != kept
-        (tmp_path / "cache").chmod(0o770)  # others could put a file there
-        with pytest.warns(UserWarning, match="unsafe-cache"):
-            assert tables_file(grammar) is None
-        monkeypatch.setenv("LOOPFUSE_CACHE_DIR", "/proc/nowhere")
-        assert tables_file(grammar) is None
-        monkeypatch.setenv("LOOPFUSE_CACHE", "0")
-        assert tables_file(grammar) is None
+        assert parse(Source("test.lf", EVERYTHING)) == expected
+        with pytest.raises(UserError):
+            read("kernel in():\n    a = 1\n")
     finally:
         parser.cache_clear()
 

@@ -80,30 +80,19 @@ def test_atomic_writes_leave_no_temporary_file(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["fine", "taken"]
 
 
-def test_the_parsers_tables_are_counted_and_cleared(folder: Path) -> None:
+def test_only_entries_are_counted_and_cleared(folder: Path) -> None:
     cache.put(cache.key_of("x"), {})
     before = cache.stats()
-    (folder / "grammar-0123.tables").write_bytes(bytes(500))
     (folder / "notes.txt").write_text("not ours")
     left = folder / "ab" / ".abcd.loopfuse.x7"
     left.parent.mkdir(exist_ok=True)
     left.write_bytes(b"torn")
     now = cache.stats()
-    assert (now.entries, now.size_bytes) == (1, before.size_bytes + 500)
+    assert (now.entries, now.size_bytes) == (1, before.size_bytes)
     assert cache.clear() == 1 and left.exists()  # another process may be writing it
     os.utime(left, (1000, 1000))
     assert cache.clear() == 0
     assert [p.name for p in folder.rglob("*") if p.is_file()] == ["notes.txt"]
-
-
-def test_tables_count_against_the_limit(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    tables = folder / "grammar-0123.tables"
-    tables.write_bytes(bytes(5000))
-    os.utime(tables, (1000, 1000))
-    cache.put(cache.key_of("x"), {})
-    cache.prune(1000)
-    assert not tables.exists() and cache.get(cache.key_of("x")) is not None
 
 
 def test_what_killed_processes_left_goes_with_a_processes_first_entry(

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from loopfuse.base import cache_directory
-from loopfuse.frontend.lf.tables import keep_tables, read_tables
 from loopfuse.runtime import cache
 
 FIELDS: dict[str, Any] = {"n": 3, "manifest": {"steps": [1, 2]}, "text": "é\n"}
@@ -213,22 +212,6 @@ def test_the_limit_holds_while_entries_are_written(
     assert cache.get(cache.key_of(59)) is not None and cache.get(cache.key_of(0)) is None
 
 
-def test_damaged_parser_tables_are_never_unpickled(tmp_path: Path) -> None:
-    file = str(tmp_path / "grammar-0.tables")
-    keep_tables(file, {"a": [1, 2, 3]})
-    assert read_tables(file) == {"a": [1, 2, 3]}
-    whole = Path(file).read_bytes()
-    for at in range(len(whole)):
-        Path(file).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert read_tables(file) is None, at
-        Path(file).write_bytes(whole[:at])
-        assert read_tables(file) is None, at
-    other = tmp_path / "grammar-1.tables"  # another grammar's tables under this name
-    other.write_bytes(whole)
-    other.chmod(0o600)
-    assert read_tables(str(other)) is None
-
-
 DAMAGED = """
 import random, sys
 from pathlib import Path
@@ -241,7 +224,7 @@ text = "kernel k(x: f32[N], out y: f32[N]):\\n    for i in 0..N:\\n        y[i] 
 x = np.arange(50, dtype=np.float32)
 picks = random.Random(seed)
 for turn in range(int(sys.argv[3])):
-    for path in [*folder.rglob("*.loopfuse"), *folder.glob("*.tables")]:
+    for path in [*folder.rglob("*.loopfuse")]:
         data = bytearray(path.read_bytes())
         match picks.randrange(5):
             case 0: del data[picks.randrange(len(data)) :]

@@ -12,15 +12,13 @@ from dataclasses import replace
 from typing import cast
 
 from lark import Lark, UnexpectedInput
-from lark.grammar import Rule
-from lark.lexer import TerminalDef
 
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.frontend.lf.depth import check_depth
 from loopfuse.frontend.lf.errors import explain_error
 from loopfuse.frontend.lf.grammar_file import find_grammar
 from loopfuse.frontend.lf.layout import Layout
-from loopfuse.frontend.lf.tables import keep_tables, read_tables, tables_file
+from loopfuse.frontend.lf.tables import read_tables
 from loopfuse.frontend.lf.transform import BuildSyntax
 from loopfuse.lang.surface.syntax import Const, Func, Kernel, Module
 
@@ -50,21 +48,21 @@ def parse(source: Source) -> Module:
 @functools.cache
 def parser() -> Lark:
     """The one parser object. It keeps no state between or during parses."""
-    grammar = find_grammar().read_text(encoding="utf-8")
-    file = tables_file(grammar)
-    tables = read_tables(file) if file is not None else None
+    place = find_grammar()
+    grammar = place.read_text(encoding="utf-8")
+    tables = read_tables(place, grammar)
+    if tables is None:
+        return build_parser(grammar)
     options = lark_options()
-    if tables is not None:
-        # As the parsers that `lark.tools.standalone` writes load theirs.
-        return Lark._load_from_dict(  # pyright: ignore[reportPrivateUsage] (lark's own way)
-            *tables, postlex=options["postlex"], transformer=options["transformer"]
-        )
-    made = Lark(grammar, **options)
-    if file is not None:
-        data, memo = made.memo_serialize([TerminalDef, Rule])
-        named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")}
-        keep_tables(file, ({**data, "options": named}, memo))
-    return made
+    # As the parsers that `lark.tools.standalone` writes load theirs.
+    return Lark._load_from_dict(  # pyright: ignore[reportPrivateUsage] (lark's own way)
+        *tables, postlex=options["postlex"], transformer=options["transformer"]
+    )
+
+
+def build_parser(grammar: str) -> Lark:
+    """The parser, made from the grammar's text."""
+    return Lark(grammar, **lark_options())
 
 
 @functools.cache

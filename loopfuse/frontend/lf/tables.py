@@ -1,58 +1,84 @@
-"""Where the parser's tables are kept between processes.
+"""The parser's tables, which lie beside the grammar: reading them takes 10 ms, building them 110.
 
-Building the LALR tables takes about 60 ms, loading them 5. They are kept by pickle, so the file
-must lie where nobody else can put one (see base/cache_directory), and begins with a hash of the
-rest: damaged tables would parse wrongly, or worse.
+    python -m loopfuse.frontend.lf.tables        # after a change of the grammar, or of lark
+
+They are what lark serialises of its parser, as JSON. They say which grammar and which lark made them: with any
+other the parser is built from the grammar, as if they were not there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import pickle
-import sys
+import json
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from loopfuse.base.cache_directory import private_directory
-from loopfuse.base.files import read_private, write_atomically
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 
-_LARGEST = 64 << 20
-
-
-def tables_file(grammar: str) -> str | None:
-    """The path for the tables of `grammar`; None where they must not be kept.
-
-    The name holds a hash of all that decides the tables. `LOOPFUSE_CACHE=0` turns them off.
-    """
-    if os.environ.get("LOOPFUSE_CACHE", "1") == "0":
-        return None
-    directory = private_directory(make=True)
-    if directory is None:
-        return None
-    decides = (grammar, metadata.version("lark"), sys.version, sys.implementation.name)
-    name = hashlib.sha256("\0".join(decides).encode()).hexdigest()[:32]
-    return str(directory / f"grammar-{name}.tables")
+SUFFIX = ".tables.json"
 
 
-def read_tables(file: str) -> Any:
-    """What `keep_tables` wrote; None where it is missing, damaged or another's."""
-    with suppress(OSError):
-        data = read_private(Path(file), _LARGEST)
-        if _hash(file, data[64:]) == data[:64]:
-            return pickle.loads(data[64:])
+def tables_file(grammar: Path) -> Path:
+    """Where the tables of a grammar lie."""
+    return grammar.with_suffix(SUFFIX)
+
+
+def made_for(text: str) -> str:
+    """What decides the tables: the grammar's text and lark's version."""
+    return hashlib.sha256(f"{metadata.version('lark')}\0{text}".encode()).hexdigest()
+
+
+def read_tables(grammar: Path, text: str) -> tuple[Any, Any] | None:
+    """What `Lark._load_from_dict` takes for the grammar of this text; None where there is no such file, or it
+    was made for another."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(tables_file(grammar).read_text("utf-8"))
+        if found["made_for"] == made_for(text):
+            return _decoded(found["parser"]), _decoded(found["memo"])
     return None
 
 
-def keep_tables(file: str, tables: Any) -> None:
-    """Keep `tables` for the next process; not being able to is no error."""
-    body = pickle.dumps(tables, pickle.HIGHEST_PROTOCOL)
-    with suppress(OSError):
-        write_atomically(Path(file), _hash(file, body) + body, mode=0o600, sync=False)
+def print_tables(parser: Lark, text: str) -> str:
+    """The file for a parser that was built from the grammar of this text."""
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
+    named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")}
+    made = {"made_for": made_for(text), "parser": _encoded({**data, "options": named}), "memo": _encoded(memo)}
+    return json.dumps(made, indent=None, separators=(",", ":")) + "\n"
 
 
-def _hash(file: str, body: bytes) -> bytes:
-    """What the file begins with; its name, which says what tables it holds, is in it."""
-    return hashlib.sha256(Path(file).name.encode() + b"\0" + body).hexdigest().encode()
+def _encoded(value: Any) -> Any:
+    """As JSON has it: keys that are no words stand in pairs."""
+    if isinstance(value, dict):
+        pairs: dict[Any, Any] = value
+        if all(isinstance(key, str) for key in pairs):
+            return {key: _encoded(each) for key, each in pairs.items()}
+        return {"#": [[key, _encoded(each)] for key, each in pairs.items()]}
+    if isinstance(value, list | tuple):
+        items: tuple[Any, ...] = tuple(value)
+        return [_encoded(each) for each in items]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict):
+        pairs: dict[str, Any] = value
+        if "#" in pairs:
+            return {key: _decoded(each) for key, each in pairs["#"]}
+        return {key: _decoded(each) for key, each in pairs.items()}
+    if isinstance(value, list):
+        items: list[Any] = value
+        return [_decoded(each) for each in items]
+    return value
+
+
+if __name__ == "__main__":
+    from loopfuse.frontend.lf.door import build_parser
+    from loopfuse.frontend.lf.grammar_file import find_grammar
+
+    place = find_grammar()
+    grammar_text = place.read_text(encoding="utf-8")
+    tables_file(place).write_text(print_tables(build_parser(grammar_text), grammar_text), "utf-8")

@@ -139,7 +139,9 @@ def session(program: Program, name: str = "") -> Generator[Session]:
                 objects[llvm, target] = real["emit_object"](llvm, target)
             return objects[llvm, target]
 
-        def plan_once(wanted: nodes.Program, name: str, options: Options, run: Any = None) -> Any:
+        def plan_once(
+            wanted: nodes.Program, name: str, options: Options, run: Any = None, begin: Any = None
+        ) -> Any:
             # Index width and checks are not the planner's business.
             key = Options(
                 target=options.target, fp=options.fp, reassociate=options.reassociate,

@@ -106,6 +106,13 @@ def _numba(file: str, name: str) -> Any | None:
     return numba.njit(fastmath=True, parallel=True)(getattr(module, name).reference)
 
 
+def device_name() -> str:
+    """The GPU, or the CPU where there is none."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+
+
 def environment() -> dict[str, str]:
     """Of a fresh process: this checkout, nothing cached."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
@@ -192,6 +199,7 @@ def main() -> None:
         from cases import chosen
 
         systems = [each for each in SYSTEMS if each in ("loopfuse", *options.peers.split(","))]
+        about["device"] = device_name()
         made["peers"] = {**about, "rows": peers(systems, [case.key for case in chosen(options.only)], options.repeat)}
     else:
         files = options.files or sorted(EXAMPLES.glob("*.lf"))

@@ -120,6 +120,17 @@ def test_the_dimension_is_told(i: list[int], j: list[int], dimension: str, index
     assert f"element {index} of {dimension} is read" in str(caught.value)
 
 
+def test_the_dimension_of_a_private_array_is_the_programs() -> None:
+    """Each iteration has a copy, which the tree tells apart by a subscript before the program's own."""
+    (case,) = (each for each in DATA if each.name == "data_private_copies")
+    kernel = loopfuse.loads(case.source.text)
+    with pytest.raises(UserError, match="element 4 of `t` is read, which has 4"):
+        kernel(np.ones((3, 4), np.float32), np.array([0, 0, 2], np.int32))
+    for target in ("cpu", "sm_90"):
+        assert {each["dimension"] for each in kernel.compile(target).manifest["checks"]} == {0}
+
+
+
 def test_the_first_of_many_calls_does_not_hide_later_ones() -> None:
     kernel = loopfuse.loads(GATHER)
     x = np.ones(3, np.float32)

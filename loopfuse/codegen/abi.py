@@ -319,7 +319,7 @@ def check_key(load: nodes.Load, position: int, writes: bool) -> tuple[str, int, 
 def check_table(tree: LoopTree) -> dict[tuple[str, int, int, int, bool], dict[str, Any]]:
     """The run-time checks of a kernel, numbered from 1 in order, as the manifest has them."""
     found: dict[tuple[str, int, int, int, bool], dict[str, Any]] = {}
-    arrays = {buffer.name: buffer.array for buffer in tree.buffers}
+    buffers = {buffer.name: buffer for buffer in tree.buffers}
     for launch in tree.launches:
         for load, position, writes in checked_accesses(launch):
             key = check_key(load, position, writes)
@@ -329,8 +329,8 @@ def check_table(tree: LoopTree) -> dict[tuple[str, int, int, int, bool], dict[st
             assert isinstance(call, nodes.Call)
             span = call.span
             found[key] = {
-                "array": arrays[load.array],
-                "dimension": position,
+                "array": buffers[load.array].array,
+                "dimension": position - buffers[load.array].copies,
                 "extent": to_python(call.arguments[1]),
                 "writes": writes,
                 "line": span.line,

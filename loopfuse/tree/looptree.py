@@ -176,7 +176,8 @@ class Buffer:
     `argument`: it is the caller's array `array` itself, not a workspace. `zeroed`: the runtime
     (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
     how many elements apart neighbours along each dimension lie (an argument that is a view);
-    None: row-major without gaps."""
+    None: row-major without gaps. `copies`: how many of the first dimensions tell copies of the array apart, one
+    for each iteration of loops around."""
 
     name: str
     array: str
@@ -186,6 +187,7 @@ class Buffer:
     argument: bool = False
     zeroed: bool = False
     strides: tuple[Expr, ...] | None = None
+    copies: int = 0
 
 
 # ------------------------------------------------------------------------------------ nodes

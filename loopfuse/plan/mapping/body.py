@@ -407,6 +407,7 @@ def declare_global(
                 strides=view_strides(array_name, array.extents, names.rows.get(array_name, 0))
                 if array_name in names.strided
                 else None,
+                copies=len(leading),
             )
         )
     return array_name

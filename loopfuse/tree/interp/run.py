@@ -283,8 +283,8 @@ class _LaunchWriter:
 
     def note(self, load: Load, writes: bool, dimension: int, index: int) -> None:
         """Keep an offender."""
-        span = load.index[dimension].span
-        self.offences.append(Offence(load.array, dimension, index, span, writes))
+        span, copies = load.index[dimension].span, self.buffers[load.array].copies
+        self.offences.append(Offence(load.array, dimension - copies, index, span, writes))
 
     # ---------------------------------------------------------------- code
 

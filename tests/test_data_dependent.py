@@ -125,7 +125,7 @@ def test_the_dimension_of_a_private_array_is_the_programs() -> None:
     (case,) = (each for each in DATA if each.name == "data_private_copies")
     kernel = loopfuse.loads(case.source.text)
     with pytest.raises(UserError, match="element 4 of `t` is read, which has 4"):
-        kernel(np.ones((3, 4), np.float32), np.array([0, 0, 2], np.int32))
+        kernel(np.ones((3, 4), np.float32), np.array([0, 0, 4], np.int32))
     for target in ("cpu", "sm_90"):
         assert {each["dimension"] for each in kernel.compile(target).manifest["checks"]} == {0}
 

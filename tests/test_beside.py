@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from typing import Any
@@ -114,3 +115,13 @@ def test_stages_that_are_watched_run_one_after_the_other() -> None:
     with pytest.raises(pipeline.Stopped):
         pipeline.compile_kernel(PROGRAM, "blur", Options(target=CPU), run=run)
     assert "lower" not in run.seconds
+
+
+def test_threads_give_way_quickly_only_meanwhile() -> None:
+    usual = sys.getswitchinterval()
+    gate = threading.Event()
+    finishes = [begin(lambda: gate.wait(10)) for _ in range(3)]
+    assert sys.getswitchinterval() < usual
+    gate.set()
+    assert [finish() for finish in finishes] == [True] * 3
+    assert sys.getswitchinterval() == usual

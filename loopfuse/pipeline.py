@@ -22,6 +22,7 @@ dumps what they made and stops after one, as the command line's `--time --dump -
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -133,6 +134,8 @@ class Run:
     """What each stage made, as text: for a bug report."""
     notice: Callable[[str], None] | None = None
     """Is told the name of each stage as it begins."""
+    beside: bool = field(default_factory=lambda: len(os.sched_getaffinity(0)) > 1)
+    """LLVM may begin with a tree while it is proved: of use where there is a second processor."""
 
     def stage(self, name: str, work: Callable[[], T], show: Callable[[T], str] = str) -> T:
         """The result of `work`, timed, and dumped if asked for."""
@@ -529,7 +532,7 @@ def compile_kernel(
         drafts: list[_Draft] = []
         if planned is None:
             wants_code = not emit or bool(set(emit) & _CODE)
-            begins = wants_code and not (run.stop_after or run.dump)
+            begins = wants_code and run.beside and not (run.stop_after or run.dump)
 
             def begin(kernel: Kernel, model: PolyProgram, tree: LoopTree) -> None:
                 places = locations(program.source.name, _spans(model, options.target))

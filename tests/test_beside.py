@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
@@ -25,6 +26,11 @@ kernel blur(a: f32[H, W], out c: f32[H, W]):
 """
 PROGRAM = pipeline.read_program(Source("<test>", TEXT))
 TARGETS = [CPU, Target("sm_90")]
+
+
+@pytest.fixture(autouse=True)
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
 def compiled(options: Options, **more: Any) -> str | bytes:

@@ -61,6 +61,7 @@ DIFFERENT = {
     "var_overwritten_at_places": "a variable that adds to itself is a sum",
     "partly_computed_anew": "a value that no path reads is a local of its own",
     "reduce_arg": "argmin is a comparison in a loop",
+    "rows_of_halves": "`any` is a variable",
     "reduce_each_kind": "`any` is a variable",
     "reduce_in_condition": "`any` is a variable",
     "reduce_nested": "`all` is a variable",

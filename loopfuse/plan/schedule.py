@@ -50,7 +50,8 @@ def build_tree(
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
     names.strided, names.rows = rules.strided, dict(rules.rows)
     names.used |= set(program.arrays)
-    site = Site(program, stores, names, device, iterator_extents(program, stores), teams=rules.teams)
+    extents = iterator_extents(program, stores)
+    site = Site(program, stores, names, device, extents, teams=rules.teams, tuning=rules.tuning)
     if not rules.strided and registry.may_collapse(items, site):
         site = replace(site, collapses=find_collapses(program))
     builder = _TreeBuilder(site, program.kernel.name)

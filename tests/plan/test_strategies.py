@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.lang.affine import integer
+from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.index_algebra import ceil_div
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Iter
 from loopfuse.plan import registry
@@ -82,6 +84,57 @@ def test_a_strategy_from_outside(toy: None) -> None:
     run_tree(planned.tree, arguments, {"N": 7})
     assert np.array_equal(arguments["y"], expected["y"])
     assert ".entry f_0" in pipeline.compile_kernel(program, "f", options).ptx
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks(Strategy):
+    """Toy of a CPU: a worker has so many iterations in a row as the tuning says, or 8."""
+
+    name: str = "chunks"
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
+        if group.legality is not Legality.INDEPENDENT or len(group.dims) != 1 or site.device != "cpu":
+            return None
+        return ChunksFit(group, self.name, _plan_chunks, site.tuning.rows or 8)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunksFit(MapFit):
+    rows: int = 8
+
+    def choices(self, tuning: Tuning) -> Tuning:  # type: ignore[override]
+        return replace(tuning, rows=self.rows)
+
+
+def _plan_chunks(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    (dim,), extents = group.dims, dim_extents(group, site.program)
+    extent, rows = extents[dim], site.tuning.rows or 8
+    chunk, inner = site.names.fresh("b"), site.names.fresh("i")
+    body = thread_body(group, site, extents, {dim: Iter(inner)})
+    low = combine("add", extent.lower, combine("mul", Iter(chunk), integer(rows)))
+    high = combine("min", extent.upper, combine("add", low, integer(rows)))
+    body = (Loop(inner, low, high, 1, Where.SERIAL, body),)
+    return Launch(name, "chunks", labels, (Loop(chunk, integer(0), ceil_div(count_of(extent), rows), 1, Where.THREAD, body),))
+
+
+def test_a_strategy_from_outside_is_tuned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The search knows which choices it has from its fit, and how to ask for others from the tuning."""
+    monkeypatch.setenv("LOOPFUSE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(registry, "STRATEGIES", (Chunks(), *registry.STRATEGIES))
+    seen: set[int] = set()
+    plan = _plan_chunks
+
+    def noted(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+        seen.add(site.tuning.rows)
+        return plan(group, site, name, labels)
+
+    monkeypatch.setitem(globals(), "_plan_chunks", noted)
+    x = np.arange(20_000, dtype=np.float32)
+    kernel = loopfuse.loads(TEXT, target="cpu", tune=True, tune_budget=20.0)
+    found = kernel.tune(x)
+    assert found.tried > 1 and not found.wrong
+    assert 0 in seen and len(seen) > 1  # the strategy's own choice, and others
+    assert np.array_equal(kernel(x), 2 * x + 1)
 
 
 def test_others_are_as_they_were(toy: None) -> None:

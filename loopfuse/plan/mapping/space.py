@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import combine, integer, linear
 from loopfuse.lang.index_algebra import ceil_div, compare, greatest, in_range, least
 from loopfuse.lang.nodes import Expr, Iter
@@ -22,6 +23,7 @@ from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
+DEFAULT = Tuning()
 CPU_WRITE = 2
 """A line of memory that is written goes there and back: a column that is written costs twice one that is
 read."""
@@ -31,7 +33,7 @@ read."""
 class Site:
     """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
     that the tree is going to run as one (`poly.collapse`). `teams`: several threads may run one point of a
-    group together."""
+    group together. `tuning`: what is asked for (0, None: the strategy chooses)."""
 
     program: PolyProgram
     stores: Mapping[str, Store]
@@ -40,6 +42,7 @@ class Site:
     extents: Mapping[str, tuple[Expr, Expr]]
     collapses: tuple[tuple[str, ...], ...] = ()
     teams: bool = True
+    tuning: Tuning = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def numbered(tables: tuple[Any, Any]) -> list[dict[str, Any]]:
 
 
 def test_tables_are_those_of_the_grammar() -> None:
-    """`python -m loopfuse.frontend.lf.tables` writes them, for the lark that is installed."""
+    """`python tests/tools/make_grammar_tables.py` writes them, for the lark that is installed."""
     place = find_grammar()
     text = place.read_text(encoding="utf-8")
     kept = read_tables(place, text)

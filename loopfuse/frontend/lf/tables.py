@@ -1,6 +1,6 @@
 """The parser's tables, which lie beside the grammar: reading them takes 10 ms, building them 110.
 
-    python -m loopfuse.frontend.lf.tables        # after a change of the grammar, or of lark
+    python tests/tools/make_grammar_tables.py        # after a change of the grammar, or of lark
 
 They are what lark serialises of its parser, as JSON. They say which grammar and which lark made them: with any
 other the parser is built from the grammar, as if they were not there.
@@ -73,12 +73,3 @@ def _decoded(value: Any) -> Any:
         items: list[Any] = value
         return [_decoded(each) for each in items]
     return value
-
-
-if __name__ == "__main__":
-    from loopfuse.frontend.lf.door import build_parser
-    from loopfuse.frontend.lf.grammar_file import find_grammar
-
-    place = find_grammar()
-    grammar_text = place.read_text(encoding="utf-8")
-    tables_file(place).write_text(print_tables(build_parser(grammar_text), grammar_text), "utf-8")

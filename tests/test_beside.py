@@ -52,14 +52,14 @@ def test_an_error_comes_where_it_is_waited_for() -> None:
         finish()
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_the_code_is_what_it_is_without(target: Target) -> None:
     options = Options(target=target)
     planned = pipeline.plan_kernel(PROGRAM, "blur", options)
     assert compiled(options) == compiled(options, planned=planned)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_a_tree_that_is_not_proved_is_not_compiled(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first tree's code has been begun then; what is compiled is the tree that is proved."""
     verify, asked = pipeline.verify, list[object]()
@@ -79,7 +79,7 @@ def test_a_tree_that_is_not_proved_is_not_compiled(target: Target, monkeypatch: 
     assert found == compiled(Options(target=target), planned=planned) != fused
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_a_tree_that_cannot_be_lowered_is_no_matter_where_it_is_not_proved(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,7 +202,7 @@ def test_the_order_of_sums_may_be_kept() -> None:
     assert "rows" in strategies(plan(TAKEN["two passes through memory"], reassociate=False))
 
 
-@pytest.mark.parametrize("target", [GPU, CPU], ids=str)
+@pytest.mark.parametrize("target", [GPU, CPU], ids=lambda target: target.name)
 def test_reports_say_that_sums_are_in_another_order(target: Target) -> None:
     """A maximum is the same in any order."""
     assert plan(SOFTMAX, target).report.reassociated == ("z",)

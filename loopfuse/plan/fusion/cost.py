@@ -34,7 +34,7 @@ RIVALS = 1.25
 """How many times as much a gather moves beside one of another array, which takes of its cache."""
 
 IN_WINDOWS = 0.75
-"""What a block of time steps takes of the operations that are counted: its loads are mostly registers. (Without it an
+"""What a block of time steps takes on a GPU of the operations that are counted: its loads are mostly registers. (Without it an
 H200, whose memory is faster, took 12 steps of a wave equation together where 16 are 19 % faster, and 6 of a box where 8
 are 4 %.)"""
 
@@ -175,7 +175,8 @@ class CostModel:
                 if self.program.arrays[name].kind != "scalar"
                 and (name in loaded or self.program.arrays[name].is_argument)
             )
-        busy = steps * operations * redundancy * IN_WINDOWS / machine.operations
+        held = IN_WINDOWS if self.device == "gpu" else 1.0
+        busy = steps * operations * redundancy * held / machine.operations
         if reload is not None:  # barriers: nothing overlaps (heat in 1 to 4 steps, on an H100)
             return (moved / machine.bandwidth + busy + machine.launch) / steps
         return (max(moved / machine.bandwidth, busy) + machine.launch) / steps

@@ -580,12 +580,11 @@ def _draft(
         "lower", lambda: emit_module(made, kernel, target, options.index_bits, places), print_module
     )
     llvm = run.stage("llvm", lambda: emit_llvm(module, target))
-    straight = all(launch.is_straight for launch in made.launches)
 
     def code() -> str | bytes:
         match target.code:
             case "ptx":
-                return emit_ptx(llvm, target, straight)
+                return emit_ptx(llvm, target, made.is_straight)
             case "object":
                 return emit_object(llvm, target)
             case "llvm":

@@ -49,8 +49,12 @@ class Target:
     @property
     def words(self) -> str:
         """What `parse_target` reads as this target: `h200`, or `sm_90` where no machine of the table was said."""
-        named = self.machine is not None and self.machine.name in MACHINES
-        return self.machine.name if named and self.machine else self.name
+        return self.machine_name if self.machine_name in MACHINES else self.name
+
+    @property
+    def machine_name(self) -> str | None:
+        """The machine that was said or found, as reports and manifests have it."""
+        return None if self.machine is None else self.machine.name
 
 
 CPU = Target("cpu")

@@ -417,7 +417,7 @@ def build_manifest(
         "schema": 1,
         "kernel": kernel.name,
         "target": target.name,
-        "machine": target.machine and target.machine.name,
+        "machine": target.machine_name,
         "index_bits": index_bits,
         "parameters": parameters,
         "sizes": list(kernel.sizes),

@@ -68,8 +68,7 @@ def lower(
     if target.code == "llvm":
         return Lowered(text, llvm, manifest)
     if target.code == "ptx":
-        straight = all(launch.is_straight for launch in tree.launches)
-        return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target, straight))
+        return Lowered(text, llvm, manifest, ptx=emit_ptx(llvm, target, tree.is_straight))
     return Lowered(text, llvm, manifest, object=emit_object(llvm, target))
 
 

@@ -43,7 +43,7 @@ def build_report(
     return Report(
         kernel=program.kernel.name,
         target=options.target.name,
-        machine=options.target.machine and options.target.machine.name,
+        machine=options.target.machine_name,
         source_name=source_name,
         line=program.kernel.span.line,
         sizes=options.sizes,

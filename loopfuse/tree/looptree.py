@@ -425,3 +425,8 @@ class LoopTree:
 
         visit(self.body)
         return tuple(found)
+
+    @property
+    def is_straight(self) -> bool:
+        """Do all launches run straight through?"""
+        return all(launch.is_straight for launch in self.launches)

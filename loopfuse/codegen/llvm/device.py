@@ -15,8 +15,10 @@ class Device:
     """Of kernels: the word before their type."""
     block_id: str = ""
     thread_id: str = ""
-    barrier: tuple[str, str] = ("", "")
-    """The intrinsic by which all threads of a block meet, and its operand."""
+    barrier: str = ""
+    """The intrinsic by which all threads of a block meet."""
+    barrier_operands: tuple[tuple[str, str], ...] = ()
+    """Their types and values."""
     scope: str = "device"
     """LLVM's word for all threads of the device, where atomics are ordered."""
     stack: int = 0
@@ -41,7 +43,8 @@ NVIDIA = Device(
     convention="ptx_kernel",
     block_id="llvm.nvvm.read.ptx.sreg.ctaid.x",
     thread_id="llvm.nvvm.read.ptx.sreg.tid.x",
-    barrier=("llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0"),
+    barrier="llvm.nvvm.barrier.cta.sync.aligned.all",
+    barrier_operands=(("i32", "0"),),
     is_nvidia=True,
 )
 
@@ -55,7 +58,7 @@ AMD = Device(
     convention="amdgpu_kernel",
     block_id="llvm.amdgcn.workgroup.id.x",
     thread_id="llvm.amdgcn.workitem.id.x",
-    barrier=("llvm.amdgcn.s.barrier", ""),
+    barrier="llvm.amdgcn.s.barrier",
     scope="agent",
     stack=5,
 )

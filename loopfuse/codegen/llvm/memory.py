@@ -147,10 +147,7 @@ def shuffle(writer: Writer, operation: Operation) -> None:
 def _source_lane(writer: Writer, mode: str, offset: str) -> str:
     """Four times the lane of a wave of 64 that a thread takes the value of: the one that `mode` says of its group
     of 32, or its own where that lies outside."""
-
-    def put(text: str) -> str:
-        return writer.put(text)
-
+    put = writer.put
     low = put(writer.intrinsic("llvm.amdgcn.mbcnt.lo", "i32", [("i32", "-1"), ("i32", "0")]))
     lane = put(writer.intrinsic("llvm.amdgcn.mbcnt.hi", "i32", [("i32", "-1"), ("i32", low)]))
     match mode:
@@ -176,8 +173,7 @@ def number_of_block_or_thread(writer: Writer, operation: Operation) -> None:
 def barrier(writer: Writer, operation: Operation) -> None:
     """All threads of a block meet."""
     device = writer.device
-    name, operand = device.barrier
-    call = "  " + writer.intrinsic(name, "void", [("i32", operand[4:])] if operand else [])
+    call = "  " + writer.intrinsic(device.barrier, "void", [*device.barrier_operands])
     if device.is_nvidia:
         writer.lines.append(call)
         return

@@ -54,6 +54,15 @@ class Extent:
     step: int
 
 
+def in_chunks(extent: Extent, count: int, chunk: str) -> tuple[Expr, Expr, Expr]:
+    """A range in pieces of `count` iterations: how many there are, and the first iteration of the piece that the
+    variable `chunk` numbers, and the one behind its last."""
+    step = count * extent.step
+    low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
+    high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
+    return ceil_div(tidy(combine("sub", extent.upper, extent.lower)), step), low, high
+
+
 def dim_extents(group: Group, program: PolyProgram) -> dict[str, Extent]:
     """The range of every group dimension: the hull of its members'."""
     return {dim: _extent(group, dim, k, program) for k, dim in enumerate(group.dims)}

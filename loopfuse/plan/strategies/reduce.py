@@ -27,6 +27,7 @@ from loopfuse.plan.mapping.space import (
     count_of,
     dim_extents,
     hint_of,
+    in_chunks,
     known_of,
     order_dims,
     value_at,
@@ -309,19 +310,17 @@ def _cpu(
     last = dims[-1]
     extent = extents[last]
     length = tidy(combine("sub", extent.upper, extent.lower))
-    step = _cpu_chunk(group, site, updates, extents) * extent.step
-    chunks = ceil_div(length, step)
+    size_of_chunk = _cpu_chunk(group, site, updates, extents)
     outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
     counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
     # Storage is made once, so its extents must hold for every iteration of the host loops.
     most = [_most(group, site, dim, count) for (dim, _), count in zip(outer, counts)]
     longest = _most(group, site, last, length)
-    most.append(_positive(ceil_div(longest, step)))
+    most.append(_positive(ceil_div(longest, size_of_chunk * extent.step)))
     accumulators = _accumulators(updates, site, tuple(most), LANES)
     chunk = names.fresh(f"{hint_of(group, last)}b")
     point: dict[str, Expr] = {dim: value_at(extents[dim], Iter(var)) for dim, var in outer}
-    low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
-    high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
+    chunks, low, high = in_chunks(extent, size_of_chunk, chunk)
     slots = (*(Iter(var) for _, var in outer), Iter(chunk))
     body: list[TreeNode] = []
     for a in accumulators:

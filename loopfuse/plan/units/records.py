@@ -123,7 +123,7 @@ class Report:
     @property
     def where(self) -> str:
         """The target, and the machine where one was said."""
-        return self.target if self.machine in (None, "cpu") else f"{self.target} ({self.machine})"
+        return self.target if self.machine is None else f"{self.target} ({self.machine})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, schema 1."""

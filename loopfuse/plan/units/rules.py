@@ -36,12 +36,13 @@ class Rules:
         target = options.target
         sums = any(statement.reduction for statement in program.statements)
         machine = machine_of(target.name) if sums else target.planned
+        shares = machine.has_warps or machine.device == "cpu"
         return Rules(
             machine,
             frozenset(options.strided),
             options.rows,
             options.tuning,
             lines=machine.device == "cpu",
-            chains=options.tuning.windows and (machine.has_warps or machine.device == "cpu"),
-            teams=machine.has_warps or machine.device == "cpu",
+            chains=options.tuning.windows and shares,
+            teams=shares,
         )

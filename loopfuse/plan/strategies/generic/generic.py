@@ -18,6 +18,7 @@ from loopfuse.plan.mapping.space import (
     count_of,
     dim_extents,
     hint_of,
+    in_chunks,
     nested,
     order_dims,
     value_at,
@@ -25,7 +26,6 @@ from loopfuse.plan.mapping.space import (
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, find_strips, plan_strips
 from loopfuse.plan.mapping.threads import chunk_of, thread_body
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -106,10 +106,8 @@ def _cpu_loops(
         return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
     if count:
         chunk = names.fresh(f"{var}b")
-        step = count * extent.step
-        outer.append((chunk, ceil_div(tidy(combine("sub", upper, lower)), step)))
-        lower = tidy(combine("add", lower, combine("mul", Iter(chunk), integer(step))))
-        upper = combine("min", upper, tidy(combine("add", lower, integer(step))))
+        chunks, lower, upper = in_chunks(extent, count, chunk)
+        outer.append((chunk, chunks))
     before = set(names.buffers)
     body = thread_body(group, site, extents, {**point, last: Iter(var)})
     nodes: tuple[TreeNode, ...]

@@ -45,7 +45,7 @@ def plain_report(
     return Report(
         kernel=kernel.name,
         target=options.target.name,
-        machine=options.target.machine and options.target.machine.name,
+        machine=options.target.machine_name,
         source_name=source_name,
         line=kernel.span.line,
         sizes=options.sizes,

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from loopfuse.lang.affine import combine, is_checked, linear
+from loopfuse.lang.affine import combine, integer, is_checked, linear
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select
 from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute, walk_expr
 from loopfuse.plan.mapping.body import Names
@@ -391,6 +391,22 @@ def touched(step: TreeNode | Pass) -> set[str]:
 
 def _names(load: Load) -> set[str]:
     return {name for part in load.index for name in iterators(part)}
+
+
+def new_register(names: Names, wanted: str, load: Load, count: int = 0) -> Load:
+    """A new register, or `count` of them, for what `load` gives."""
+    name = names.fresh(wanted)
+    extents = (integer(count),) if count else ()
+    names.add(Buffer(name, load.array, load.dtype, extents, Register()))
+    return Load(name, (), load.dtype)
+
+
+def own_registers(body: Body, names: Names) -> dict[Load, Load]:
+    """Registers of a launch's own, for those of the row: nothing is to be proved between launches then."""
+    return {
+        Load(each.name, (), each.dtype): new_register(names, each.array, Load(each.array, (), each.dtype))
+        for each in body.registers
+    }
 
 
 def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:

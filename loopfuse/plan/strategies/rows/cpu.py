@@ -20,9 +20,16 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.mapping.body import Names
-from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, moved_to
+from loopfuse.plan.strategies.rows.body import (
+    COLUMN,
+    Body,
+    Pass,
+    moved_to,
+    new_register,
+    own_registers,
+)
 from loopfuse.plan.units.recompute import tidy
-from loopfuse.tree.looptree import Buffer, Copy, Fold, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Copy, Fold, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import independent_parts
 from loopfuse.tree.walk import map_expressions, walk_nodes
@@ -41,9 +48,7 @@ def has_lanes(body: Body) -> bool:
 
 def lane_nodes(body: Body, names: Names) -> tuple[TreeNode, ...]:
     """What a worker runs for its row."""
-    own = {
-        Load(each.name, (), each.dtype): _register(names, each.array, each) for each in body.registers
-    }
+    own = own_registers(body, names)
     out: list[TreeNode] = []
     for step in body.steps:
         if isinstance(step, Pass):
@@ -53,20 +58,12 @@ def lane_nodes(body: Body, names: Names) -> tuple[TreeNode, ...]:
     return tuple(out)
 
 
-def _register(names: Names, wanted: str, like: Buffer, count: int = 0) -> Load:
-    name = names.fresh(wanted)
-    extents = (integer(count),) if count else ()
-    names.add(Buffer(name, like.array, like.dtype, extents, Register()))
-    return Load(name, (), like.dtype)
-
-
 def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode]:
     """A pass, its updates in lanes."""
     lanes: dict[Load, Load] = {}
     for update in one.updates:
         target = update.target
-        like = Buffer(target.array, target.array, target.dtype, (), Register())
-        lanes[target] = _register(names, f"{target.array}_lane", like, LANES)
+        lanes[target] = new_register(names, f"{target.array}_lane", target, LANES)
 
     def at(place: Expr, lane: Expr | None, keep: tuple[int, ...] | None = None) -> tuple[TreeNode, ...]:
         cells = {

@@ -24,17 +24,24 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, Range, moved_to, touched
+from loopfuse.plan.strategies.rows.body import (
+    COLUMN,
+    Body,
+    Pass,
+    Range,
+    moved_to,
+    new_register,
+    own_registers,
+    touched,
+)
 from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
-    Buffer,
     Combine,
     Compute,
     Copy,
     Fold,
     Guard,
     Loop,
-    Register,
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
@@ -88,18 +95,11 @@ class _Writer:
     def __init__(self, body: Body, team: Team, site: Site) -> None:
         self.body, self.team, self.names = body, team, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
-        # Each launch has registers of its own: nothing is to be proved between them.
-        self.own = self.values | {
-            Load(each.name, (), each.dtype): self.register(each.array, Load(each.array, (), each.dtype))
-            for each in body.registers
-        }
+        self.own = self.values | own_registers(body, site.names)
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
-        name = self.names.fresh(wanted)
-        extents = (integer(count),) if count else ()
-        self.names.add(Buffer(name, load.array, load.dtype, extents, Register()))
-        return Load(name, (), load.dtype)
+        return new_register(self.names, wanted, load, count)
 
     def nodes(self) -> tuple[TreeNode, ...]:
         held = held_loads(self.body)

@@ -24,6 +24,7 @@ from loopfuse.plan.mapping.space import (
     count_of,
     dim_extents,
     hint_of,
+    in_chunks,
     nested,
     order_dims,
     value_at,
@@ -282,13 +283,11 @@ class LanesFit(Fit):
             nodes = self._nodes(site, {**point, last: value_at(extent, Iter(var))})
             chain.append((var, count_of(extent), Where.THREAD))
         else:  # a worker takes several short ones at a time
-            chunk, step = names.fresh(f"{var}b"), count * extent.step
-            low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
-            high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
+            chunk = names.fresh(f"{var}b")
+            chunks, low, high = in_chunks(extent, count, chunk)
             body = self._nodes(site, {**point, last: Iter(var)})
             nodes = (Loop(var, low, high, extent.step, Where.SERIAL, body),)
-            length = tidy(combine("sub", extent.upper, extent.lower))
-            chain.append((chunk, ceil_div(length, step), Where.THREAD))
+            chain.append((chunk, chunks, Where.THREAD))
         return (Launch(name, "rows", labels, nested(chain, nodes)),)
 
     def _nodes(self, site: Site, point: Mapping[str, Expr]) -> tuple[TreeNode, ...]:

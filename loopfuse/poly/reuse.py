@@ -216,10 +216,16 @@ def _declared(array: Array, dim: int) -> tuple[Expr, Expr]:
 
 def _large(program: PolyProgram) -> IslSet:
     """The calls in which every size and integer parameter is large, as far as can be."""
+    reader = isl.Reader(program.context.get_space())
+    each = [reader.affine({symbol: 1}).ge_set(reader.constant(LARGE)) for symbol in program.symbols]
     large = program.context
-    reader = isl.Reader(large.get_space())
-    for symbol in program.symbols:
-        smaller = large.intersect(reader.affine({symbol: 1}).ge_set(reader.constant(LARGE)))
+    for one in each:
+        large = large.intersect(one)
+    if not large.is_empty():  # as most often: one question, not one a symbol
+        return large
+    large = program.context
+    for one in each:
+        smaller = large.intersect(one)
         large = large if smaller.is_empty() else smaller
     return large
 

@@ -24,6 +24,7 @@ from loopfuse.proof.straddled import find_cramped
 from loopfuse.proof.tiles import only_second
 from loopfuse.tree.form.check import owns_lane, unrolled_ranges
 from loopfuse.tree.looptree import (
+    STREAMED,
     Arrive,
     Await,
     Barrier,
@@ -98,7 +99,7 @@ class Leaf:
     run_time: tuple[Leaf, ...]  # the headers around it
     made: dict[tuple[Any, ...], Any]  # of all leaves: relations by instances and values
     vectors: tuple[Vector, ...] = ()  # the VECTOR loops around it
-    rotated: Loop | None = None  # the ROTATED loop around it
+    rotated: Loop | None = None  # the STREAMED loop around it
     tile: Any | None = None  # in the first way of a tile: the { thread } that take it
 
     def level_vars(self, levels: Sequence[int]) -> list[str]:
@@ -364,7 +365,7 @@ class Events:
                     inside.time = (*scope.time, 1, (node.var, 1))
                 if node.mapping in (Mapping.VECTOR, Mapping.STRADDLED):
                     inside.vectors = (*scope.vectors, Vector(node.var, scope.time))
-                if node.mapping is Mapping.ROTATED:
+                if node.mapping in STREAMED:
                     inside.rotated = replace(node)  # its own, where one node stands in two places
                 self._nodes(node.body, inside)
             case Guard():

@@ -64,7 +64,7 @@ class Needs:
         return [(just, here.set_tuple_name(isl.OUT, just.leaf.name))]
 
     def may_be_junk(self, leaf: Leaf) -> bool:
-        """Does the leaf fill a window, a strip or a register? And nothing but a ROTATED loop reads
+        """Does the leaf fill a window, a strip or a register? And nothing but a STREAMED loop reads
         those."""
         if not self.windowed or leaf.rotated is None or not isinstance(leaf.node, Compute | Copy):
             return False  # a Combine takes what other threads have

@@ -1,4 +1,4 @@
-"""Planes in shared memory that the steps of a ROTATED loop fill and read: races, in closed form.
+"""Planes in shared memory that the steps of a STREAMED loop fill and read: races, in closed form.
 
 All threads of a block run the loop together, past barriers that stand in its body itself. So two
 accesses without a barrier between them are of one step, or the first stands behind the last barrier

@@ -22,6 +22,7 @@ from loopfuse.lang.linear import coefficients
 from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
 from loopfuse.tree.looptree import (
+    STREAMED,
     WRITTEN_OUT,
     Arrive,
     Barrier,
@@ -253,7 +254,8 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
             return False
         if pairs.back.setdefault(partner, number) != number:
             return False
-        if loop.mapping is not like.mapping:
+        both = {loop.mapping, like.mapping}
+        if len(both) > 1 and not both <= {*STREAMED}:
             if loop.mapping not in WRITTEN_OUT or like.mapping not in WRITTEN_OUT:
                 return False
             pairs.vectors.add(partner[0])

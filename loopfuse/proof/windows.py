@@ -1,4 +1,4 @@
-"""Windows and strips inside a ROTATED loop: which write each read finds, without asking isl for
+"""Windows and strips inside a STREAMED loop: which write each read finds, without asking isl for
 the last of all.
 
 Whoever holds a window (a thread; a warp for a strip) runs the loop alone and in order, so the time
@@ -14,7 +14,7 @@ Threads run the loop together: where they do not race (`verify_races`), a barrie
 threads' accesses to a cell, so that those of an earlier step, or earlier in the text of the same
 step, come first, whoever makes them.
 
-Also: tiles. A guard around ROTATED loops chooses between two ways of running one tile. The second
+Also: tiles. A guard around STREAMED loops chooses between two ways of running one tile. The second
 must be right everywhere; the first is then compared with it, write by write.
 """
 
@@ -65,7 +65,7 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
     for write in values.accesses.writes.get(read.buffer, []):
         if write.leaf.rotated is not loop:
             if loop.var in write.leaf.names and write.leaf.launch == read.leaf.launch:
-                return None  # in another ROTATED loop inside this one
+                return None  # in another STREAMED loop inside this one
             continue  # before or after this loop, or in the other way of its tile
         found = _candidate(values, read, write)
         if found is None:

@@ -17,8 +17,8 @@ A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LA
 the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
 those. GRID and THREAD loops have any affine bounds; their product is linearised into one launch
 dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too. A
-ROTATED loop steps by 1 from 0 to a multiple of the rows of every Window that its body indexes with
-it.
+ROTATED or SHIFTED loop steps by 1 from 0 to a multiple of the rows of every Window that its body
+indexes with it. Within a SHIFTED loop a Window that moves with it moves one row a step, everywhere.
 
 A STRADDLED loop runs over a lane's V elements of memory that lie between the V of the lane before
 and those of the lane after it, wherever they start. Its body is one Copy, or a Guard around it:
@@ -66,6 +66,7 @@ class Mapping(enum.Enum):
     SERIAL = "serial"  # in order, by one thread
     ROTATED = "rotated"  # as SERIAL, unrolled until the rows of every Window have constant places;
     # rows of a LineBuffer need no such place
+    SHIFTED = "shifted"  # as ROTATED, written once: behind each step the rows of every Window move up by one
     UNROLLED = "unrolled"  # as SERIAL, written out; constant bounds
     VECTOR = "vector"  # as SERIAL, all at once in SIMD lanes; constant bounds, no dependence
     STRADDLED = "straddled"  # as VECTOR, over neighbours in memory that may straddle vectors
@@ -74,10 +75,11 @@ class Mapping(enum.Enum):
     @property
     def is_parallel(self) -> bool:
         """Iterations run in no given order, by different threads."""
-        return self not in (
-            Mapping.SERIAL, Mapping.ROTATED, *WRITTEN_OUT
-        )  # fmt: skip
+        return self not in (Mapping.SERIAL, *STREAMED, *WRITTEN_OUT)
 
+
+STREAMED = (Mapping.ROTATED, Mapping.SHIFTED)
+"""Loops along which Windows come round: what they mean is the same, how they are compiled is not."""
 
 WRITTEN_OUT = (Mapping.UNROLLED, Mapping.VECTOR, Mapping.STRADDLED, Mapping.SPREAD)
 """Loops with constant bounds whose iterations are all in the text: their variables are constants."""
@@ -111,7 +113,7 @@ class Lanes:
 @dataclass(frozen=True, slots=True)
 class Window:
     """`rows` rows of Lanes (`columns` > 0) or of registers (`columns` == 0): the first index is
-    taken modulo `rows`, in a ROTATED (or UNROLLED) loop so that it is constant."""
+    taken modulo `rows`, in a STREAMED (or UNROLLED) loop so that it is constant."""
 
     rows: int
     columns: int = 0

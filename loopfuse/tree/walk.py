@@ -10,6 +10,7 @@ from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
+    STREAMED,
     Arrive,
     Await,
     Barrier,
@@ -24,7 +25,6 @@ from loopfuse.tree.looptree import (
     LineBuffer,
     Loop,
     LoopTree,
-    Mapping,
     Prefetch,
     Raise,
     Ticket,
@@ -118,7 +118,7 @@ def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]
 def is_tile(node: Guard) -> bool:
     """Does the guard choose between two ways of running the steps of one tile?"""
     return all(
-        any(isinstance(n, Loop) and n.mapping is Mapping.ROTATED for n in walk_nodes(branch))
+        any(isinstance(n, Loop) and n.mapping in STREAMED for n in walk_nodes(branch))
         for branch in (node.then, node.otherwise)
     )
 

@@ -12,13 +12,13 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.affine import integer
 from loopfuse.lang.nodes import Compare, Iter, Load
 from loopfuse.tree.looptree import (
+    STREAMED,
     Barrier,
     Copy,
     Global,
     Guard,
     Loop,
     LoopTree,
-    Mapping,
     Shared,
     TreeNode,
     Window,
@@ -127,7 +127,7 @@ def rotated(change: Callable[[Nodes], Nodes]) -> Edit:
     def body(nodes: Nodes) -> Nodes:
         return tuple(
             replace(node, body=change(node.body))
-            if isinstance(node, Loop) and node.mapping is Mapping.ROTATED
+            if isinstance(node, Loop) and node.mapping in STREAMED
             else node
             for node in nodes
         )

@@ -103,7 +103,7 @@ ROWS = [
     Row("lag off by one", "blur lines", "what is stored is a row further up",
         writing(r"^S2", 0, -1)),
     Row("steps too few", "blur lines", "the last row of each chunk is missing",
-        each("rotated", lambda node: (replace(node, upper=integer(7)),))),
+        each("rotated|shifted", lambda node: (replace(node, upper=integer(7)),))),
     Row("row of the iteration, not of the line", "blur lines",
         "the statement claims to be a row further down", each(r"^S1", lambda node: (replace(
             node, iteration=(plus(node.iteration[0], 1), node.iteration[1])),)), harmless=CLAIM),

@@ -93,7 +93,7 @@ ROWS = [
         each(r"unrolled for v_(1|6|11|3|8|13) ", lambda node: (replace(node, upper=integer(1)),))),
     Row("stages swapped", "line windows", "c is computed before b", behind(r"^S1", r"^S2")),
     Row("no step", "line windows", "nothing is computed",
-        each("rotated", lambda node: (replace(node, upper=integer(0)),))),
+        each("rotated|shifted", lambda node: (replace(node, upper=integer(0)),))),
     # ------------------------------------------------ strips
     Row("strip stored too wide on the left", "line windows", "from lane 1 instead of 2",
         test(r"lane >= 2", "lane >= 2", -1)),

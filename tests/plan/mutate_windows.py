@@ -15,6 +15,7 @@ from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, Unary
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
+    STREAMED,
     Copy,
     Guard,
     HostLoop,
@@ -260,7 +261,7 @@ def behind(at: str, other: str) -> Edit:
 
 def _is_rotated(node: TreeNode) -> bool:
     return any(
-        isinstance(each, Loop) and each.mapping is Mapping.ROTATED for each in walk_nodes((node,))
+        isinstance(each, Loop) and each.mapping in STREAMED for each in walk_nodes((node,))
     )
 
 
@@ -376,7 +377,7 @@ ROWS = [
                                                             node.iteration[1])),)),
         harmless=CLAIM),
     Row("steps too few", "blur windows", "the last 3 rows of each chunk are missing",
-        each("rotated", lambda node: (replace(node, upper=integer(9)),))),
+        each("rotated|shifted", lambda node: (replace(node, upper=integer(9)),))),
     # ------------------------------------------------ windows: columns and lanes
     Row("shift of a column off by one", "blur windows", "a[x] where a[x - 1] is meant",
         reading(r"^S1", r"a_window\[.*, v\w*\]", 1, 1)),
@@ -580,7 +581,7 @@ ROWS = [
     Row("copy filled a row off", "swapped windows", "by the first launch, everywhere",
         in_launch(0, writing(r"copy a__copy", 0, 1))),
     Row("loads and the rest in two loops", "temporary windows", "in the launch back, inside",
-        in_launch(1, way(1, each(r"rotated", split_behind_loads)))),
+        in_launch(1, way(1, each(r"rotated|shifted", split_behind_loads)))),
     Row("two writers of one window", "blur windows",
         "a window of c is filled from b before it is stored",
         each(r"^S2", lambda node: (node, Copy(node.target, replace(

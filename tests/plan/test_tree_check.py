@@ -133,6 +133,19 @@ BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
         lambda: _block(lambda kit: replace(
             kit.copy("acc", "a[t]"), value=replace(kit.load("a[t]"), mode="clamp"))),
     ),
+    "a window that moves two rows a step": (
+        "the rows of w do not move by one with s",
+        lambda: _block(lambda kit: kit.loop("shifted", "s in 0..4", kit.copy("w[2*s]", "0.0"))),
+    ),
+    "a window that moves and stays": (
+        "the rows of w do not move by one with s",
+        lambda: _block(lambda kit: kit.loop(
+            "shifted", "s in 0..4", kit.copy("w[s]", "0.0"), kit.copy("w[1]", "0.0"))),
+    ),
+    "a shifted window that does not come round": (
+        "is not constant once unrolled",
+        lambda: _block(lambda kit: kit.loop("shifted", "s in 0..3", kit.copy("w[s]", "0.0"))),
+    ),
     "register index of a serial loop": (
         "not constant once unrolled",
         lambda: _block(lambda kit: kit.loop("serial", "i in 0..4", kit.copy("r[i]", "0.0"))),

@@ -273,7 +273,9 @@ class Emitter:
         if len(index) != len(buffer.extents):
             raise broken(f"{name} has {len(buffer.extents)} dimensions, not {len(index)}")
         forms = [linear(each, self.facts) for each in index]
-        if rows := modulus_of(buffer.home):
+        if isinstance(buffer.home, Window):
+            forms[0] = self.row(forms[0], buffer.home.rows)
+        elif rows := modulus_of(buffer.home):
             forms[0] = self.modulo(forms[0], rows)
         if isinstance(buffer.home, Lanes) or (
             isinstance(buffer.home, Window) and buffer.home.columns
@@ -293,6 +295,12 @@ class Emitter:
                 linear(nodes.Iter(storage.lane_variable), self.facts)
             )
         return storage, place
+
+    def row(self, form: Linear, rows: int) -> Linear:
+        """The place of a window's row: in a SHIFTED loop, of that so far ahead of the step's own."""
+        for name in self.facts.shifted:
+            form = form.without(name)
+        return self.modulo(form, rows)
 
     def modulo(self, form: Linear, rows: int) -> Linear:
         """`form % rows`, a constant wherever the divisors known say so."""

@@ -114,6 +114,8 @@ class Facts:
     odd: frozenset[str] = frozenset()
     offsets: dict[str, int] = field(default_factory=dict[str, int])
     """How far an iterator is ahead of its variable, in the copies of a ROTATED loop's body."""
+    shifted: set[str] = field(default_factory=set[str])
+    """The variables of the SHIFTED loops around."""
     products: dict[Atom, int] = field(default_factory=dict["Atom", int])
     """Bounds of products of extents that some array has."""
 

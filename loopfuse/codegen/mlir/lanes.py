@@ -94,7 +94,7 @@ def _row(emitter: Emitter, storage: Storage, load: nodes.Load) -> int:
         raise broken(f"{load.array} has another number of dimensions")
     if not isinstance(home, Window):
         return 0
-    form = emitter.modulo(linear(load.index[0], emitter.facts), home.rows)
+    form = emitter.row(linear(load.index[0], emitter.facts), home.rows)
     if form.terms:
         raise broken(f"the row of {load.array} is not constant")
     return form.constant

@@ -11,6 +11,7 @@ from typing import assert_never
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import accessed_buffers, broken, walk_nodes
 from loopfuse.codegen.build import INDEX, STORAGE
+from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir import division as mlir_division
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
@@ -31,7 +32,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
-from loopfuse.codegen.mlir.straddled import emit_straddled
+from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
@@ -75,6 +76,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_serial(emitter, node)
         case Loop(mapping=Mapping.ROTATED):
             emit_rotated(emitter, node)
+        case Loop(mapping=Mapping.SHIFTED):
+            emit_shifted(emitter, node)
         case Loop(mapping=Mapping.UNROLLED):
             by_lengths = by_length(emitter, node)
             if by_lengths is None:
@@ -194,6 +197,41 @@ def emit_rotated(emitter: Emitter, loop: Loop) -> None:
         del emitter.facts.offsets[loop.var]
 
     emit_serial(emitter, replace(loop, step=copies, body=()), body)
+
+
+def emit_shifted(emitter: Emitter, loop: Loop) -> None:
+    """`scf.for` over one copy of the body, in which every window along the loop has the row of the
+    loop's first step in its first place; behind it each row moves to the place before. Planes in shared
+    memory stay where they are."""
+    rings = [emitter.storage[name].buffer for name in sorted(windows_along(loop.body, loop.var))]
+    windows = {ring.name: ring.home.rows for ring in rings if isinstance(ring.home, Window)}
+    trips = constant_range(emitter, loop)
+    if loop.step != 1 or trips.start or trips.stop % lcm(*windows.values()):
+        raise broken(f"the windows along {loop.var} do not come round after {trips.stop} steps")
+
+    def body() -> None:
+        emitter.facts.shifted.add(loop.var)
+        emit_body(emitter, loop.body)
+        emitter.facts.shifted.remove(loop.var)
+        for name, rows in windows.items():
+            if rows > 1:
+                shift(emitter, emitter.storage[name].memref, rows)
+        for arrivals in arrivals_in(emitter, loop.body):
+            shift(emitter, arrivals.memref, arrivals.rows)
+            if arrivals.behind is not None:
+                shift(emitter, arrivals.behind, arrivals.rows)
+
+    emit_serial(emitter, replace(loop, body=()), body)
+
+
+def shift(emitter: Emitter, memref: Value, rows: int) -> None:
+    """Every row of registers to the place before, the first to the last."""
+    builder = emitter.builder
+    each = memref.type.size // rows  # pyright: ignore
+    places = [builder.constant(number, INDEX) for number in range(each * rows)]
+    values = [builder.load(memref, place) for place in places]
+    for place, value in zip(places, (*values[each:], *values[:each]), strict=True):
+        builder.store(value, memref, place)
 
 
 def windows_along(body: tuple[TreeNode, ...], var: str) -> set[str]:

@@ -18,11 +18,12 @@ in part are stored one a lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
+from loopfuse.codegen.abi import walk_nodes
 from loopfuse.codegen.build import I32, INDEX, STORAGE
 from loopfuse.codegen.ir import Scalar, Value
 from loopfuse.codegen.mlir.emit import Emitter, Storage
@@ -31,7 +32,16 @@ from loopfuse.codegen.mlir.gpu import emit_barrier
 from loopfuse.codegen.mlir.index import Linear, constant_form, linear, mentions
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import conjuncts, iterators, substitute
-from loopfuse.tree.looptree import Copy, Global, Guard, Loop, Window, straddled_elements
+from loopfuse.tree.looptree import (
+    Copy,
+    Global,
+    Guard,
+    Loop,
+    Mapping,
+    TreeNode,
+    Window,
+    straddled_elements,
+)
 
 VECTOR = 16
 """Bytes of the widest access."""
@@ -82,7 +92,7 @@ class _Layout:
 
 
 @dataclass(slots=True)
-class _Arrivals:
+class Arrivals:
     """The rows of a window as they came: `each` units a lane and row, and how many bytes the row's
     first element lies behind the start of the first."""
 
@@ -226,12 +236,12 @@ def _load(
     if row is None or not isinstance(home, Window):
         return False
     builder = emitter.builder
-    arrivals: _Arrivals | None = emitter.arrivals.get(target.array)
+    arrivals: Arrivals | None = emitter.arrivals.get(target.array)
     if arrivals is None:
         each = layout.units + layout.narrow
         units = builder.alloca(layout.unit, each * home.rows)
         behind = builder.alloca(I32, home.rows) if layout.narrow else None
-        arrivals = _Arrivals(home.rows, each, units, behind)
+        arrivals = Arrivals(home.rows, each, units, behind)
         emitter.arrivals[target.array] = arrivals
     number = _number(emitter, target, home.rows)
     if arrivals.behind is not None and row.behind is not None:
@@ -247,6 +257,17 @@ def _load(
     return True
 
 
+def arrivals_in(emitter: Emitter, body: tuple[TreeNode, ...]) -> Iterator[Arrivals]:
+    """Where the rows that STRADDLED loops of `body` load wait."""
+    for node in walk_nodes(body):
+        if isinstance(node, Loop) and node.mapping is Mapping.STRADDLED:
+            for copy in walk_nodes(node.body):
+                if isinstance(copy, Copy) and copy.target == copy.value:
+                    arrivals = emitter.arrivals.get(copy.target.array)
+                    if arrivals is not None:
+                        yield arrivals
+
+
 def _unit(emitter: Emitter, layout: _Layout, row: _Row, index: Value) -> Value:
     """A unit of memory."""
     builder = emitter.builder
@@ -258,7 +279,7 @@ def _unit(emitter: Emitter, layout: _Layout, row: _Row, index: Value) -> Value:
 
 def _settle(emitter: Emitter, var: str, layout: _Layout, target: nodes.Load) -> None:
     """The row of a window that came as units: its elements to their places."""
-    arrivals: _Arrivals | None = emitter.arrivals.get(target.array)
+    arrivals: Arrivals | None = emitter.arrivals.get(target.array)
     if arrivals is None:
         return  # they came one by one
     builder = emitter.builder
@@ -293,7 +314,7 @@ def _settle(emitter: Emitter, var: str, layout: _Layout, target: nodes.Load) -> 
 
 def _number(emitter: Emitter, load: nodes.Load, rows: int) -> int:
     """Which row of the window it is."""
-    form = emitter.modulo(linear(load.index[0], emitter.facts), rows)
+    form = emitter.row(linear(load.index[0], emitter.facts), rows)
     assert not form.terms, f"the row of {load.array} is not constant"
     return form.constant
 

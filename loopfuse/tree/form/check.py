@@ -17,6 +17,7 @@ from loopfuse.tree.form.straddled import arrival_fault, form_fault
 from loopfuse.tree.looptree import (
     ALIGNED,
     LATE_BYTES,
+    STREAMED,
     WRITTEN_OUT,
     Arrive,
     Await,
@@ -49,7 +50,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.collapse import collapse_fault
-from loopfuse.tree.walk import split_chain, walk_nodes
+from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
 
 _RANK = {
     Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,
@@ -74,7 +75,7 @@ class _Place:
     sizes: dict[str, int]  # constant trip counts of CLUSTER, BLOCK, WARP and LANE loops
     divergent: frozenset[str] = frozenset()
     trips: dict[str, int] = field(default_factory=dict[str, int])
-    """How often ROTATED loops run."""
+    """How often STREAMED loops run."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """`unrolled_ranges` of the tree."""
 
@@ -199,7 +200,7 @@ def _check_loop(loop: Loop, place: _Place) -> None:
         raise place.fail(what, f"a warp has {LANES} lanes")
     if loop.mapping in WRITTEN_OUT and (lower is None or upper is None):
         raise place.fail(what, "its bounds are constants")
-    if loop.mapping is Mapping.ROTATED and (lower != 0 or upper is None or loop.step > 1):
+    if loop.mapping in STREAMED and (lower != 0 or upper is None or loop.step > 1):
         raise place.fail(what, "it runs from 0 to a constant by ones")
 
 
@@ -212,8 +213,23 @@ def _check_straddled(loop: Loop, place: _Place) -> None:
         if Mapping.LANE not in place.vars.values():
             raise place.fail(loop, "a warp runs it, but no lane loop is around it")
         _check_converged("warp", loop, place)
-    if loop.mapping is Mapping.ROTATED and (fault := arrival_fault(loop, buffers)):
+    if loop.mapping in STREAMED and (fault := arrival_fault(loop, buffers)):
         raise place.fail(loop, fault)
+    if loop.mapping is Mapping.SHIFTED and (fault := _shift_fault(loop, buffers)):
+        raise place.fail(loop, fault)
+
+
+def _shift_fault(loop: Loop, buffers: dict[str, Buffer]) -> str:
+    """Which window does not move one row with every step of the SHIFTED `loop`, wherever its body
+    names it; "" if all that move do."""
+    moves: dict[str, set[int]] = {}
+    exprs = [expr for node in walk_nodes(loop.body) for expr in node_expressions(node)]
+    for load in (part for expr in exprs for part in walk_expr(expr)):
+        if isinstance(load, Load) and isinstance(buffers[load.array].home, Window):
+            _, named, linear = coefficients(load.index[0])
+            moves.setdefault(load.array, set()).add(named.get(loop.var, 0) if linear else -1)
+    wrong = sorted(name for name, steps in moves.items() if steps not in ({0}, {1}))
+    return f"the rows of {wrong[0]} do not move by one with {loop.var}" if wrong else ""
 
 
 def _check_nodes(nodes: tuple[TreeNode, ...], place: _Place) -> None:
@@ -231,7 +247,7 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_straddled(node, place)
             inside = _enter(place, what, node.var, node.mapping)
             trips = constant_value(node.upper)
-            if node.mapping is Mapping.ROTATED and trips is not None:
+            if node.mapping in STREAMED and trips is not None:
                 inside = replace(inside, trips={**inside.trips, node.var: trips})
             _check_nodes(node.body, _diverge(inside, node.lower, node.upper))
         case Guard():
@@ -473,7 +489,7 @@ def _check_access(load: Load, what: What, place: _Place) -> None:
 
 def _is_constant(index: Expr, modulus: int, place: _Place) -> bool:
     """Is `index` (modulo `modulus`, if that is not 0) a constant once UNROLLED and VECTOR loops
-    are written out, and ROTATED ones often enough?"""
+    are written out, and STREAMED ones often enough?"""
     _, named, linear = coefficients(index)
     if linear:
         return all(

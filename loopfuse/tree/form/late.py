@@ -1,6 +1,6 @@
 """Late copies: does everything that touches their places, or writes their sources, wait for them?
 
-All threads of a block run the steps of a ROTATED loop, one Arrive in each. A late copy to plane
+All threads of a block run the steps of a STREAMED loop, one Arrive in each. A late copy to plane
 `t + a` of a ring of K planes meets an access to plane `t + b` that comes (a - b) modulo K steps later
 (K, where it stands before the copy in the text and the numbers are equal). So many Arrives lie
 between them, one more or less by where they stand in the step; with `pending` groups still under
@@ -20,6 +20,7 @@ from loopfuse.lang.linear import coefficients, same_index
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import walk_expr
 from loopfuse.tree.looptree import (
+    STREAMED,
     Arrive,
     Barrier,
     Buffer,
@@ -54,7 +55,7 @@ def late_fault(tree: LoopTree) -> str:
                 return fault
         loops = [node for node in walk_nodes(body) if isinstance(node, Loop)]
         for loop in loops:
-            if loop.mapping is Where.ROTATED and (fault := _fault_in_loop(loop, buffers)):
+            if loop.mapping in STREAMED and (fault := _fault_in_loop(loop, buffers)):
                 return fault
     return ""
 
@@ -101,7 +102,7 @@ def _outside(ring: str, nodes: tuple[TreeNode, ...]) -> str:
         return f"two loops, one after the other, touch {ring}, to which copies come late"
     (node,) = using
     if isinstance(node, Loop):
-        return "" if node.mapping is Where.ROTATED else f"a loop around the steps that touch {ring}"
+        return "" if node.mapping in STREAMED else f"a loop around the steps that touch {ring}"
     if not bodies(node):
         return f"{ring} is touched outside the steps in which copies to it come late"
     return next((fault for body in bodies(node) if (fault := _outside(ring, body))), "")

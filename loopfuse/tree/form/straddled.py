@@ -49,7 +49,7 @@ def form_fault(loop: Loop, buffers: Buffers) -> str:
 
 
 def arrival_fault(loop: Loop, buffers: Buffers) -> str:
-    """What touches a row that a STRADDLED loop in the ROTATED `loop` loads too early; "" if nothing
+    """What touches a row that a STRADDLED loop in the STREAMED `loop` loads too early; "" if nothing
     does."""
     touched = list(_touched(loop.body, loop.var))
     for place in touched:

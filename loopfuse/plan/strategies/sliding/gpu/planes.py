@@ -32,6 +32,7 @@ from loopfuse.plan.strategies.sliding.gpu.planes_body import PlaneBody, rows_and
 from loopfuse.plan.strategies.sliding.gpu.rows import held_besides, is_left, where_running
 from loopfuse.plan.strategies.sliding.windows.blocks import Cut, plane_rows, register_limit
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
+from loopfuse.plan.strategies.sliding.windows.code_size import is_written_once
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
 from loopfuse.plan.units.recompute import tidy
@@ -118,7 +119,8 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
             body += store_plane(tile, stage, plane, edge, where)
     if tile.planes:
         body.append(Barrier("block"))
-    return Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
+    how = Where.SHIFTED if edge and is_written_once(tile.pipeline) else Where.ROTATED
+    return Loop(var, integer(0), integer(tile.shape.steps), 1, how, tuple(body))
 
 
 def aged(plane: Expr, age: int) -> Expr:

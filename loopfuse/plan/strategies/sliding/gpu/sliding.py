@@ -32,6 +32,7 @@ from loopfuse.plan.strategies.sliding.gpu.rows import (
     store_row,
 )
 from loopfuse.plan.strategies.sliding.gpu.tile import Tile
+from loopfuse.plan.strategies.sliding.windows.code_size import is_written_once
 from loopfuse.plan.strategies.sliding.windows.records import Step
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers
 from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
@@ -131,5 +132,6 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
             straddles = way == "edge" and bool(tile.outer) and not tile.has_views()
             way_out = Where.STRADDLED if straddles else where
             body += store_row(tile, stage, row, not edge, way_out)
-    steps = Loop(var, integer(0), integer(tile.shape.steps), 1, Where.ROTATED, tuple(body))
+    how = Where.SHIFTED if edge and is_written_once(tile.pipeline) else Where.ROTATED
+    steps = Loop(var, integer(0), integer(tile.shape.steps), 1, how, tuple(body))
     return (*first, steps)

@@ -18,6 +18,9 @@ MOST = 50_000
 """Instructions of one way of a tile, at most. Of usual blocks of time steps the longest (heat in three
 dimensions) have about 3,000; a bilateral filter of 5 x 5 has 44,000, which ptxas takes seconds for."""
 
+FEW = 5
+"""Planes of a window whose moves are cheap beside what a step computes."""
+
 SMALL = 1
 """What an operation counts whose like the machine has."""
 INTEGER_DIVISION = 16
@@ -35,6 +38,17 @@ remainders of 64 bits, which no GPU has: what they count is what ptxas takes for
 of them as for 400,000 others)."""
 OTHER_FUNCTION = 40
 """Of a function that is not in the table."""
+
+
+def is_written_once(pipeline: Pipeline) -> bool:
+    """May the loop over a border tile's steps be SHIFTED: written once, its windows' rows moved? A move costs
+    issue slots, and no load is asked for a row ahead. Not so for narrow elements, whose strips are wide, and
+    batches of images: there many tiles are border tiles; nor for more than `FEW` planes (figures in
+    docs/decisions/rings.md)."""
+    elements = {pipeline.program.arrays[stage.array].dtype.bytes for stage in pipeline.stages}
+    if min(elements) < 4 or pipeline.outer or not pipeline.stream:
+        return False
+    return not pipeline.abreast or max(stage.rows for stage in pipeline.stages) <= FEW
 
 
 def code_of(pipeline: Pipeline, columns: int, rows: int) -> int:

@@ -66,7 +66,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     ),
     "plan": (
         "plan.fusion", "plan.strategies", "plan.strategies.generic", "plan.strategies.pointwise",
-        "plan.strategies.rows", "plan.strategies.sliding", "plan.mapping", *_PLAN,
+        "plan.strategies.rows", "plan.strategies.sliding", "plan.mapping", "tree.rewrite", *_PLAN,
     ),
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", *_CODE),
     "codegen.llvm": ("codegen", "base"),

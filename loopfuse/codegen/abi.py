@@ -387,7 +387,22 @@ def build_manifest(
     prices = {} if target.is_gpu else launch_prices(tree)
 
     def steps(body: tuple[HostNode, ...]) -> list[dict[str, Any]]:
-        return [step(node) for node in body]
+        out: list[dict[str, Any]] = []
+        for node in body:
+            turning = isinstance(node, HostLoop) and node.turns
+            out += in_turn(node) if isinstance(node, HostLoop) and turning else [step(node)]
+        return out
+
+    def in_turn(node: HostLoop) -> list[dict[str, Any]]:
+        """One loop of one iteration for each: what turns is an argument, as what it stands for."""
+        found: list[dict[str, Any]] = []
+        for number, names in enumerate(tree.in_turn(node)):
+            known = {name: tree.buffer(to) for name, to in names.items()}
+            shown = {name: b.array if b.argument else b.name for name, b in known.items()}
+            ends = {"lower": str(number), "upper": str(number + 1), "step": 1}
+            body = [_renamed(each, shown) for each in steps(node.body)]
+            found.append({"loop": {"var": python_name(node.var), **ends, "body": body}})
+        return found
 
     def step(node: HostNode) -> dict[str, Any]:
         if isinstance(node, HostLoop):
@@ -431,10 +446,22 @@ def build_manifest(
                 "zeroed": buffer.zeroed,
             }
             for buffer in tree.buffers
-            if isinstance(buffer.home, Global) and not buffer.argument
+            if isinstance(buffer.home, Global) and not buffer.argument and not buffer.turns
         ],
         "steps": steps(tree.body),
     }
+
+
+def _renamed(step: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """A step with its pointers named so."""
+    if "loop" in step:
+        body = [_renamed(each, names) for each in step["loop"]["body"]]
+        return {"loop": {**step["loop"], "body": body}}
+    arguments = [
+        {**one, "name": names.get(one["name"], one["name"])} if one["kind"] == "pointer" else one
+        for one in step["launch"]["arguments"]
+    ]
+    return {"launch": {**step["launch"], "arguments": arguments}}
 
 
 def buffer_size(buffer: Buffer) -> int:

@@ -22,6 +22,7 @@ from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.tree.looptree import HostLoop, HostNode, LoopTree
+from loopfuse.tree.rewrite.turns import merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,11 @@ def build_tree(
     builder = _TreeBuilder(site, program.kernel.name)
     body = builder.host(items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
-    tree = replace(tree, collapsed=site.collapses)
-    return Scheduled(tree, stores, items, builder.fits, builder.groups)
+    tree = merge(replace(tree, collapsed=site.collapses), names.fresh)
+    launches = {launch.name for launch in tree.launches}
+    fits = {name: fit for name, fit in builder.fits.items() if name in launches}
+    groups = {name: group for name, group in builder.groups.items() if name in launches}
+    return Scheduled(tree, stores, items, fits, groups)
 
 
 @dataclass

@@ -68,7 +68,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.printer import print_expr
-from loopfuse.tree.rewrite.specialise import erase
+from loopfuse.tree.rewrite import specialise, turns
 from loopfuse.tree.walk import (
     conditions_with_aligned,
     mentions_aligned,
@@ -110,7 +110,7 @@ def verify(
     for sizes in tree.collapsed:
         if not may_collapse(program, sizes):
             return Verdict("wrong", (f"{' x '.join(sizes)} cannot run as one",), 0, ("collapse",))
-    tree = open_tiles(erase(tree))
+    tree = open_tiles(specialise.erase(turns.erase(tree)))
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0

@@ -7,7 +7,7 @@ tree loop's variable, a `Load` names a *buffer* and has no edge mode and no swap
 Grammar::
 
     tree    = buffers, host*
-    host    = HostLoop var lower upper step host* | Launch name body
+    host    = HostLoop var lower upper step turns host* | Launch name body
     node    = Loop var lower upper step mapping node* | Guard condition node* node*
             | Compute statement iteration target value | Copy target value
             | Fold op target value | Combine op buffer over everywhere | Barrier scope
@@ -179,7 +179,8 @@ class Buffer:
     (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
     how many elements apart neighbours along each dimension lie (an argument that is a view);
     None: row-major without gaps. `copies`: how many of the first dimensions tell copies of the array apart, one
-    for each iteration of loops around."""
+    for each iteration of loops around. `turns`: no memory of its own: in iteration k of the
+    HostLoop that it turns with, it is the k-th of these (Global, each of the same extents)."""
 
     name: str
     array: str
@@ -190,6 +191,7 @@ class Buffer:
     zeroed: bool = False
     strides: tuple[Expr, ...] | None = None
     copies: int = 0
+    turns: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------ nodes
@@ -362,13 +364,16 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class HostLoop:
-    """A loop around launches, run by the host; launches inside see `var` as an i64 argument."""
+    """A loop around launches, run by the host; launches inside see `var` as an i64 argument. `turns`:
+    the buffers that stand for another in each of its iterations, which go from 0 by ones; they
+    are used inside alone, and there each other buffer is what it is."""
 
     var: str
     lower: Expr
     upper: Expr
     step: int
     body: tuple[HostNode, ...]
+    turns: tuple[str, ...] = ()
 
 
 HostNode = HostLoop | Launch
@@ -389,6 +394,11 @@ class LoopTree:
     def buffer(self, name: str) -> Buffer:
         """The buffer called `name`; KeyError if there is none."""
         return self.buffers[self.places[name]]
+
+    def in_turn(self, loop: HostLoop) -> tuple[dict[str, str], ...]:
+        """Of each iteration of the loop: what the buffers stand for that turn with it."""
+        names = [self.buffer(name).turns for name in loop.turns]
+        return tuple(dict(zip(loop.turns, each, strict=True)) for each in zip(*names, strict=True))
 
     @cached_property
     def places(self) -> dict[str, int]:

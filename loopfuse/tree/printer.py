@@ -87,6 +87,7 @@ def _buffer(buffer: Buffer) -> str:
     notes = [f"of {buffer.array}"] if buffer.array and buffer.array != buffer.name else []
     notes += ["argument"] if buffer.argument else []
     notes += ["zeroed"] if buffer.zeroed else []
+    notes += [f"{', '.join(buffer.turns)} in turn"] if buffer.turns else []
     suffix = f"  # {', '.join(notes)}" if notes else ""
     return f"buffer {buffer.name}: {buffer.dtype.value}[{extents}] in {home}{suffix}"
 
@@ -94,7 +95,8 @@ def _buffer(buffer: Buffer) -> str:
 def _host(node: HostNode, depth: int, lines: list[str]) -> None:
     indent = "  " * depth
     if isinstance(node, HostLoop):
-        lines.append(f"{indent}host {_range(node)}")
+        turning = f" turning {', '.join(node.turns)}" if node.turns else ""
+        lines.append(f"{indent}host {_range(node)}{turning}")
         for inner in node.body:
             _host(inner, depth + 1, lines)
         return

@@ -96,6 +96,10 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
                 return replace(node, target=as_load(change(target)), value=change(value))
             case Fold(target=target, value=value):
                 return replace(node, target=as_load(change(target)), value=as_load(change(value)))
+            case Prefetch(source=source):
+                return Prefetch(as_load(change(source)))
+            case Combine() | Barrier() | Arrive():
+                return node
             case _:
                 raise TypeError(f"no expressions are changed in {type(node).__name__}")
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -96,9 +98,11 @@ def planned(
     shrink: Callable[[LoopTree], LoopTree] | None = None,
     tuning: Tuning = RECOMPUTED,
     reassociate: bool = True,
+    merged: bool = False,
 ) -> Base:
     """The planner's tree for the first kernel of example `name`, or of `text`; `shrink` makes it
-    small enough to interpret. Stencils are recomputed unless `tuning` allows windows."""
+    small enough to interpret. Stencils are recomputed unless `tuning` allows windows. `merged`: two
+    launches that are one with arrays exchanged are one (`tree.rewrite.turns`)."""
 
     def make() -> Made:
         source = Source(f"{name}.lf", text or (EXAMPLES / f"{name}.lf").read_text("utf-8"))
@@ -106,7 +110,8 @@ def planned(
         options = Options(
             target=parse_target(target), fuel=fuel, tuning=tuning, reassociate=reassociate
         )
-        plan = plan_kernel(program, program.kernels[0].name, options)
+        with nullcontext() if merged else patch("loopfuse.plan.schedule.merge", lambda tree, fresh: tree):
+            plan = plan_kernel(program, program.kernels[0].name, options)
         assert plan.verdict.answer == "proved", plan.verdict
         tree = plan.tree if shrink is None else shrink(plan.tree)
         return Made(plan.program, plan.dependences, tree)

@@ -62,7 +62,7 @@ def ranges_of(tree: LoopTree) -> dict[str, Range | None]:
     """By buffer of the tree: what all that is written to it lies in."""
     held: dict[str, Range | None] = {}
     for buffer in tree.buffers:
-        held[buffer.name] = of_type(buffer.dtype) if buffer.argument else NOTHING
+        held[buffer.name] = of_type(buffer.dtype) if buffer.argument or buffer.turns else NOTHING
         if buffer.zeroed:
             held[buffer.name] = union(held[buffer.name], Range(0, 0))
     writes: list[Compute | Copy] = []

@@ -60,7 +60,12 @@ def _unmap_host(node: HostNode) -> HostNode:
     if isinstance(node, Launch):
         return replace(node, body=_unmap(node.body))
     return HostLoop(
-        node.var, node.lower, node.upper, node.step, tuple(_unmap_host(each) for each in node.body)
+        node.var,
+        node.lower,
+        node.upper,
+        node.step,
+        tuple(_unmap_host(each) for each in node.body),
+        node.turns,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
@@ -107,6 +107,11 @@ def check_tree(tree: LoopTree) -> None:
         if times > 1:
             raise place.fail(name, "two launches have this name")
     _check_host(tree.body, place)
+    turning = {buffer.name for buffer in tree.buffers if buffer.turns}
+    if turning:
+        for name, turns in _turning(tree.body, frozenset()):
+            if name in turning - turns:
+                raise place.fail(name, "it has its turns in a host loop that is not around this")
     for fault in (late_fault(tree), collapse_fault(tree)):
         if fault:
             raise place.fail(tree.kernel, fault)
@@ -141,9 +146,37 @@ def _check_host(nodes: tuple[HostNode, ...], place: _Place) -> None:
             _check_index((node.lower, node.upper), what, place)
             if node.step <= 0:
                 raise place.fail(what, "a step is positive")
+            _check_turns(node, what, place)
             _check_host(node.body, _enter(place, what, node.var, None))
         else:
             _check_launch(node, replace(place, launch=node.name))
+
+
+def _check_turns(loop: HostLoop, what: What, place: _Place) -> None:
+    """Does each buffer that turns with the loop stand for one buffer like it in each iteration?"""
+    trips = constant_value(loop.upper) if constant_value(loop.lower) == 0 and loop.step == 1 else None
+    for name in loop.turns:
+        buffer = _declared(name, what, place)
+        if not buffer.turns or trips != len(buffer.turns):
+            raise place.fail(what, f"`{name}` has {len(buffer.turns)} turns, not one an iteration")
+        for other in buffer.turns:
+            there = _declared(other, what, place)
+            like = replace(
+                there, name=name, array=buffer.array, argument=False, zeroed=False, turns=buffer.turns
+            )
+            if like != buffer or there.turns or not isinstance(there.home, Global):
+                raise place.fail(what, f"`{name}` stands for `{other}`, which is not like it")
+
+
+def _turning(nodes: Sequence[HostNode], turns: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """(buffer that a launch touches, the buffers that turn around it)."""
+    for node in nodes:
+        if isinstance(node, HostLoop):
+            yield from _turning(node.body, turns | {*node.turns})
+        else:
+            for inner in walk_nodes(node.body):
+                for expr in node_expressions(inner):
+                    yield from ((p.array, turns) for p in walk_expr(expr) if isinstance(p, Load))
 
 
 def _enter(place: _Place, what: What, var: str, mapping: Mapping | None) -> _Place:

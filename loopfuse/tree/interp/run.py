@@ -87,13 +87,14 @@ def run_tree(
         storage = {
             buffer.name: _global_cells(buffer, values)
             for buffer in tree.buffers
-            if isinstance(buffer.home, Global)
+            if isinstance(buffer.home, Global) and not buffer.turns
         }
         writer = _TreeWriter(tree, math or {})
         _run_host(tree.body, writer, storage, values, ordering(order))
     if offences is not None:
         offences += writer.offences
-    for name in writer.written:
+    written = {name for each in writer.written for name in tree.buffer(each).turns or (each,)}
+    for name in written:
         buffer = tree.buffer(name)
         if buffer.argument:
             array = arguments[buffer.array]
@@ -134,7 +135,9 @@ def _run_host(
         if isinstance(node, HostLoop):
             bounds = evaluate_index(node.lower, values), evaluate_index(node.upper, values)
             for value in range(*bounds, node.step):
-                _run_host(node.body, writer, storage, {**values, node.var: value}, order)
+                turning = {name: storage[writer.buffers[name].turns[value]] for name in node.turns}
+                inside = {**values, node.var: value}
+                _run_host(node.body, writer, {**storage, **turning}, inside, order)
         else:
             writer.launch(node)(storage, values, order)
 

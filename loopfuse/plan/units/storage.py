@@ -240,5 +240,7 @@ def _is_sequential(
         return False
     group = where[0][0]
     dims = {c.iterator for p in group.members for c in p.coordinates}
-    units = {id(p.unit) for p in group.members for _, s in where if s.id in p.unit.ids}
-    return iterator not in dims and len(units) == 1 and group.legality is not Legality.REDUCED
+    units = {id(p.unit): p.unit for p in group.members for _, s in where if s.id in p.unit.ids}
+    # A reduction's own loop is dealt out; what else the group runs, one thread does behind it.
+    is_dealt = group.legality is Legality.REDUCED and any(unit.carried for unit in units.values())
+    return iterator not in dims and len(units) == 1 and not is_dealt

@@ -65,7 +65,7 @@ from loopfuse.plan import chosen, registry
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.fuse import FusionPlan, Planner
 from loopfuse.plan.fusion.parallel import check_parallel_loops
-from loopfuse.plan.ladder import Attempt, attempts
+from loopfuse.plan.ladder import Attempt, apart, attempts
 from loopfuse.plan.printer import print_plan
 from loopfuse.plan.report import (
     build_report,
@@ -442,6 +442,13 @@ def _plan_model(
     if not dependences.complete:  # the plan is in program order already: that needs no proof
         warn(f"{dependences.why}, so `{kernel.name}` is compiled in program order, for one thread")
         return made(plan, scheduled, verdict)
+    if verdict.answer != "proved" and any(buffer.turns for buffer in scheduled.tree.buffers):
+        one = apart(options.fuel, usual)
+        usual = one.rules
+        with isl.spending(options.operations) as budget:
+            _weigh(model)
+            budget.adopt(model.context)
+            plan, scheduled, verdict = attempt(one)
     rejected: list[Verdict] = []
     used = ""
     for one in attempts(options.fuel, usual, [*scheduled.fits.values()]):

@@ -228,3 +228,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
     place = {name: number for number, name in enumerate(_FIRST)}
     items.sort(key=lambda item: place.get(item.path.name, len(_FIRST)))
+
+
+@pytest.fixture
+def launches_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two launches that are one with arrays exchanged stay two: what each of them does is looked at. (What
+    they are together, `tests/plan/test_turns.py` and every case.)"""
+    monkeypatch.setattr("loopfuse.plan.schedule.merge", lambda tree, fresh: tree)

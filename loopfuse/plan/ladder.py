@@ -1,6 +1,7 @@
 """What is tried in turn until the checker has proved a tree.
 
     as chosen            what costs least
+    apart                the same, where two launches of a time loop are one, as two
     easier               what strategies can do without: threads that share a row, long blocks of time steps, blocks at
                          all, windows
     unfused              each loop by itself
@@ -14,7 +15,7 @@ Each is a rule for planning again, so that every tree is made by the same stages
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loopfuse.plan import registry
 from loopfuse.plan.strategies.strategy import Fit
@@ -34,6 +35,11 @@ class Attempt:
 
 Rung = Callable[[int | None, Rules, Sequence[Fit]], Iterator[Attempt]]
 """Attempts, given the fuel and the rules of the first, and what strategies made of it."""
+
+
+def apart(fuel: int | None, rules: Rules) -> Attempt:
+    """As chosen, but no two launches are one with arrays exchanged: what is proved of two in turn asks more at once."""
+    return Attempt("", fuel, replace(rules, turns=False))
 
 
 def easier(fuel: int | None, rules: Rules, fits: Sequence[Fit]) -> Iterator[Attempt]:

@@ -58,7 +58,8 @@ def build_tree(
     builder = _TreeBuilder(site, program.kernel.name)
     body = builder.host(items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
-    tree = merge(replace(tree, collapsed=site.collapses), names.fresh)
+    tree = replace(tree, collapsed=site.collapses)
+    tree = merge(tree, names.fresh) if rules.turns else tree
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
     groups = {name: group for name, group in builder.groups.items() if name in launches}

@@ -20,6 +20,8 @@ from loopfuse.lang.nodes import Iter, Load
 from loopfuse.tree.looptree import Copy, Global, Loop, Mapping
 from loopfuse.tree.walk import walk_nodes
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 CHAIN = """
 kernel f(a: {0}[N], out c: {0}[N]):
     temp b: {0}[N]

@@ -25,6 +25,8 @@ from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.walk import walk_nodes
 from tests.window_kernels import assembled, bytes_moved, compiled
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 CASES = Path(__file__).parents[1] / "cases"
 SM90 = Target("sm_90")
 

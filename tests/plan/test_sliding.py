@@ -16,6 +16,8 @@ from loopfuse.lang.nodes import Program
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.looptree import HostLoop, Launch
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 CHAINS = {
     "blur": """
         kernel f(a: f32[H, W], out c: f32[H, W]):

@@ -10,6 +10,8 @@ from loopfuse.plan.strategies.sliding.strategy import windows_of
 from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import planned, run
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 CHAINS = {
     "blur": """
         kernel f(a: f32[N], out c: f32[N]):

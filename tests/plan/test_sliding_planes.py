@@ -22,6 +22,8 @@ from loopfuse.tree.walk import walk_nodes
 from tests.plan.test_sliding import planned, run
 from tests.plan.treekit import of_doubled
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 STAR = """
     kernel f(a: f32[D, H, W], out b: f32[D, H, W]):
         for z in 1..D-1, y in 1..H-1, x in 1..W-1:

@@ -13,6 +13,8 @@ from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.plan.strategies.sliding.windows.stages import _kept_beside
 from loopfuse.plan.units.records import Report
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 ROOT = Path(__file__).parents[2]
 GPU = Target("sm_90")
 DEFAULT = Tuning()

@@ -17,6 +17,8 @@ from loopfuse.proof.check import Verdict
 from loopfuse.tree.looptree import HostLoop, Launch
 from tests.plan.test_sliding import TIMES, planned, run
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 SWAP = TIMES["swap"]
 
 

@@ -11,6 +11,8 @@ from loopfuse.tree.looptree import HostLoop, Launch
 from tests.codegen.trees import check_ptx
 from tests.plan.test_sliding import SIZES, planned, read, run
 
+pytestmark = pytest.mark.usefixtures("launches_apart")
+
 MODES = ("clamp", "reflect", "symmetric", "wrap")
 
 LOADED = """

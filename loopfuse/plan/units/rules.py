@@ -17,7 +17,7 @@ class Rules:
     chain of stencils lie in line buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks
     of steps; `most_steps`: of at most so many (0: any number). `chains`: loops run together that no common
     iteration could run; `teams`: several threads may run one point of a
-    group together."""
+    group together; `turns`: two launches that are one with arrays exchanged are one."""
 
     machine: Machine
     strided: frozenset[str] = frozenset()
@@ -28,6 +28,7 @@ class Rules:
     most_steps: int = 0
     chains: bool = True
     teams: bool = True
+    turns: bool = True
 
     @staticmethod
     def of(options: Options, program: PolyProgram) -> Rules:

@@ -16,7 +16,8 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import THREADS
 from loopfuse.base.options import Target
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import COMPARISONS, is_checked
+from loopfuse.lang.index import is_checked
+from loopfuse.lang.index_text import COMPARISONS
 from loopfuse.lang.walk import walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,

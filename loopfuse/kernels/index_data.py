@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.index import evaluate_index, is_checked
 from loopfuse.lang.walk import expressions, iterators, loads, walk_expr, walk_stmts
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
-from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.index import evaluate_index, is_checked
 from loopfuse.lang.nodes import (
     ArrayParam,
     Assume,

@@ -1,12 +1,28 @@
-"""Index expressions as linear forms: what structural checks compare and take apart."""
+"""Index expressions as linear forms: what is compared, taken apart, and put into a normal form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Iter, Symbol, Unary
-from loopfuse.lang.walk import children, conjuncts, with_children
+from loopfuse.lang.nodes import (
+    Binary,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Iter,
+    Load,
+    Symbol,
+    Unary,
+    combine,
+    integer,
+)
+from loopfuse.lang.walk import children, conjuncts, iterators, with_children
+
+LARGEST = 1 << 40
+"""The largest number of an index expression: sums and multiples of a few, which are taken to be
+exact, then fit 64 bits."""
 
 Linear = tuple[int, tuple[tuple[Expr, int], ...]]
 """A constant, and a coefficient for each atom, atoms in a fixed order. An atom is an Iter, a
@@ -52,6 +68,68 @@ def lies_within(
     pairs = ((inner[0], outer[0]), (outer[1], inner[1]))
     ahead = [constant_value(Binary("sub", large, small, DType.I64)) for large, small in pairs]
     return all(n is not None and n >= wanted for n, wanted in zip(ahead, room, strict=True))
+
+
+def linear(expr: Expr) -> dict[str, int] | None:
+    """`expr` as coefficients by name ("" for the constant), or None if it is not linear in iterators and
+    symbols, with numbers up to LARGEST."""
+    terms: dict[Expr, int] = {}
+    found = {"": _gather(expr, 1, terms)}
+    for atom, coefficient in terms.items():
+        if not isinstance(atom, Iter | Symbol) or not atom.dtype.is_integer:
+            return None
+        found[atom.name] = found.get(atom.name, 0) + coefficient
+    return None if any(abs(each) > LARGEST for each in found.values()) else found
+
+
+def from_linear(terms: Mapping[str, int], symbols: frozenset[str]) -> Expr:
+    """Coefficients by name ("" for the constant) as an expression, positive terms first."""
+    out: Expr = integer(0)
+    for name, factor in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0])):
+        if not name or not factor:
+            continue
+        leaf: Expr = Symbol(name, DType.I64) if name in symbols else Iter(name)
+        term = leaf * abs(factor)
+        out = combine("add" if factor > 0 else "sub", out, term)
+    return out + terms.get("", 0)
+
+
+def split_iterator(expr: Expr) -> tuple[str | None, Expr] | None:
+    """`expr` as one iterator plus an iterator-free offset; (None, expr) without iterator; None
+    for anything else."""
+    used = iterators(expr)
+    if not used:
+        return None, expr
+    terms = linear(expr)
+    if terms is None or len(used) != 1:
+        return None
+    (name,) = used
+    if terms.get(name) != 1:
+        return None
+    symbols = frozenset(terms) - {name, ""}
+    return name, from_linear({n: c for n, c in terms.items() if n != name}, symbols)
+
+
+def tidy(expr: Expr) -> Expr:
+    """Linear index subexpressions in a normal form, so that equal instances look equal."""
+    if isinstance(expr, Const | Iter | Symbol):
+        return expr
+    if isinstance(expr, Load):
+        return Load(
+            expr.array,
+            tuple(tidy(each) for each in expr.index),
+            expr.dtype,
+            expr.mode,
+            expr.swapped,
+            span=expr.span,
+        )
+    if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
+        terms = linear(expr)
+        if terms is not None:
+            names = iterators(expr)
+            return from_linear(terms, frozenset(terms) - names - {""})
+    below = children(expr)
+    return with_children(expr, tuple(tidy(child) for child in below)) if below else expr
 
 
 def coefficients(expr: Expr) -> tuple[int, dict[str, int], bool]:
@@ -108,29 +186,31 @@ def _distance(comparison: Expr) -> Expr | None:
 
 
 def _gather(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
-    """Adds `factor` times the coefficients of the atoms of `expr` to `terms`; that times its constant."""
+    """Adds `factor` times the coefficients of the atoms of `expr` to `terms`; that times its constant.
+
+    Sums and products are those of i64 alone, which index arithmetic is done in: those of narrower types wrap,
+    and so may those of numbers that no index expression has.
+    """
     atom = expr
     match expr:
         case Iter() | Symbol():
             pass
         case Const(value=value) if not isinstance(value, float):
             return factor * int(value)
-        case Binary(op="add", left=left, right=right):
+        case Binary(op="add", left=left, right=right, dtype=DType.I64):
             return _gather(left, factor, terms) + _gather(right, factor, terms)
-        case Binary(op="sub", left=left, right=right):
+        case Binary(op="sub", left=left, right=right, dtype=DType.I64):
             return _gather(left, factor, terms) + _gather(right, -factor, terms)
-        case Binary(op="mul", left=left, right=right):
+        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
             for one, other in ((left, right), (right, left)):
                 number = constant_value(one)
                 if number is not None:
                     return _gather(other, factor * number, terms)
             atom = _normalised(expr)
-        case Unary(op="neg", operand=operand):
+        case Unary(op="neg", operand=operand, dtype=DType.I64):
             return _gather(operand, -factor, terms)
-        case Cast(operand=operand, dtype=DType.I64) if operand.dtype.is_integer:
-            if operand.dtype is DType.I64 or isinstance(operand, Const | Symbol | Cast):
-                return _gather(operand, factor, terms)
-            atom = _normalised(operand)  # its sums wrap before they are widened
+        case Cast(operand=operand, dtype=dtype) if is_plain_cast(operand.dtype, dtype):
+            return _gather(operand, factor, terms)
         case _:
             atom = _normalised(expr)
     terms[atom] = terms.get(atom, 0) + factor
@@ -154,8 +234,22 @@ def _normalised_operand(expr: Expr) -> Expr:
 
 def _rebuilt(expr: Expr) -> Expr:
     constant, terms = linear_form(expr)
-    out: Expr = Const(constant, DType.I64)
+    out: Expr = integer(constant)
     for atom, coefficient in terms:
-        scaled = Binary("mul", Const(coefficient, DType.I64), atom, DType.I64)
-        out = Binary("add", out, scaled, DType.I64)
+        out = out + coefficient * atom
     return out
+
+
+def keeps_value(operand: DType, dtype: DType) -> bool:
+    """Does a conversion from one integer type to another never change the number? (A u64 that
+    becomes an index is taken to be small enough.)"""
+    if dtype is DType.I64:
+        return True
+    if operand.is_signed == dtype.is_signed:
+        return operand.bits <= dtype.bits
+    return operand.is_unsigned and operand.bits < dtype.bits
+
+
+def is_plain_cast(operand: DType, dtype: DType) -> bool:
+    """Does a conversion take an integer to an integer, and never change it?"""
+    return dtype.is_integer and operand.is_integer and keeps_value(operand, dtype)

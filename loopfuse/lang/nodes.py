@@ -18,7 +18,9 @@ Index expressions (bounds, subscripts, extents) are the same `Expr`, of dtype i6
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
+from typing import cast
 
 from loopfuse.base.diagnostics import NOWHERE, Source, Span
 from loopfuse.base.dtypes import DType
@@ -35,7 +37,59 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Const(Node):
+class Operand(Node):
+    """What every expression has: the operators of index arithmetic.
+
+    `i + 1`, `2 * n - i`, `n // 4`, `i % 5` are the i64 that they look like, with constants folded and
+    neutral operands dropped (`combine`); `i < n` is the condition (`compare`). Python's `==` asks whether
+    two expressions are written alike. All other arithmetic is written out, with its type.
+    """
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return combine("add", self, other)
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return combine("sub", self, other)
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return combine("mul", self, other)
+
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        return combine("floordiv", self, other)
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        return combine("mod", self, other)
+
+    def __radd__(self, other: int) -> Expr:
+        return combine("add", other, self)
+
+    def __rsub__(self, other: int) -> Expr:
+        return combine("sub", other, self)
+
+    def __rmul__(self, other: int) -> Expr:
+        return combine("mul", other, self)
+
+    def __rfloordiv__(self, other: int) -> Expr:
+        return combine("floordiv", other, self)
+
+    def __rmod__(self, other: int) -> Expr:
+        return combine("mod", other, self)
+
+    def __lt__(self, other: Expr | int) -> Expr:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Expr | int) -> Expr:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Expr | int) -> Expr:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Expr | int) -> Expr:
+        return compare("ge", self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Operand):
     """A literal, already representable in `dtype` (f32 values are rounded to f32)."""
 
     value: bool | int | float
@@ -43,7 +97,7 @@ class Const(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Iter(Node):
+class Iter(Operand):
     """The value of a loop's iterator, an i64. In a LoopTree: of a tree loop's variable."""
 
     name: str
@@ -55,7 +109,7 @@ class Iter(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol(Node):
+class Symbol(Operand):
     """A size or a scalar parameter: fixed for the whole call."""
 
     name: str
@@ -72,7 +126,7 @@ class Swapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Node):
+class Load(Operand):
     """`array[index]`; scalars (`let`, `var`, a Reduce's result) are arrays with an empty index.
 
     `mode` is "" or an edge mode (clamp wrap reflect symmetric zero) that holds for every
@@ -87,7 +141,7 @@ class Load(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Node):
+class Unary(Operand):
     """`neg` (any number), `not` (bool), `invert` (integers and bool)."""
 
     op: str
@@ -96,7 +150,7 @@ class Unary(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Node):
+class Binary(Operand):
     """Both operands and the result have `dtype`.
 
     Ops: `add sub mul div floordiv mod` (floordiv and mod floor; integer `div` never occurs),
@@ -112,7 +166,7 @@ class Binary(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Node):
+class Compare(Operand):
     """`eq ne lt le gt ge` of operands of one dtype (not necessarily bool); the result is bool."""
 
     op: str
@@ -124,9 +178,13 @@ class Compare(Node):
         """Always bool."""
         return DType.BOOL
 
+    def __bool__(self) -> bool:
+        """A comparison of index expressions has no truth value: `0 <= i < n` would forget its first half."""
+        raise TypeError(f"{self} is an expression, not a truth value")
+
 
 @dataclass(frozen=True, slots=True)
-class Select(Node):
+class Select(Operand):
     """`then if condition else otherwise`; only the chosen arm's loads need be in bounds."""
 
     condition: Expr
@@ -136,7 +194,7 @@ class Select(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(Node):
+class Cast(Operand):
     """Conversion to `dtype`: rounds to nearest even, float to integer truncates and saturates
     (NaN gives 0), integers wrap, to bool is `!= 0`."""
 
@@ -145,7 +203,7 @@ class Cast(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Operand):
     """A function of one argument of `dtype`: those of one argument in `ops.OPERATIONS` (round: half
     to even).
 
@@ -159,7 +217,7 @@ class Call(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Fma(Node):
+class Fma(Operand):
     """`a * b + c`, rounded once. A subtraction carries an exact `neg` on `a` or `c`."""
 
     a: Expr
@@ -169,6 +227,79 @@ class Fma(Node):
 
 
 Expr = Const | Iter | Symbol | Load | Unary | Binary | Compare | Select | Cast | Call | Fma
+
+# -------------------------------------------------------------------------- index arithmetic
+
+
+def integer(value: int) -> Const:
+    """The i64 constant `value`."""
+    return Const(value, DType.I64)
+
+
+def combine(op: str, left: Operand | int, right: Operand | int) -> Expr:
+    """`left op right` (add sub mul floordiv mod min max) as an i64, with constants folded and neutral
+    operands dropped."""
+    left, right = _operand(left), _operand(right)
+    if isinstance(right, Const):
+        if isinstance(left, Const):
+            return integer(apply_index(op, int(left.value), int(right.value)))
+        value = right.value
+        if op == "add" or op == "sub":
+            if value == 0:
+                return left
+            if value < 0:
+                return Binary("sub" if op == "add" else "add", left, integer(-int(value)), DType.I64)
+        elif op == "mul" or op == "floordiv":
+            if value == 1:
+                return left
+            if value == 0 and op == "mul":
+                return integer(0)
+        elif op == "mod" and value == 1:
+            return integer(0)
+    elif isinstance(left, Const):
+        if op == "add" and left.value == 0:
+            return right
+        if op == "mul":
+            if left.value == 1:
+                return right
+            if left.value == 0:
+                return integer(0)
+    return Binary(op, left, right, DType.I64, span=left.span)
+
+
+def compare(op: str, left: Operand | int, right: Operand | int) -> Expr:
+    """`left op right` (eq ne lt le gt ge) on index expressions, constants folded."""
+    left, right = _operand(left), _operand(right)
+    if isinstance(left, Const) and isinstance(right, Const):
+        holds = getattr(operator, op)(int(left.value), int(right.value))
+        return Const(holds, DType.BOOL)
+    return Compare(op, left, right)
+
+
+def apply_index(op: str, left: int, right: int) -> int:
+    """What index arithmetic makes of two numbers; by 0, `//` and `%` give 0."""
+    match op:
+        case "add":
+            return left + right
+        case "sub":
+            return left - right
+        case "mul":
+            return left * right
+        case "floordiv":
+            return left // right if right else 0
+        case "mod":
+            return left % right if right else 0
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+        case _:
+            raise ValueError(f"`{op}` is not an operation of index expressions")
+
+
+def _operand(value: Operand | int) -> Expr:
+    return cast(Expr, value) if isinstance(value, Operand) else Const(value, DType.I64)
+
 
 # -------------------------------------------------------------------------------- statements
 

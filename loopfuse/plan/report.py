@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
-from loopfuse.lang.affine import combine, integer, to_python
-from loopfuse.lang.nodes import Binary, Call, Const, Expr
+from loopfuse.lang.index_text import to_python
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, integer
 from loopfuse.lang.walk import children, loads, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
@@ -160,7 +160,7 @@ def counted(item: HostGroup) -> Loop:
     if loop.step == 1 and any(
         isinstance(n, Binary) and n.op == "floordiv" for n in walk_expr(loop.lower)
     ):
-        rest = without_corners(combine("sub", loop.upper, loop.lower))  # what blocks leave over
+        rest = without_corners(loop.upper - loop.lower)  # what blocks leave over
         return replace(loop, lower=integer(0), upper=rest)
     return loop
 
@@ -176,7 +176,7 @@ def without_corners(expr: Expr) -> Expr:
         case Binary(op="sub", left=x, right=Binary(op="add", left=a, right=b)):
             for one, other in ((a, b), (b, a)):
                 if (rest := _remainder(x, one)) is not None:
-                    return without_corners(combine("sub", rest, other))
+                    return without_corners(rest - other)
             return expr
         case Binary(op="sub", left=x, right=y):
             rest = _remainder(x, y)
@@ -194,9 +194,9 @@ def _remainder(x: Expr, blocks: Expr) -> Expr | None:
         ) if j == k and x == y:  # fmt: skip
             match x:
                 case Binary(op="mod", left=z, right=Const(value=m)) if int(m) % int(k) == 0:
-                    return combine("mod", z, integer(int(k)))
+                    return z % int(k)
                 case _:
-                    return combine("mod", x, integer(int(k)))
+                    return x % int(k)
         case _:
             return None
 
@@ -214,7 +214,7 @@ def array_bytes(extents: Sequence[Expr], dtype: DType, sizes: Mapping[str, int])
     """The bytes of a whole array."""
     total: Expr = integer(dtype.bytes)
     for extent in extents:
-        total = combine("mul", total, extent)
+        total = total * extent
     text = to_python(total)
     try:
         return Formula(
@@ -239,14 +239,14 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
         if isinstance(item, HostGroup):
             loop = counted(item)
             low, high = (loop.lower, loop.upper) if loop.step > 0 else (loop.upper, loop.lower)
-            trips = combine("sub", high, low)
+            trips = high - low
             step = abs(loop.step)
             if step != 1:
-                trips = combine("floordiv", combine("add", trips, integer(step - 1)), integer(step))
-            each = combine("mul", _launches(item.body), trips)
+                trips = (trips + (step - 1)) // step
+            each = _launches(item.body) * trips
         else:
             each = integer(1 if item.fit is None else item.fit.launches)
-        total = combine("add", total, each)
+        total = total + each
     return total
 
 

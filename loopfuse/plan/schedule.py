@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from loopfuse.lang.affine import combine, integer, trip_count
-from loopfuse.lang.nodes import Expr
+from loopfuse.lang.index import trip_count
+from loopfuse.lang.nodes import Expr, combine, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan import registry
 from loopfuse.plan.fusion.fuse import FusionPlan
@@ -128,7 +128,7 @@ def iterator_extents(
             out[name] = (loop.lower, loop.upper)
         elif loop.step < 0 and not iterators(loop.lower) | iterators(loop.upper):
             one = integer(1)
-            out[name] = (combine("add", loop.upper, one), combine("add", loop.lower, one))
+            out[name] = (loop.upper + one, loop.lower + one)
         else:
             alone = [
                 hull_along([s.domain], s.iterators.index(name))
@@ -140,7 +140,7 @@ def iterator_extents(
             for least, greatest in alone[1:]:
                 low = combine("min", low, value_expr(least, program.symbols))
                 high = combine("max", high, value_expr(greatest, program.symbols))
-            out[name] = (low, combine("add", high, integer(1)))
+            out[name] = (low, high + 1)
     return out
 
 

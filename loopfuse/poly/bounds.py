@@ -12,8 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.diagnostics import NOWHERE, Diagnostic, Label, LimitError, Span, UserError
-from loopfuse.lang.affine import combine, integer, is_checked, linear, to_python
-from loopfuse.lang.nodes import Assume, Binary, Const, Expr, For, Load
+from loopfuse.lang.index import is_checked
+from loopfuse.lang.index_text import to_python
+from loopfuse.lang.linear import linear
+from loopfuse.lang.nodes import Assume, Binary, Const, Expr, For, Load, integer
 from loopfuse.lang.walk import iterators, loads, substitute, walk_stmts
 from loopfuse.poly import isl
 from loopfuse.poly.build import obviously_inside
@@ -290,9 +292,9 @@ def _diagnostic(program: PolyProgram, violation: _Violation) -> Diagnostic:
     if driver is not None:
         loop, coefficient = driver
         name = loop.iterator.split(".")[0]
-        first, last = loop.lower, combine("sub", loop.upper, integer(1))
+        first, last = loop.lower, loop.upper - 1
         if loop.step < 0:
-            first, last = combine("add", loop.upper, integer(1)), loop.lower
+            first, last = loop.upper + 1, loop.lower
         at_start = violation.low == (coefficient > 0)
         end = first if at_start else last
         verb = ("starts" if at_start else "ends") if loop.step > 0 else "reaches"
@@ -340,16 +342,16 @@ def _bounds_fix(
         return []
     subscript = violation.access.load.index[violation.dim]
     rest = substitute(subscript, {loop.iterator: integer(0)})
-    limit = integer(0) if violation.low else combine("sub", extent, integer(1))
+    limit = integer(0) if violation.low else extent - 1
     # subscript = coefficient * i + rest = limit, solved for i.
-    bound = combine("sub", limit, rest) if coefficient > 0 else combine("sub", rest, limit)
+    bound = limit - rest if coefficient > 0 else rest - limit
     name = loop.iterator.split(".")[0]
     step = "" if loop.step == 1 else f" step {loop.step}"
     if (loop.step > 0) == at_start:
         lower, upper = bound, loop.upper
         word = f"start at {_safe(bound)}"
     else:
-        stop = combine("add", bound, integer(1)) if loop.step > 0 else combine("sub", bound, integer(1))
+        stop = bound + 1 if loop.step > 0 else bound - 1
         lower, upper = loop.lower, stop
         word = f"end at {_safe(stop)}"
     return [f"{word} (`{name} in {_safe(lower)}..{_safe(upper)}{step}`)"]

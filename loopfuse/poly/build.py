@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import is_affine, is_checked, linear
+from loopfuse.lang.index import is_affine, is_checked
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
@@ -467,7 +468,8 @@ class _Builder:
                 nothing = Const(neutral("sum", value.dtype), value.dtype, span=value.span)
                 value = Select(scope.predicate, value, nothing, value.dtype, span=value.span)
         if any(is_checked(each) for each in target.index):
-            predicate = predicate or Const(True, DType.BOOL, span=target.span)
+            if predicate is None:
+                predicate = Const(True, DType.BOOL, span=target.span)
             reduction = ""  # nobody can tell which updates are of one element
         if predicate is not None:
             predicate = self._lower(predicate, scope.domain, scope, name, reads)
@@ -709,8 +711,10 @@ def _conjoin(left: Expr | None, right: Expr | None) -> Expr | None:
 
 def _under(predicate: Expr | None, condition: Expr) -> Expr:
     """Both hold; what the condition asks for is asked for only where the predicate holds."""
-    if predicate is None or not _asks(condition):
-        return _conjoin(predicate, condition) or condition
+    if predicate is None:
+        return condition
+    if not _asks(condition):
+        return Binary("and", predicate, condition, DType.BOOL, span=predicate.span)
     never = Const(False, DType.BOOL, span=condition.span)
     return Select(predicate, condition, never, DType.BOOL, span=condition.span)
 

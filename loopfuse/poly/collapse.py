@@ -23,8 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from loopfuse.lang.affine import integer
-from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Expr, Iter, Load, Symbol, integer
 from loopfuse.lang.walk import children, iterators, symbols
 from loopfuse.poly import isl
 from loopfuse.poly.model import Access, Array, PolyProgram, Statement

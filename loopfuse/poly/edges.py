@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import checked, combine, integer, is_affine
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select
+from loopfuse.lang.index import checked, is_affine
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select, combine, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr
 
@@ -33,21 +33,21 @@ def lower_subscript(mode: str, subscript: Expr, extent: Expr, low: bool, high: b
     """
     if low and high:
         return subscript
-    last = combine("sub", extent, integer(1))
+    last = extent - 1
     match mode:
         case "clamp":
             out = subscript if high else combine("min", subscript, last)
             return out if low else combine("max", out, integer(0))
         case "wrap":
-            return combine("mod", subscript, extent)
+            return subscript % extent
         case "reflect":
-            turn = combine("mul", integer(2), last)
-            folded = combine("mod", subscript, combine("max", turn, integer(1)))
-            return combine("min", folded, combine("sub", turn, folded))
+            turn = 2 * last
+            folded = subscript % combine("max", turn, integer(1))
+            return combine("min", folded, turn - folded)
         case "symmetric":
-            turn = combine("mul", integer(2), extent)
-            folded = combine("mod", subscript, turn)
-            mirrored = combine("sub", combine("sub", turn, integer(1)), folded)
+            turn = 2 * extent
+            folded = subscript % turn
+            mirrored = turn - 1 - folded
             return combine("min", folded, mirrored)
         case _:
             raise InternalError(Diagnostic("edge-mode", f"there is no edge mode `{mode}`"))

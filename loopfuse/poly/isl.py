@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import islpy
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import is_plain_cast, linear
+from loopfuse.lang.linear import is_plain_cast, linear
 from loopfuse.lang.nodes import (
     Binary,
     Call,

@@ -27,7 +27,7 @@ from typing import Any
 
 from loopfuse.base.diagnostics import NOWHERE, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Expr, Kernel, Load
 
 IslSet = Any  # islpy.Set; the class itself is known only to poly.isl

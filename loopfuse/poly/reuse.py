@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.formula import Formula
-from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
-from loopfuse.lang.nodes import Expr
+from loopfuse.lang.index import evaluate_index
+from loopfuse.lang.index_text import to_python
+from loopfuse.lang.nodes import Expr, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.poly import isl
 from loopfuse.poly.model import Array, IslSet, Loop, PolyProgram
@@ -211,7 +212,7 @@ def _declared(array: Array, dim: int) -> tuple[Expr, Expr]:
     position = dim - len(array.private_to)
     if position < 0:
         return integer(0), integer(0)
-    return integer(0), combine("sub", array.extents[position], integer(1))
+    return integer(0), array.extents[position] - 1
 
 
 def _large(program: PolyProgram) -> IslSet:
@@ -231,7 +232,7 @@ def _large(program: PolyProgram) -> IslSet:
 
 
 def _length(low: Expr, high: Expr) -> Expr:
-    return combine("add", combine("sub", high, low), integer(1))
+    return high - low + 1
 
 
 def _trips(program: PolyProgram, loop: Loop) -> Expr:
@@ -246,9 +247,9 @@ def _trips(program: PolyProgram, loop: Loop) -> Expr:
                     statement.domain.intersect_params(program.context), names.index(loop.iterator)
                 )
                 low, high = (isl.value_expr(end, program.symbols) for end in ends)
-                return combine("floordiv", _length(low, high), integer(size))
-    distance = combine("sub", upper, lower)
-    return combine("floordiv", combine("add", distance, integer(size - 1)), integer(size))
+                return _length(low, high) // size
+    distance = upper - lower
+    return (distance + (size - 1)) // size
 
 
 # ----------------------------------------------------------------------------------- formulas

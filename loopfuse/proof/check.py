@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import constant_value, interval, same_index
 from loopfuse.lang.nodes import Binary, Const, Load
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.model import Access, Dependences, Statement

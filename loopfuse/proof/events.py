@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import checked, is_checked
+from loopfuse.lang.index import checked, is_checked
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Symbol
 from loopfuse.lang.walk import iterators, loads, map_expr

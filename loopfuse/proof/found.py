@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Load
 from loopfuse.poly import isl

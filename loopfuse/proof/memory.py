@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.poly import isl
 from loopfuse.proof.accesses import Read, Write

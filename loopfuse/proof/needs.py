@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopfuse.lang.affine import combine, integer, is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import coefficients
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import walk_expr
@@ -126,7 +126,7 @@ class Needs:
         lane = next((lp.var for lp in leaf.chain if lp.mapping is Mapping.LANE), "")
         if isinstance(self.values.events.buffers[load.array].home, Lanes) or not lane:
             return place
-        return combine("add", combine("mul", Iter(lane), integer(self.columns)), place)
+        return Iter(lane) * self.columns + place
 
     def _row(self, leaf: Leaf) -> tuple[Expr, ...]:
         """Which row of a block's tile an instance fills, where warps share a tile: any number would
@@ -136,16 +136,16 @@ class Needs:
             return ()
         load = _target_load(leaf)
         home = self.values.events.buffers[load.array].home
-        first = combine("mul", Iter(warp), integer(self.rows))
+        first = Iter(warp) * self.rows
         if isinstance(home, Lanes):
             return (first,)
         if isinstance(home, Window):
-            return (combine("add", first, load.index[-2]),) if len(load.index) > 2 else ()
+            return (first + load.index[-2],) if len(load.index) > 2 else ()
         if load.index:
             return (load.index[-2],) if len(load.index) > 2 else ()
         assert leaf.rotated is not None
         inner = leaf.names[leaf.names.index(leaf.rotated.var) + 1 :]
-        return (combine("add", first, Iter(inner[0])),) if len(inner) > 1 else ()
+        return (first + Iter(inner[0]),) if len(inner) > 1 else ()
 
     def _only_in_windows(self, leaf: Leaf) -> bool:
         """Is every read of what the leaf fills one whose source is known in its loop? What other

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.model import Array, Dependence, Dependences

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import Binary, Compare, Load
+from loopfuse.lang.nodes import Binary, Compare, Load, integer
 from loopfuse.lang.walk import substitute
 from loopfuse.tree.form.straddled import straddled_copy
 from loopfuse.tree.looptree import Buffer, Global, Guard, Loop, TreeNode, straddled_elements
@@ -67,7 +66,7 @@ def _cramped(loop: Loop, scope: Any, buffers: Mapping[str, Buffer]) -> str:
     if room == 1:
         return ""
     first = substitute(copy.value.index[-1], {loop.var: loop.lower})
-    end = combine("add", first, integer(columns + room))
+    end = first + (columns + room)
     tests = Compare("ge", first, integer(room - 1)), Compare("le", end, buffer.extents[-1])
     holds = scope.reader.condition(Binary("and", *tests, DType.BOOL), scope.domain)
     return "" if holds is not None and scope.domain.is_subset(holds) else buffer.name

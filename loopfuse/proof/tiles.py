@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count, zip_longest
 from typing import Any
 
-from loopfuse.lang.index_algebra import compare
 from loopfuse.lang.linear import coefficients
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Unary, compare
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
 from loopfuse.tree.looptree import (
     STREAMED,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import assert_never
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import (
     Binary,
     Call,

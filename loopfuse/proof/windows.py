@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import coefficients, interval, same_index
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.poly import isl
@@ -134,7 +133,7 @@ def _candidate(values: Values, read: Read, write: Write) -> Candidate | None:
         return None
     if _are_apart(values, read, index, other):
         return Candidate(back, write, None)
-    earlier = combine("sub", Iter(step), integer(back))
+    earlier = Iter(step) - back
     inner = None
     if isinstance(home, Window | LineBuffer):
         inner = _inner_values(there, step, index, other)
@@ -195,7 +194,7 @@ def _inner_values(
         (name,) = moving
         if name in found:
             return None
-        found[name] = combine("sub", here, integer(constant))
+        found[name] = here - constant
     if len(found) != len(inner):
         return None
     return [found[name] for name in inner], fixed

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import ceil
 from typing import assert_never
 
-from loopfuse.lang.affine import combine, evaluate_index, integer, trip_count
-from loopfuse.lang.nodes import Call, Expr, Load
+from loopfuse.lang.index import evaluate_index, trip_count
+from loopfuse.lang.nodes import Call, Expr, Load, combine, integer
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, substitute, symbols, walk_expr
 from loopfuse.tree.looptree import (
@@ -74,14 +74,14 @@ def _launch(launch: Launch, around: Middles) -> Expr:
     found = price(body, middles)
     if sum(1 for _ in walk_expr(found)) > MOST_NODES:
         found = integer(_at_usual_sizes(found))
-    return combine("mul", found, integer(PICOSECONDS))
+    return found * PICOSECONDS
 
 
 def price(body: tuple[TreeNode, ...], middles: Middles) -> Expr:
     """Instructions that a run of `body` takes."""
     total: Expr = integer(0)
     for node in body:
-        total = combine("add", total, _node(node, middles))
+        total = total + _node(node, middles)
     return total
 
 
@@ -102,7 +102,7 @@ def _node(node: TreeNode, middles: Middles) -> Expr:
             else:
                 lower, upper = substitute(lower, middles), substitute(upper, middles)
                 trips, middle = trip_count(lower, upper, step), _middle(lower, upper, {})
-            return combine("mul", trips, price(node.body, {**middles, var: middle}))
+            return trips * price(node.body, {**middles, var: middle})
         case Guard(then=then, otherwise=otherwise):
             return combine("max", price(then, middles), price(otherwise, middles))
         case Compute(value=value, predicate=predicate):
@@ -119,5 +119,5 @@ def _node(node: TreeNode, middles: Middles) -> Expr:
 
 
 def _middle(lower: Expr, upper: Expr, middles: Middles) -> Expr:
-    both = combine("add", substitute(lower, middles), substitute(upper, middles))
-    return combine("floordiv", both, integer(2))
+    both = substitute(lower, middles) + substitute(upper, middles)
+    return both // 2

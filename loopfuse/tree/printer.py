@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import COMPARISONS
+from loopfuse.lang.index_text import COMPARISONS
 from loopfuse.lang.nodes import (
     Binary,
     Call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import (

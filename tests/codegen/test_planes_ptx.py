@@ -20,7 +20,7 @@ from loopfuse.base.options import Target, Tuning
 from loopfuse.codegen.mlir.module import emit_module
 from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.codegen.targets.assemble import assemble
-from loopfuse.lang.affine import integer
+from loopfuse.lang.nodes import integer
 from loopfuse.tree.looptree import Shared
 from tests.plan.test_sliding_planes import CHAINS, OTHER, TIMES
 

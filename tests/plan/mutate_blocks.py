@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import integer
-from loopfuse.lang.nodes import Compare, Iter, Load
+from loopfuse.lang.nodes import Compare, Iter, Load, integer
 from loopfuse.tree.looptree import (
     STREAMED,
     Barrier,

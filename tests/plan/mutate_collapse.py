@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Binary, Expr, Load
+from loopfuse.lang.nodes import Binary, Expr, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import TreeNode
 from tests.plan.mutate_edit import Edit, Nodes, bounds

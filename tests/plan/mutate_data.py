@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Select, Symbol
+from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Select, Symbol, combine, integer
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import Compute, Guard, Mapping, TreeNode
 from tests.plan.mutate_edit import Edit, all_of, before, bounds, home, launches, put, remap, rewrite

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Compare, Expr, Iter, Load, Symbol, combine, integer
 from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.tree.looptree import (
     Barrier,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import integer
+from loopfuse.lang.nodes import integer
 from loopfuse.tree.looptree import Guard
 from tests.plan.mutate_table import Row, planned
 from tests.plan.mutate_windows import each, from_other, gone, reading, test

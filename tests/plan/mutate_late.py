@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Iter
+from loopfuse.lang.nodes import Iter, combine, integer
 from loopfuse.tree.looptree import Arrive, Barrier, Copy, Loop, Mapping, Shared, TreeNode
 from tests.plan.mutate_blocks import CHAIN, IN_PLACE, SIZE, SMALL, STAR, WIDE, last_first, rotated
 from tests.plan.mutate_edit import Edit, Nodes, home

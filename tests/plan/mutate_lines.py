@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import integer
-from loopfuse.lang.index_algebra import compare
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import Copy, Guard, LineBuffer
 from tests.plan.mutate_edit import Nodes, all_of, bounds, everywhere, home

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.nodes import Expr, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from tests.plan.mutate_edit import Edit, put
 from tests.plan.mutate_planned import plus

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Call, Compare, Const, Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Call, Compare, Const, Expr, Iter, Load, Symbol, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import (
     ALIGNED,

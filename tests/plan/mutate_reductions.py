@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Symbol, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import Compute, Copy, Fold, Guard, Loop, LoopTree, Mapping
 from loopfuse.tree.printer import print_node

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import integer
-from loopfuse.lang.nodes import Load
+from loopfuse.lang.nodes import Load, integer
 from loopfuse.tree.looptree import Copy
 from tests.plan.mutate_edit import bounds, everywhere, put
 from tests.plan.mutate_planned import plus

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Expr, Iter
+from loopfuse.lang.nodes import Compare, Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators, map_expr
 from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, LoopTree, TreeNode
 from loopfuse.tree.walk import map_nodes

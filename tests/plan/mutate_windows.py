@@ -10,8 +10,7 @@ from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, Unary
+from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, Unary, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import (
     ALIGNED,

@@ -13,8 +13,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.machine import machine_of
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Symbol
+from loopfuse.lang.nodes import Expr, Symbol, combine, integer
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.decisions import Decisions
 from loopfuse.plan.strategies.sliding.strategy import windows_of

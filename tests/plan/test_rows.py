@@ -13,8 +13,7 @@ import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Const, Iter, Load
+from loopfuse.lang.nodes import Compare, Const, Iter, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.proof.check import verify
 from loopfuse.tree.looptree import (

@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from loopfuse.lang.index import TRUE
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import Options, Target
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import TRUE
-from loopfuse.lang.nodes import Binary, Const, Expr, Load
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.proof.check import verify
 from loopfuse.tree.form.check import check_tree

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loopfuse.lang.index import ceil_div
 
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div
 from loopfuse.lang.interp import interpret
-from loopfuse.lang.nodes import Iter
+from loopfuse.lang.nodes import Iter, combine, integer
 from loopfuse.plan import registry
 from loopfuse.plan.chosen import find_choices
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, value_at

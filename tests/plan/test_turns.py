@@ -11,8 +11,8 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
-from loopfuse.lang.affine import integer
 from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import integer
 from loopfuse.proof.check import verify
 from loopfuse.tree.form.check import check_tree
 from loopfuse.tree.interp.run import run_tree

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from fuzz.choices import RandomChoices
 from fuzz.generate import generate
+from loopfuse.lang.index import evaluate_index
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.machine import machine_of
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.frontend.lf.door import parse
-from loopfuse.lang.affine import evaluate_index
 from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel

@@ -20,9 +20,8 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
 from loopfuse.frontend.lf.door import parse
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.check.check import check
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Unary
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Unary, combine, integer
 from loopfuse.lang.walk import children, with_children
 from loopfuse.pipeline import plan_kernel
 from loopfuse.proof.check import verify

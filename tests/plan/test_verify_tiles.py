@@ -15,9 +15,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options, Target, Tuning
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.proof import events as verify_events
 from loopfuse.proof.check import verify
 from loopfuse.proof.events import Events

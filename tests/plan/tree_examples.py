@@ -52,7 +52,7 @@ class Example:
 
 
 def _extent(expr, sizes: dict[str, int]) -> int:
-    from loopfuse.lang.affine import evaluate_index
+    from loopfuse.lang.index import evaluate_index
 
     return evaluate_index(expr, sizes)
 

@@ -9,7 +9,6 @@ import random
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import (
     ArrayParam,
     Binary,
@@ -32,6 +31,8 @@ from loopfuse.lang.nodes import (
     Symbol,
     Temp,
     Unary,
+    combine,
+    integer,
 )
 
 F = DType.F64

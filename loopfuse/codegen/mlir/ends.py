@@ -18,8 +18,7 @@ from __future__ import annotations
 from loopfuse.codegen.abi import walk_nodes
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.index import linear, mentions
-from loopfuse.lang.affine import integer
-from loopfuse.lang.nodes import Compare, Expr
+from loopfuse.lang.nodes import Compare, Expr, integer
 from loopfuse.lang.walk import loads, substitute
 from loopfuse.tree.looptree import Compute, Copy, Global, Guard, Loop, Mapping, TreeNode
 

@@ -38,7 +38,7 @@ from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.sign import copysign, sign
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import OURS
 from loopfuse.lang.walk import loads, walk_expr
 

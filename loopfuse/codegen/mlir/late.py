@@ -11,8 +11,7 @@ from loopfuse.codegen.build import WIDEST_COPY
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import each_lane
 from loopfuse.codegen.mlir.index import Linear, linear, mentions
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load
+from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, integer
 from loopfuse.lang.walk import conjuncts, substitute
 from loopfuse.tree.looptree import Arrive, Copy, Guard, Loop, TreeNode
 
@@ -87,8 +86,8 @@ def spread_over_lanes(emitter: Emitter, loop: Loop) -> Loop:
 
     if not all(map(may_move, loop.body)):
         return loop
-    moved = combine("mul", Iter(lane), integer(1 - columns))
-    place = {element: combine("add", combine("mul", Iter(element), integer(LANES)), moved)}
+    moved = Iter(lane) * (1 - columns)
+    place = {element: Iter(element) * LANES + moved}
     return replace(loop, body=tuple(_moved(node, place) for node in loop.body))
 
 

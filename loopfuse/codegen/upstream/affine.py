@@ -17,7 +17,7 @@ from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.upstream.affine_value import FAILED, ValueText, type_text
 from loopfuse.codegen.upstream.fused import emit_fused
 from loopfuse.lang import nodes
-from loopfuse.lang.affine import to_python
+from loopfuse.lang.index_text import to_python
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
 
 

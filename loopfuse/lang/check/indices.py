@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from loopfuse.base.diagnostics import LimitError, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import LARGEST, checked, combine, integer
 from loopfuse.lang.check.context import Context
 from loopfuse.lang.check.typing import Value, promote
+from loopfuse.lang.index import checked
+from loopfuse.lang.linear import LARGEST
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -27,6 +28,7 @@ from loopfuse.lang.nodes import (
     Load,
     Symbol,
     Unary,
+    combine,
 )
 from loopfuse.lang.walk import iterators, loads
 
@@ -140,7 +142,7 @@ class _Converter:
             case Cast(operand=operand) if operand.dtype.is_integer:
                 return self.convert(operand)
             case Unary(op="neg", operand=operand):
-                return combine("sub", integer(0), self.convert(operand))
+                return 0 - self.convert(operand)
             case Binary(op="add" | "sub" | "min" | "max" as op, left=left, right=right):
                 return combine(op, self.convert(left), self.convert(right))
             case Binary(op="mul", left=left, right=right):
@@ -152,7 +154,7 @@ class _Converter:
                 return self.divide(expr, op, self.convert(left), self.convert(right))
             case Call(function="abs", arguments=(operand,)):
                 inside = self.convert(operand)
-                return combine("max", inside, combine("sub", integer(0), inside))
+                return combine("max", inside, 0 - inside)
             case _:
                 return self.refuse(expr)
 

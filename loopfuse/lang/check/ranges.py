@@ -8,14 +8,24 @@ from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer, trip_count
 from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context
 from loopfuse.lang.check.indices import affine_value, data_index, to_index
 from loopfuse.lang.check.scope import ValueEntry
 from loopfuse.lang.check.unroll import MAX_COPIES
+from loopfuse.lang.index import trip_count
 from loopfuse.lang.labels import HIDDEN
-from loopfuse.lang.nodes import Binary, Const, Define, Expr, Iter, Load, Stmt, Symbol
+from loopfuse.lang.nodes import (
+    Binary,
+    Const,
+    Define,
+    Expr,
+    Iter,
+    Load,
+    Stmt,
+    Symbol,
+    integer,
+)
 from loopfuse.lang.printer import print_expr
 from loopfuse.lang.surface import syntax
 from loopfuse.lang.walk import iterators, loads, walk_expr
@@ -40,7 +50,7 @@ class Bounds:
         """What the source's iterator is, in terms of the core's."""
         if self.first is None:
             return iterator
-        return combine("add", self.first, combine("mul", iterator, integer(self.stride)))
+        return self.first + iterator * self.stride
 
     @property
     def trips(self) -> Expr:
@@ -51,8 +61,8 @@ class Bounds:
         """How many values come before the present one."""
         here = Iter(iterator)
         if self.step > 0:
-            return combine("floordiv", combine("sub", here, self.lower), integer(self.step))
-        return combine("floordiv", combine("sub", self.lower, here), integer(-self.step))
+            return (here - self.lower) // self.step
+        return (self.lower - here) // (-self.step)
 
 
     @property

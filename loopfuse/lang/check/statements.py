@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from loopfuse.base.diagnostics import Label, LoopfuseError, Span
-from loopfuse.lang.affine import integer, to_python
 from loopfuse.lang.check import ranges, reductions
 from loopfuse.lang.check.assignments import assign
 from loopfuse.lang.check.context import Context, Poisoned
@@ -28,6 +27,7 @@ from loopfuse.lang.check.swap import pair_of
 from loopfuse.lang.check.swap_counts import any_swap, count_swaps, too_deep
 from loopfuse.lang.check.typing import Value
 from loopfuse.lang.check.unroll import unrolled_iterators
+from loopfuse.lang.index_text import to_python
 from loopfuse.lang.labels import CONTINUES
 from loopfuse.lang.nodes import (
     Assume,
@@ -39,6 +39,7 @@ from loopfuse.lang.nodes import (
     Load,
     Stmt,
     Temp,
+    integer,
 )
 from loopfuse.lang.surface import syntax
 from loopfuse.lang.walk import iterators, loads, symbols

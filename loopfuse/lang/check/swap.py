@@ -15,8 +15,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Exchange, Expr, Swapped
+from loopfuse.lang.nodes import Const, Exchange, Expr, Swapped, integer
 
 Pair = tuple[str, str]
 """The core names of two arrays, sorted."""
@@ -39,7 +38,7 @@ class Swaps:
         partner = self.partner.get(array)
         if partner is None:
             return array, None
-        parity = combine("mod", self.count[pair_of(array, partner)], integer(2))
+        parity = self.count[pair_of(array, partner)] % 2
         if isinstance(parity, Const):
             return (partner if parity.value else array), None
         return array, Swapped(partner, parity)
@@ -54,11 +53,11 @@ class Swaps:
 
     def add(self, pair: Pair, times: Expr) -> None:
         """The pair was swapped `times` times more."""
-        self.count[pair] = combine("add", self.count[pair], times)
+        self.count[pair] = self.count[pair] + times
 
     def exchanges(self) -> list[Exchange]:
         """The pairs that may be exchanged now."""
-        found = [Exchange(*p, combine("mod", n, integer(2))) for p, n in self.count.items()]
+        found = [Exchange(*p, n % 2) for p, n in self.count.items()]
         return [one for one in found if not (isinstance(one.parity, Const) and not one.parity.value)]
 
     @contextmanager
@@ -74,5 +73,5 @@ class Swaps:
         finally:
             # Pairs whose arrays were declared inside are new each time and end with the loop.
             self.count = before | {
-                pair: combine("add", before[pair], trips) for pair in odd if pair in before
+                pair: before[pair] + trips for pair in odd if pair in before
             }

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context, parenthesise, place
 from loopfuse.lang.check.indices import affine_value, data_index, to_index
 from loopfuse.lang.check.scope import TableEntry
 from loopfuse.lang.check.typing import Value
-from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Select
+from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Select, integer
 from loopfuse.lang.semantics import integer_limits
 from loopfuse.lang.surface import syntax
 
@@ -54,7 +53,7 @@ def element(context: Context, expr: syntax.Subscript, entry: TableEntry) -> Valu
             )
         if not (low >= 0 and high < extent) or len(entry.values) > LARGEST_CHOICE:
             _refuse_choice(context, expr, part, extent, len(entry.values))
-        offset = combine("add", combine("mul", offset, integer(extent)), position)
+        offset = offset * extent + position
     chosen = _choice(offset, entry.values, 0)
     return Value(place(chosen.expr, expr.span), chosen.weak)
 

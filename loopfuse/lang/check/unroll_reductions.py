@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, evaluate_index, is_checked
 from loopfuse.lang.check.folding import fold_constant
+from loopfuse.lang.index import evaluate_index, is_checked
 from loopfuse.lang.nodes import (
     Binary,
     Block,
@@ -164,7 +164,8 @@ def _fold(node: Expr) -> Expr:
     if not below or isinstance(node, Load):
         return node
     if all(isinstance(each, Const) for each in below):
-        return fold_constant(node) or node
+        folded = fold_constant(node)
+        return node if folded is None else folded
     match node:
         case Select(condition=Const(value=value), then=then, otherwise=otherwise):
             return then if value else otherwise
@@ -177,7 +178,7 @@ def _fold(node: Expr) -> Expr:
                     left, moved = first, moved - int(more)
                 case _:
                     pass
-            return combine("add", left, Const(moved, DType.I64))
+            return left + Const(moved, DType.I64)
         case Binary(op="add", left=Const(value=0), right=right, dtype=DType.I64):
             return right
         case _:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loopfuse.base.machine import VECTOR, Machine
-from loopfuse.lang.affine import evaluate_index, linear
+from loopfuse.lang.index import evaluate_index
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
 from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, symbols

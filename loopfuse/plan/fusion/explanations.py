@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import evaluate_index
+from loopfuse.lang.index import evaluate_index
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, Refusal, form_group
 from loopfuse.plan.units.records import Decision, Place, Witness

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer, trip_count
-from loopfuse.lang.index_algebra import TRUE, compare, conjoin, in_range
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol
+from loopfuse.lang.index import TRUE, conjoin, in_range, trip_count
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, compare, integer
 from loopfuse.lang.walk import children, map_expr, substitute, symbols, with_children
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Item, Nest, statements_of
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.recompute import Resolver, Value, tidy, within
+from loopfuse.plan.units.recompute import Resolver, Value, within
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import Reader
 from loopfuse.poly.isl_relations import condition_expr, simplify_within
@@ -131,8 +131,8 @@ class BodyBuilder:
             value: Expr = Iter(var)
             bounds = (lower, upper, loop.step)
         else:
-            step = combine("mul", Iter(var), integer(-loop.step))
-            value = combine("sub", lower, step)
+            step = Iter(var) * (-loop.step)
+            value = lower - step
             bounds = (integer(0), trip_count(lower, upper, loop.step), 1)
         inside = known + loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step)
         # Bounds that are data are read only where the program sets them: elsewhere the register
@@ -308,7 +308,7 @@ class BodyBuilder:
                 self.names.add(Buffer(load.array, load.array, array.dtype, (), Register()))
             return Load(load.array, (), load.dtype, span=load.span)
         leading = tuple(
-            tidy(combine("sub", iteration[name], self.extents[name][0])) for name in store.leading
+            tidy(iteration[name] - self.extents[name][0]) for name in store.leading
         )
         name = declare_global(self.program, self.stores, self.extents, self.names, load.array)
         return Load(name, (*leading, *load.index), load.dtype, span=load.span)
@@ -356,11 +356,11 @@ def loop_conditions(iterator: str, lower: Expr, upper: Expr, step: int) -> list[
     """What holds of an iterator inside its loop."""
     it = Iter(iterator)
     if step < 0:
-        out = [compare("le", it, lower), compare("gt", it, upper)]
+        out = [it <= lower, it > upper]
     else:
         out = in_range(it, lower, upper)
     if abs(step) != 1:
-        away = combine("mod", combine("sub", it, lower), integer(abs(step)))
+        away = (it - lower) % abs(step)
         out.append(compare("eq", away, integer(0)))
     return out
 
@@ -377,7 +377,7 @@ def view_strides(array: str, extents: tuple[Expr, ...], packed: int) -> tuple[Ex
     step: Expr = integer(1)
     for number in range(len(extents) - 1, len(extents) - 1 - packed, -1):
         found[number] = step
-        step = combine("mul", step, extents[number])
+        step = step * extents[number]
     return tuple(found)
 
 
@@ -393,7 +393,7 @@ def declare_global(
     if array_name not in names.buffers:
         names.used.add(array_name)
         leading = tuple(
-            tidy(combine("sub", extents[name][1], extents[name][0])) for name in store.leading
+            tidy(extents[name][1] - extents[name][0]) for name in store.leading
         )
         names.add(
             Buffer(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopfuse.lang.affine import linear
+from loopfuse.lang.linear import linear
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.strips import AGAIN, IN_TURN, access_price, is_short_loop
 from loopfuse.plan.units.groups import Group, Legality

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer, is_affine, linear
-from loopfuse.lang.index_algebra import compare, conjoin, from_linear, greatest, least
+from loopfuse.lang.index import conjoin, greatest, is_affine, least
+from loopfuse.lang.linear import from_linear, linear, tidy
 from loopfuse.lang.nodes import (
     Binary,
     Compare,
@@ -25,9 +25,10 @@ from loopfuse.lang.nodes import (
     Select,
     Symbol,
     Unary,
+    combine,
+    integer,
 )
 from loopfuse.lang.walk import conjuncts, loads, map_expr, substitute, walk_expr
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.walk import walk_nodes
 
@@ -100,8 +101,8 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     simple, conditions = loop.body, list[Expr]()
     for var in around:
         above, below, simple = _usual(simple, var, inner)
-        conditions += [compare("ge", Iter(var), each) for each in above]
-        conditions += [compare("lt", Iter(var), each) for each in below]
+        conditions += [Iter(var) >= each for each in above]
+        conditions += [Iter(var) < each for each in below]
     if not 0 < len(conditions) <= MOST_PEELED:
         return loop
     general = _copy(loop, loop.lower, loop.upper, loop.body, fresh)
@@ -162,7 +163,7 @@ def _strongest(thresholds: list[Expr], choose: Callable[[int, int], int]) -> lis
     for each in thresholds:
         base, constant = _split_constant(each)
         found[base] = choose(found[base], constant) if base in found else constant
-    return [tidy(combine("add", base, integer(constant))) for base, constant in found.items()]
+    return [tidy(base + constant) for base, constant in found.items()]
 
 
 def _split_constant(expr: Expr) -> tuple[Expr, int]:
@@ -291,10 +292,10 @@ def _tests(expr: Expr, var: str, inner: frozenset[str]):
             ):
                 terms = linear(left)
                 if terms is not None and terms.get(var) == 1 and _is_bound(right):
-                    rest = tidy(combine("sub", left, Iter(var)))
+                    rest = tidy(left - Iter(var))
                     if not inner & _names(rest):
-                        yield node, tidy(combine("sub", integer(0), rest)), True, True
-                        yield node, tidy(combine("sub", right, rest)), False, True
+                        yield node, tidy(0 - rest), True, True
+                        yield node, tidy(right - rest), False, True
             case Compare(op="eq" | "ne" as op, left=left, right=right) if left.dtype is DType.I64:
                 edge = _edge(left, right, var)
                 if edge is not None:
@@ -311,7 +312,7 @@ def _tests(expr: Expr, var: str, inner: frozenset[str]):
 def _edge(left: Expr, right: Expr, var: str) -> tuple[Expr, bool] | None:
     """`var == t` for a t among the first iterations (t + 1 and True: from there on it is false) or the
     last of a size (t and False: before it)."""
-    terms = linear(combine("sub", left, right))
+    terms = linear(left - right)
     if terms is None or abs(terms.get(var, 0)) != 1:
         return None
     others = {name: -terms[var] * factor for name, factor in terms.items() if name != var}
@@ -320,7 +321,7 @@ def _edge(left: Expr, right: Expr, var: str) -> tuple[Expr, bool] | None:
         return (integer(constant + 1), True) if 0 <= constant < NEAR else None
     sizes = [name for name in others if name not in _names(left) | _names(right)]
     if sizes and others == {sizes[0]: 1} and -NEAR <= constant < 0:
-        return combine("add", Symbol(sizes[0], DType.I64), integer(constant)), False
+        return Symbol(sizes[0], DType.I64) + constant, False
     return None
 
 
@@ -347,7 +348,7 @@ def _threshold(
     op: str, left: Expr, right: Expr, var: str, inner: frozenset[str]
 ) -> tuple[Expr, bool] | None:
     """`left op right` as (t, upwards): true exactly from var >= t on, or exactly before t."""
-    terms = linear(combine("sub", left, right)) if op in ("le", "lt", "ge", "gt") else None
+    terms = linear(left - right) if op in ("le", "lt", "ge", "gt") else None
     if terms is None or not terms.get(var, 0) or any(name in inner for name in terms):
         return None
     sign, size = terms[var], abs(terms[var])
@@ -365,10 +366,10 @@ def _threshold(
     constant = rest.pop("", 0) - int(strict)  # +-size*var + rest + constant >= 0
     if sign > 0:  # var >= -(rest + constant) / size, rounded up
         bound = from_linear({n: -c // size for n, c in rest.items()}, symbols)
-        return tidy(combine("add", bound, integer(-(constant // size)))), True
+        return tidy(bound + (-(constant // size))), True
     # var <= (rest + constant) / size, rounded down: true before one more
     bound = from_linear({n: c // size for n, c in rest.items()}, symbols)
-    return tidy(combine("add", bound, integer(constant // size + 1))), False
+    return tidy(bound + (constant // size + 1)), False
 
 
 def _simplified(node: TreeNode, facts: dict[Expr, bool]) -> TreeNode:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import linear
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import loads, substitute
 from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import combine, integer, linear
-from loopfuse.lang.index_algebra import ceil_div, compare, greatest, in_range, least
-from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.index import ceil_div, greatest, in_range, least
+from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, compare, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.align import Placed, place_map
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
@@ -58,9 +57,9 @@ def in_chunks(extent: Extent, count: int, chunk: str) -> tuple[Expr, Expr, Expr]
     """A range in pieces of `count` iterations: how many there are, and the first iteration of the piece that the
     variable `chunk` numbers, and the one behind its last."""
     step = count * extent.step
-    low = tidy(combine("add", extent.lower, combine("mul", Iter(chunk), integer(step))))
-    high = combine("min", extent.upper, tidy(combine("add", low, integer(step))))
-    return ceil_div(tidy(combine("sub", extent.upper, extent.lower)), step), low, high
+    low = tidy(extent.lower + Iter(chunk) * step)
+    high = combine("min", extent.upper, tidy(low + step))
+    return ceil_div(tidy(extent.upper - extent.lower), step), low, high
 
 
 def dim_extents(group: Group, program: PolyProgram) -> dict[str, Extent]:
@@ -87,11 +86,11 @@ def _extent(group: Group, dim: str, k: int, program: PolyProgram) -> Extent:
             ]
             low, high = hull_along(images, k)
             lowers.append(value_expr(low, program.symbols))
-            uppers.append(combine("add", value_expr(high, program.symbols), integer(1)))
+            uppers.append(value_expr(high, program.symbols) + 1)
             steps.append((1, lowers[-1]))
         else:
-            lowers.append(tidy(combine("sub", loop.lower, c.offset)))
-            uppers.append(tidy(combine("sub", loop.upper, c.offset)))
+            lowers.append(tidy(loop.lower - c.offset))
+            uppers.append(tidy(loop.upper - c.offset))
             steps.append((loop.step, lowers[-1]))
     same = len(set(steps)) == 1
     values = group.scope.values() if group.scope else {}
@@ -112,11 +111,11 @@ def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
     for c in placed.coordinates:
         extent = extents[c.dim]
         # dim = sign * (iterator - offset)
-        away = combine("sub", Iter(c.iterator), c.offset)
-        dim = away if c.sign > 0 else combine("sub", integer(0), away)
+        away = Iter(c.iterator) - c.offset
+        dim = away if c.sign > 0 else 0 - away
         out += in_range(dim, extent.lower, extent.upper)
         if extent.step != 1:
-            rest = combine("mod", combine("sub", dim, extent.lower), integer(extent.step))
+            rest = (dim - extent.lower) % extent.step
             out.append(compare("eq", rest, integer(0)))
     return out
 
@@ -151,13 +150,13 @@ def order_dims(
 
 def count_of(extent: Extent) -> Expr:
     """How many iterations: ceil((upper - lower) / step), possibly negative."""
-    distance = tidy(combine("sub", extent.upper, extent.lower))
+    distance = tidy(extent.upper - extent.lower)
     return ceil_div(distance, extent.step)
 
 
 def value_at(extent: Extent, number: Expr) -> Expr:
     """The value of iteration `number`."""
-    return tidy(combine("add", extent.lower, combine("mul", number, integer(extent.step))))
+    return tidy(extent.lower + number * extent.step)
 
 
 def hint_of(group: Group, dim: str) -> str:

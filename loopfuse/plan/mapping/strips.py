@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.affine import combine, integer, linear
-from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.interior import narrowed, split_interior
 from loopfuse.plan.mapping.joined import join_neighbours
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Buffer, Compute, Guard, LineBuffer, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import node_expressions, walk_nodes
@@ -112,7 +110,7 @@ def plan_strips(
                 case Strip(nodes=nodes):
                     inner = names.fresh(var) if used else var
                     used = True
-                    number = tidy(combine("sub", Iter(inner), ends[0]))
+                    number = tidy(Iter(inner) - ends[0])
 
                     def moved(expr: Expr, inner: str = inner, number: Expr = number) -> Expr:
                         def one(node: Expr) -> Expr:
@@ -244,7 +242,7 @@ def _is_short(loop: Loop) -> bool:
 
 def is_short_loop(lower: Expr, upper: Expr, step: int) -> bool:
     """Has a loop so few iterations, whatever the sizes, that it is written out?"""
-    count = constant_value(combine("sub", upper, lower))
+    count = constant_value(upper - lower)
     return count is not None and abs(count) <= SHORT * abs(step)
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder, declare_global, loop_conditions, tidy_load
@@ -36,7 +36,6 @@ from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram, Statement
@@ -226,20 +225,20 @@ def _gpu(
             block = names.fresh(f"{hint}b")
             grid.append((block, share))
             slot = Iter(block)
-            number = combine("mul", Iter(var), integer(share * THREADS))
-            number = combine("add", number, combine("mul", Iter(block), integer(THREADS)))
-            number = combine("add", number, Iter(thread))
+            number = Iter(var) * (share * THREADS)
+            number = number + Iter(block) * THREADS
+            number = number + Iter(thread)
             loops.append((var, ceil_div(count, share * THREADS)))
             point[dim] = value_at(extent, number)
-            guards.append(compare("lt", point[dim], extent.upper))
+            guards.append(point[dim] < extent.upper)
         elif position == 1:
             block = names.fresh(f"{hint}b")
             grid.append((block, ROWS))
-            slot = combine("add", combine("mul", Iter(block), integer(COLUMNS)), slot)
-            number = combine("add", combine("mul", Iter(var), integer(ROWS)), Iter(block))
+            slot = Iter(block) * COLUMNS + slot
+            number = Iter(var) * ROWS + Iter(block)
             loops.append((var, ceil_div(count, ROWS)))
             point[dim] = value_at(extent, number)
-            guards.append(compare("lt", point[dim], extent.upper))
+            guards.append(point[dim] < extent.upper)
         else:
             loops.append((var, count))
             point[dim] = value_at(extent, Iter(var))
@@ -283,7 +282,7 @@ def _gpu_second(
         names.add(Buffer(total, array, dtype, (), Register()))
         where[a.key] = Load(total, (), dtype)
         nodes.append(Copy(where[a.key], _neutral(a.statement, dtype)))
-        slot = combine("add", combine("mul", Iter(k), integer(THREADS)), Iter(thread))
+        slot = Iter(k) * THREADS + Iter(thread)
         folds.append(Fold(a.op, where[a.key], Load(a.partial, (slot,), dtype)))
         combines.append(Combine(a.op, total, (thread,)))
     nodes.append(
@@ -309,7 +308,7 @@ def _cpu(
     dims = order_dims(group)
     last = dims[-1]
     extent = extents[last]
-    length = tidy(combine("sub", extent.upper, extent.lower))
+    length = tidy(extent.upper - extent.lower)
     size_of_chunk = _cpu_chunk(group, site, updates, extents)
     outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
     counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
@@ -330,12 +329,12 @@ def _cpu(
         body.append(Loop(lane, integer(0), integer(LANES), 1, Where.UNROLLED, (fill,)))
     # Whole rounds of LANES iterations, then what is left, all in lane order.
     size = LANES * extent.step
-    rounds = combine("floordiv", combine("sub", high, low), integer(size))
+    rounds = (high - low) // size
 
     def turns(keep: tuple[int, ...] | None) -> Loop:
         turn, lane = names.fresh("k"), names.fresh("l")
-        number = combine("add", combine("mul", Iter(turn), integer(LANES)), Iter(lane))
-        at = tidy(combine("add", low, combine("mul", number, integer(extent.step))))
+        number = Iter(turn) * LANES + Iter(lane)
+        at = tidy(low + number * extent.step)
         cells = {a.key: _lane(a, Iter(lane)) for a in accumulators}
         inner = _stage_one(group, site, extents, {**point, last: at}, cells)
         kept = inner if keep is None else tuple(inner[k] for k in keep)
@@ -348,7 +347,7 @@ def _cpu(
     parts = independent_parts(lanes.body)
     body += [whole] if len(parts) == 1 else [turns(part) for part in parts]
     rest = names.fresh(hint_of(group, last))
-    start = combine("add", low, combine("mul", rounds, integer(size)))
+    start = low + rounds * size
     cells = {a.key: _lane(a, integer(0)) for a in accumulators}
     tail = _stage_one(group, site, extents, {**point, last: Iter(rest)}, cells)
     body.append(Loop(rest, start, high, extent.step, Where.SERIAL, tail))
@@ -422,8 +421,8 @@ def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     ]
     low, high = hull_along(images, group.dims.index(dim))
     symbols = site.program.symbols
-    last = combine("add", value_expr(high, symbols), integer(1))
-    return _positive(tidy(combine("sub", last, value_expr(low, symbols))))
+    last = value_expr(high, symbols) + 1
+    return _positive(tidy(last - value_expr(low, symbols)))
 
 
 def _all_iterations(statement: Statement, program: PolyProgram) -> Any:

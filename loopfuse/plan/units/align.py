@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter, Symbol
+from loopfuse.lang.nodes import Expr, Iter, Symbol, combine, integer
 from loopfuse.plan.units.forest import Scope, Unit, order_is_free
 from loopfuse.poly.isl import IN, OUT
 from loopfuse.poly.isl_relations import Equality, affine_map, find_equalities
@@ -42,8 +41,8 @@ class Coordinate:
         """The iterator's value in terms of the group dimension."""
         dim: Expr = Iter(self.dim)
         if self.sign < 0:
-            return combine("sub", self.offset, dim)
-        return combine("add", dim, self.offset)
+            return self.offset - dim
+        return dim + self.offset
 
     def position(self) -> dict[str, int]:
         """The group dimension as coefficients of the iterator and the parameters."""
@@ -77,9 +76,9 @@ def linear_expr(parameters: Sequence[tuple[str, int]], constant: int) -> Expr:
     """`sum(c * p) + constant` as an index expression, positive terms first."""
     out: Expr = integer(0)
     for name, factor in sorted(parameters, key=lambda term: term[1] < 0):
-        term = combine("mul", integer(abs(factor)), Symbol(name, DType.I64))
+        term = abs(factor) * Symbol(name, DType.I64)
         out = combine("add" if factor > 0 else "sub", out, term)
-    return combine("add", out, integer(constant))
+    return out + constant
 
 
 def find_offsets(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.poly.isl_relations import equate, is_equal_along
@@ -108,8 +107,8 @@ class Scope:
             if loop.step > 0:
                 out[loop.iterator] = Iter(loop.iterator)
             else:
-                away = combine("mul", Iter(loop.iterator), integer(-loop.step))
-                out[loop.iterator] = combine("sub", substitute(loop.lower, out), away)
+                away = Iter(loop.iterator) * (-loop.step)
+                out[loop.iterator] = substitute(loop.lower, out) - away
         return out
 
     def enter(self, loop: Loop, statements: dict[str, Statement]) -> Scope:

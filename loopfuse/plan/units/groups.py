@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from loopfuse.lang.affine import is_checked
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.units.align import (
     Coordinate,
@@ -487,7 +487,7 @@ def solve_target(statement: Statement, scope: Scope, program: PolyProgram) -> So
     before:  for i in 0..N, j in i..i + 1, t in 1..2: a[j] = ...
     after:   j is the subscript, i = j, t = 1
     """
-    from loopfuse.lang.index_algebra import from_linear, split_iterator
+    from loopfuse.lang.linear import from_linear, split_iterator
 
     found: dict[str, tuple[int, Expr]] = {}
     for position, subscript in enumerate(statement.target.index):

@@ -10,10 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, is_affine, linear
-from loopfuse.lang.index_algebra import TRUE, conjoin, from_linear, negate
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Select, Symbol, Unary
-from loopfuse.lang.walk import children, iterators, substitute, with_children
+from loopfuse.lang.index import TRUE, conjoin, is_affine, negate
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import (
+    Binary,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+)
+from loopfuse.lang.walk import children, substitute
 from loopfuse.plan.units.groups import Group, Solved, solve_target
 from loopfuse.poly.model import PolyProgram, Statement
 
@@ -99,7 +107,7 @@ class Resolver:
             if iterator in solved.subscripts:
                 position, offset = solved.subscripts[iterator]
                 subscript = substitute(load.index[position], iteration)
-                point[iterator] = tidy(combine("sub", subscript, offset))
+                point[iterator] = tidy(subscript - offset)
             elif iterator not in derived:  # the reader's own
                 point[iterator] = iteration[iterator]
         for iterator, value in solved.derived:
@@ -171,25 +179,3 @@ def _is_exact(condition: Expr) -> bool:
             return is_affine(left) and is_affine(right)
         case _:
             return False
-
-
-def tidy(expr: Expr) -> Expr:
-    """Linear index subexpressions in a normal form, so that equal instances look equal."""
-    if isinstance(expr, Const | Iter | Symbol):
-        return expr
-    if isinstance(expr, Load):
-        return Load(
-            expr.array,
-            tuple(tidy(each) for each in expr.index),
-            expr.dtype,
-            expr.mode,
-            expr.swapped,
-            span=expr.span,
-        )
-    if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
-        terms = linear(expr)
-        if terms is not None:
-            names = iterators(expr)
-            return from_linear(terms, frozenset(terms) - names - {""})
-    below = children(expr)
-    return with_children(expr, tuple(tidy(child) for child in below)) if below else expr

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import coefficients, same_index
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import walk_expr
@@ -234,8 +233,8 @@ def _ahead(part: Expr, step: str) -> tuple[int, Expr] | None:
     constant, named, linear = coefficients(part)
     if not linear or named.get(step) != 1:
         return None
-    rest: Expr = combine("sub", part, integer(constant))
-    return constant, combine("sub", rest, Iter(step))
+    rest: Expr = part - constant
+    return constant, rest - Iter(step)
 
 
 def _inside(

@@ -19,7 +19,7 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
 from loopfuse.lang import semantics
-from loopfuse.lang.affine import evaluate_index, is_checked
+from loopfuse.lang.index import evaluate_index, is_checked
 from loopfuse.lang.interp import Offence
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Const, Expr, Load, Symbol

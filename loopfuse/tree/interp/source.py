@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import semantics
-from loopfuse.lang.affine import COMPARISONS
+from loopfuse.lang.index_text import COMPARISONS
 from loopfuse.lang.nodes import (
     Binary,
     Call,

@@ -13,9 +13,8 @@ from dataclasses import replace
 from functools import reduce
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import TRUE, compare
-from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Symbol
+from loopfuse.lang.index import TRUE
+from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Symbol, combine, compare, integer
 from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.tree.looptree import (
     Compute,
@@ -63,7 +62,7 @@ class _Change:
         for *ones, last in collapsed:
             self.values |= dict.fromkeys(ones, integer(1))
             sizes = [Symbol(name, DType.I64) for name in (*ones, last)]
-            self.values[last] = reduce(lambda a, b: combine("mul", a, b), sizes)
+            self.values[last] = reduce(lambda a, b: a * b, sizes)
 
     def expr(self, expr: Expr) -> Expr:
         """With the sizes of the other call, and what is constant then."""
@@ -77,7 +76,8 @@ class _Change:
                 case Compare(op=op, left=Const() as left, right=Const() as right):
                     return compare(op, left, right) if left.dtype is DType.I64 else node
                 case Binary(op="and" | "or" as op, left=left, right=right, dtype=DType.BOOL):
-                    return _either(op, left, right) or node
+                    found = _either(op, left, right)
+                    return node if found is None else found
                 case _:
                     return node
 

@@ -21,10 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from loopfuse.lang.affine import combine, integer, linear
-from loopfuse.lang.index_algebra import compare, from_linear
-from loopfuse.lang.linear import linear_form
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.linear import from_linear, linear, linear_form
+from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
 from loopfuse.lang.walk import children, iterators, substitute, walk_expr, with_children
 from loopfuse.tree.looptree import (
     STREAMED,
@@ -305,8 +303,8 @@ class _Merger:
         (here, terms), (there, others) = linear_form(substitute(one, names)), linear_form(other)
         if terms != others or here == there or iterators(other) <= {*self.names.values()}:
             return self.same(one, other)
-        later = combine("mul", self.half, integer(there - here))
-        found = combine("add", combine("add", other, integer(here - there)), later)
+        later = self.half * (there - here)
+        found = other + (here - there) + later
         sums = linear(found)
         return found if sums is None else from_linear(sums, frozenset(sums) - iterators(found) - {""})
 

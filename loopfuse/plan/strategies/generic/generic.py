@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
-from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.interior import split_inner, split_interior, without_guards
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
@@ -69,9 +68,9 @@ def _gpu_loops(
             size = tiled[dim]
             chain.append((block, ceil_div(count, size), Where.GRID))
             threads.append((thread, integer(size), Where.BLOCK))
-            number = combine("add", combine("mul", Iter(block), integer(size)), Iter(thread))
+            number = Iter(block) * size + Iter(thread)
             point[dim] = value_at(extent, number)
-            guards.append(compare("lt", point[dim], extent.upper))
+            guards.append(point[dim] < extent.upper)
         else:
             var = names.fresh(hint)
             chain.append((var, count, Where.GRID))

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import checked, combine, integer, is_checked, to_python, trip_count
-from loopfuse.lang.index_algebra import compare
+from loopfuse.lang.index import checked, is_checked, trip_count
+from loopfuse.lang.index_text import to_python
 from loopfuse.lang.nodes import (
     Assume,
     Binary,
@@ -39,6 +39,9 @@ from loopfuse.lang.nodes import (
     Store,
     Swapped,
     Temp,
+    combine,
+    compare,
+    integer,
 )
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_stmts, with_children
@@ -205,7 +208,7 @@ class _Plain:
         bounds = (lower, upper, each.step)
         loops = (*around.loops, (each.iterator, each.lower, each.upper))
         if each.step < 0:
-            value = combine("sub", lower, combine("mul", Iter(var), integer(-each.step)))
+            value = lower - Iter(var) * (-each.step)
             bounds = (integer(0), trip_count(lower, upper, each.step), 1)
             loops = around.loops
         body = inside(_Around({**around.values, each.iterator: value}, loops))

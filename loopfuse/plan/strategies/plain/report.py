@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from loopfuse.base.options import Options
-from loopfuse.lang.affine import combine, evaluate_index, integer, to_python
-from loopfuse.lang.nodes import Expr, Kernel, Symbol
+from loopfuse.lang.index import evaluate_index
+from loopfuse.lang.index_text import to_python
+from loopfuse.lang.nodes import Expr, Kernel, Symbol, integer
 from loopfuse.lang.walk import walk_expr
 from loopfuse.plan.strategies.plain.plain import PlainPlan
 from loopfuse.plan.units.records import Decision, Formula, KernelInfo, LoopInfo, Report
@@ -37,8 +38,8 @@ def plain_report(
                 continue
             size: Expr = integer(known[name].dtype.bytes)
             for extent in known[name].extents:
-                size = combine("mul", size, extent)
-            moved = combine("add", moved, size)
+                size = size * extent
+            moved = moved + size
     sizes = dict(options.sizes)
     traffic = Formula(to_python(moved), _number(moved, sizes))
     temporaries = {b.name for b in plan.tree.buffers if not b.argument and b.extents}

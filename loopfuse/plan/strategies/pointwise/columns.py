@@ -17,14 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare
-from loopfuse.lang.nodes import Const, Expr, Iter, Symbol
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Symbol, compare, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions
 from loopfuse.plan.mapping.space import Extent, Site, known_of, order_dims
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Array, Statement
 
 SHORT = 16
@@ -57,15 +55,15 @@ class Columns:
 
     def column(self, first: Expr, element: Expr) -> Expr:
         """The column of an element, counted from column `first` on."""
-        return tidy(combine("add", first, combine("floordiv", tidy(element), integer(self.elements))))
+        return tidy(first + tidy(element) // self.elements)
 
     def point(self, first: Expr, element: Expr) -> dict[str, Expr]:
         """Where in all dimensions that element is."""
         found = {self.dim: self.column(first, element)}
         rest = tidy(element)
         for dim, size in zip(reversed(self.inner), reversed(self.sizes)):
-            found[dim] = combine("mod", rest, integer(size))
-            rest = combine("floordiv", rest, integer(size))
+            found[dim] = rest % size
+            rest = rest // size
         return found
 
     def whole(self, width: int) -> list[Expr]:
@@ -73,7 +71,7 @@ class Columns:
         wanted = width // gcd(width, self.elements)
         if isinstance(self.count, Const) and int(self.count.value) % wanted == 0:
             return []
-        rest = combine("mod", self.count, integer(wanted))
+        rest = self.count % wanted
         return [compare("eq", rest, integer(0))] if wanted > 1 else []
 
     def alone(self) -> list[Expr]:

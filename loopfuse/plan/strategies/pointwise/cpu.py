@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div
-from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, value_at
 from loopfuse.plan.mapping.threads import chunk_of, thread_body
@@ -24,7 +24,6 @@ from loopfuse.plan.strategies.map_fit import Plan
 from loopfuse.plan.strategies.pointwise.columns import Columns, find_columns
 from loopfuse.plan.strategies.pointwise.pointwise import arrays_along, has_pointwise_form
 from loopfuse.plan.units.groups import Group
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -64,14 +63,14 @@ def _plan_rows(
     size = max(1, chunk_of(one) // columns.elements)
     chunk = names.fresh(f"{var}b")
     outer.append((chunk, ceil_div(columns.count, size)))
-    base = combine("mul", Iter(chunk), integer(size))
+    base = Iter(chunk) * size
     lower: Expr = integer(0)
-    upper = combine("min", integer(size), tidy(combine("sub", columns.count, base)))
+    upper = combine("min", integer(size), tidy(columns.count - base))
     if columns.inner:
-        upper = combine("mul", upper, integer(columns.elements))
+        upper = upper * columns.elements
         at = columns.point(base, Iter(var))
     else:
-        lower, upper = base, combine("min", columns.count, tidy(combine("add", base, integer(size))))
+        lower, upper = base, combine("min", columns.count, tidy(base + size))
         at = {columns.dim: Iter(var)}
     body = thread_body(group, site, extents, {**point, **at})
     nodes: tuple[TreeNode, ...] = (Loop(var, lower, upper, 1, Where.SERIAL, body),)

@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import ACCESS
-from loopfuse.lang.affine import combine, integer, linear
-from loopfuse.lang.index_algebra import TRUE, ceil_div, compare, conjoin
-from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter
+from loopfuse.lang.index import TRUE, ceil_div, conjoin
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, compare, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions
 from loopfuse.plan.mapping.space import (
@@ -32,7 +31,7 @@ from loopfuse.plan.strategies.generic.generic import BLOCK, TILE
 from loopfuse.plan.strategies.pointwise.columns import find_columns
 from loopfuse.plan.units.forest import carries_nothing
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.plan.units.recompute import Resolver, TooMany, tidy
+from loopfuse.plan.units.recompute import Resolver, TooMany
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -188,21 +187,21 @@ class _Block:
                 thread = names.fresh(f"{var}t")
                 self.grid.append((var, ceil_div(count, TILE[1])))
                 self.block.append((thread, integer(TILE[1])))
-                number = combine("add", combine("mul", number, integer(TILE[1])), Iter(thread))
+                number = number * TILE[1] + Iter(thread)
             else:
                 self.grid.append((var, count))
             self.point[dim] = value_at(self.extents[dim], number)
             if dim in rows[-1:]:
-                self.rows.append(compare("lt", self.point[dim], self.extents[dim].upper))
+                self.rows.append(self.point[dim] < self.extents[dim].upper)
         self.has_pairs = self._has_pairs(rows, accesses)
         x = hint_of(group, self.columns.dim)
         xb, xt = names.fresh(f"{x}b"), names.fresh(f"{x}t")
         end = self.upper
         if self.has_pairs:  # which begin a column earlier
-            end = combine("add", end, combine("mod", end, integer(2)))
+            end = end + end % 2
         self.grid.append((xb, ceil_div(end, self.across)))
         self.block.append((xt, integer(self.threads)))
-        self.base, self.thread = combine("mul", Iter(xb), integer(self.across)), Iter(xt)
+        self.base, self.thread = Iter(xb) * self.across, Iter(xt)
 
     def _has_pairs(self, rows: list[str], accesses: int) -> bool:
         """Do rows of two-byte elements that start anywhere lie in pairs of them, of four bytes?"""
@@ -221,9 +220,9 @@ class _Block:
         """The whole launch."""
         wide, nodes = self._pieces(self._wide), self._pieces(self._narrow)
         if self.has_pairs:
-            rest = combine("mod", self.upper, integer(2))
+            rest = self.upper % 2
             row = self.point[self.columns.rows[-1]]
-            for left, shift in ((1, combine("mod", row, integer(2))), (0, integer(0))):
+            for left, shift in ((1, row % 2), (0, integer(0))):
                 start = conjoin(ALIGNED, compare("eq", rest, integer(left)))
                 nodes = (Guard(start, self._in_pairs(tidy(shift)), nodes),)
         nodes = (Guard(self._aligned(), wide, nodes),)
@@ -249,7 +248,7 @@ class _Block:
             if columns.is_row_of(array):
                 whole += columns.whole(self.width) if rank > 1 + len(columns.inner) else []
             elif rank > 1 and not columns.inner and not self._is_whole(array.extents[-1]):
-                rest = combine("mod", array.extents[-1], integer(self.width))
+                rest = array.extents[-1] % self.width
                 whole.append(compare("eq", rest, integer(0)))
         rows = conjoin(*dict.fromkeys(whole))
         if rows != TRUE and columns.ones and columns.is_one_row:
@@ -268,10 +267,10 @@ class _Block:
             return (Guard(row, inside),) if self.rows else inside
         whole, part = (self.site.names.fresh("p") for _ in range(2))
         count = integer(self.pieces)
-        end = tidy(combine("add", self.base, integer(self.across)))
+        end = tidy(self.base + self.across)
         written_out = Where.UNROLLED if self.is_short else Where.SERIAL
         pieces = Guard(
-            compare("le", end, self.upper),
+            end <= self.upper,
             (Loop(whole, integer(0), count, 1, written_out, way(Iter(whole), True)),),
             (Loop(part, integer(0), count, 1, Where.SERIAL, way(Iter(part), False)),),
         )
@@ -282,8 +281,8 @@ class _Block:
         rows of odd length begin there or between two, in turn, and then the pairs a column earlier."""
         pair, lane = (self.site.names.fresh(name) for name in ("u", "v"))
         apart = integer(self.threads * 2)
-        own = combine("add", combine("mul", Iter(pair), apart), combine("mul", self.thread, integer(2)))
-        start = tidy(combine("sub", combine("add", self.base, own), shift))
+        own = Iter(pair) * apart + self.thread * 2
+        start = tidy(self.base + own - shift)
         count = integer(self.width // 2)
 
         def vector(where: Where, nodes: tuple[TreeNode, ...]) -> Loop:
@@ -293,18 +292,18 @@ class _Block:
             """Does what starts at `first` lie in the row, if it ends there?"""
             if shift == integer(0):
                 return ended
-            return conjoin(compare("ge", tidy(first), integer(0)), ended)
+            return conjoin(tidy(first) >= 0, ended)
 
         def ends(place: Expr, count: int) -> Expr:
-            return compare("le", tidy(combine("add", place, integer(count))), self.upper)
+            return tidy(place + count) <= self.upper
 
-        column = tidy(combine("add", start, Iter(lane)))
+        column = tidy(start + Iter(lane))
         body = thread_body(self.group, self.site, self.extents, {**self.point, self.columns.dim: column})
         both = vector(Where.VECTOR, body)
-        one = Guard(begun(column, compare("lt", column, self.upper)), body)
+        one = Guard(begun(column, column < self.upper), body)
         each = Guard(begun(start, ends(start, 2)), (both,), (vector(Where.UNROLLED, (one,)),))
         nodes = Guard(
-            begun(combine("sub", self.base, shift), ends(self.base, self.across)),
+            begun(self.base - shift, ends(self.base, self.across)),
             (Loop(pair, integer(0), count, 1, Where.UNROLLED, (both,)),),
             (Loop(pair, integer(0), count, 1, Where.SERIAL, (each,)),),
         )
@@ -312,10 +311,10 @@ class _Block:
 
     def _wide(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
         """A vector of the thread's own; where a row ends with a part of one, its elements."""
-        own = combine("mul", self.thread, integer(self.width))
-        start = combine("add", self._first(piece), own)
+        own = self.thread * self.width
+        start = self._first(piece) + own
         lane = self.site.names.fresh("v")
-        body = self._body(combine("add", start, Iter(lane)))
+        body = self._body(start + Iter(lane))
         vector = (Loop(lane, integer(0), integer(self.width), 1, Where.VECTOR, body),)
         if whole:
             return vector
@@ -326,7 +325,7 @@ class _Block:
     def _narrow(self, piece: Expr, whole: bool) -> tuple[TreeNode, ...]:
         """Neighbouring threads on neighbouring elements, as often as a vector is wide."""
         first = self._first(piece)
-        start = combine("add", first, self.thread)
+        start = first + self.thread
         if whole:
             return self._one_by_one(start, self.threads, True)
         beyond = self._one_by_one(start, self.threads, False)
@@ -337,23 +336,23 @@ class _Block:
 
     def _first(self, piece: Expr) -> Expr:
         """The first element of a piece, counted from the block's first column on."""
-        return combine("mul", piece, integer(self.threads * self.width))
+        return piece * (self.threads * self.width)
 
     def _is_inside(self, element: Expr) -> Expr:
-        return compare("lt", self.columns.column(self.base, element), self.upper)
+        return self.columns.column(self.base, element) < self.upper
 
     def _are_inside(self, element: Expr, count: int) -> Expr:
         """Are so many elements from this one on?"""
         if self.columns.inner:
-            return self._is_inside(combine("add", element, integer(count - 1)))
-        end = self.columns.column(self.base, combine("add", element, integer(count)))
-        return compare("le", end, self.upper)
+            return self._is_inside(element + (count - 1))
+        end = self.columns.column(self.base, element + count)
+        return end <= self.upper
 
     def _one_by_one(self, start: Expr, step: int, whole: bool) -> tuple[TreeNode, ...]:
         """As many elements as a vector has, `step` apart: written out, so that all loads are under
         way together, where all are inside."""
         part = self.site.names.fresh("u")
-        element = tidy(combine("add", start, combine("mul", Iter(part), integer(step))))
+        element = tidy(start + Iter(part) * step)
         body, count = self._body(element), integer(self.width)
         if whole:
             return (Loop(part, integer(0), count, 1, Where.UNROLLED, body),)

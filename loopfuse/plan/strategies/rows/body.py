@@ -21,12 +21,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from loopfuse.lang.affine import combine, integer, is_checked, linear
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select
+from loopfuse.lang.index import is_checked
+from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select, combine, integer
 from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute, walk_expr
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -62,7 +62,7 @@ class Pass:
     @property
     def length(self) -> Expr:
         """How many places."""
-        return tidy(combine("sub", self.upper, self.lower))
+        return tidy(self.upper - self.lower)
 
     @property
     def range(self) -> Range:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.mapping.body import Names
@@ -28,7 +28,6 @@ from loopfuse.plan.strategies.rows.body import (
     new_register,
     own_registers,
 )
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Copy, Fold, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import independent_parts
@@ -84,7 +83,7 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
         return [loop(one.lower, one.upper, Where.SERIAL, lambda c: at(c, None))]
     zero, size = integer(0), integer(LANES)
     # No places at all may be fewer than none: `2..N-2` of two.
-    rounds = combine("floordiv", combine("max", zero, one.length), size)
+    rounds = combine("max", zero, one.length) // size
     out: list[TreeNode] = [
         loop(zero, size, Where.UNROLLED, lambda lane, u=u: (_cleared(lanes[u.target], lane, u.op),))
         for u in one.updates
@@ -92,16 +91,16 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
 
     def turns(keep: tuple[int, ...] | None) -> Loop:
         def turn(number: Expr) -> tuple[TreeNode, ...]:
-            first = combine("add", one.lower, combine("mul", number, size))
+            first = one.lower + number * size
             return (
-                loop(zero, size, Where.UNROLLED, lambda lane: at(tidy(combine("add", first, lane)), lane, keep)),
+                loop(zero, size, Where.UNROLLED, lambda lane: at(tidy(first + lane), lane, keep)),
             )
 
         return loop(zero, rounds, Where.SERIAL, turn)
 
     parts = independent_parts(at(Iter(COLUMN), zero))
     out += [turns(None)] if len(parts) == 1 else [turns(part) for part in parts]
-    start = tidy(combine("add", one.lower, combine("mul", rounds, size)))
+    start = tidy(one.lower + rounds * size)
     out.append(loop(start, one.upper, Where.SERIAL, lambda c: at(c, zero)))
     for update in one.updates:
         target, cell = update.target, lanes[update.target]

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div, compare
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr, substitute
 from loopfuse.plan.mapping.space import Site
@@ -34,7 +34,6 @@ from loopfuse.plan.strategies.rows.body import (
     own_registers,
     touched,
 )
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -128,7 +127,7 @@ class _Writer:
         whole = (*ask, *self.steps(at_once))
         if team.most:
             return (*whole, *self.stored())
-        fits = compare("le", self.body.length, integer(team.threads * team.held))
+        fits = self.body.length <= (team.threads * team.held)
         return (Guard(fits, whole, self.steps(self.in_chunks)), *self.stored())
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
@@ -184,9 +183,9 @@ class _Writer:
     ) -> tuple[TreeNode, ...]:
         """All elements that a thread holds, STAGED of them at a time: those that the row has."""
         var = self.names.fresh("k")
-        first = combine("mul", Iter(var), integer(STAGED))
-        length = tidy(combine("sub", where[1], where[0]))
-        begun = compare("lt", combine("mul", Iter(var), integer(STAGED * self.team.threads)), length)
+        first = Iter(var) * STAGED
+        length = tidy(where[1] - where[0])
+        begun = Iter(var) * (STAGED * self.team.threads) < length
         nodes = (Guard(begun, chunk(first)),)
         return (Loop(var, integer(0), integer(self.team.held // STAGED), 1, Where.UNROLLED, nodes),)
 
@@ -194,7 +193,7 @@ class _Writer:
         """A pass in chunks, for rows of any length."""
         chunk = self.names.fresh("q")
         count = ceil_div(one.length, self.team.threads * STAGED)
-        first = combine("mul", Iter(chunk), integer(STAGED))
+        first = Iter(chunk) * STAGED
         return (Loop(chunk, integer(0), count, 1, Where.SERIAL, self.chunk(one, first, {})),)
 
     def chunk(self, one: Pass, first: Expr, cells: dict[Load, Load]) -> tuple[TreeNode, ...]:
@@ -217,11 +216,11 @@ class _Writer:
                 # Bottom-up: what stands in a subscript is changed before the access.
                 return self.redirected(tidy(substitute(map_expr(one_load, expr), {COLUMN: at})))
 
-            return (Guard(compare("lt", at, one.upper), map_expressions(one.nodes, change)),)
+            return (Guard(at < one.upper, map_expressions(one.nodes, change)),)
 
         ask = self.staged(lambda u: self.asked(staged, one.range, _sum(first, u), u))
-        end = combine("mul", _sum(first, integer(STAGED)), integer(self.team.threads))
-        full = compare("le", tidy(end), one.length)
+        end = _sum(first, integer(STAGED)) * self.team.threads
+        full = tidy(end) <= one.length
         part = self.staged(computed)
         whole = without_implied(self.staged(computed), full, self.team.ranges)
         return (*(ask if wanted else ()), Guard(full, whole, part))
@@ -230,17 +229,18 @@ class _Writer:
         self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr | None = None
     ) -> tuple[TreeNode, ...]:
         """Loads of a thread's element into a slot of their cells: that of its number, if no other is given."""
-        last = tidy(combine("sub", where[1], integer(1)))
+        last = tidy(where[1] - 1)
         at = {COLUMN: combine("min", self.place(where[0], number), last)}
+        index = (number if slot is None else slot,)
         return tuple(
-            Copy(Load(cells[load].array, (slot or number,), load.dtype), self.redirected(tidy(substitute(load, at))))
+            Copy(Load(cells[load].array, index, load.dtype), self.redirected(tidy(substitute(load, at))))
             for load in cells
         )
 
     def place(self, lower: Expr, number: Expr) -> Expr:
         """Where in the row the thread's element of that number is."""
-        away = combine("add", combine("mul", number, integer(self.team.threads)), self.team.number)
-        return tidy(combine("add", lower, away))
+        away = number * self.team.threads + self.team.number
+        return tidy(lower + away)
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
@@ -252,4 +252,4 @@ class _Writer:
 
 
 def _sum(one: Expr, other: Expr) -> Expr:
-    return tidy(combine("add", one, other))
+    return tidy(one + other)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loopfuse.lang.affine import combine, linear
-from loopfuse.lang.linear import constant_value, linear_form
+from loopfuse.lang.linear import constant_value, linear, linear_form
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.strategies.rows.body import COLUMN
@@ -73,7 +72,7 @@ def _is_pass(s: Statement, along: str, group: Group, program: PolyProgram) -> bo
     bounds = iterators(loop.lower) | iterators(loop.upper)
     if loop.unknown or loop.step != 1 or bounds or loads(loop.lower) or loads(loop.upper):
         return False
-    length = constant_value(combine("sub", loop.upper, loop.lower))
+    length = constant_value(loop.upper - loop.lower)
     if length is not None and length <= SHORT:
         return False
     if along in set().union(*map(iterators, s.target.index), set()):

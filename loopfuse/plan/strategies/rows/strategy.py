@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer, linear
-from loopfuse.lang.index_algebra import ceil_div, compare
-from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
@@ -38,7 +37,6 @@ from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nod
 from loopfuse.plan.strategies.rows.likely import SHORT, has_passes, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import (
@@ -189,10 +187,10 @@ class RowsFit(Fit):
         elsewhere not at all."""
         once, words = integer(1), f"up to {most}" if most else f"more than {beyond}"
         if beyond:
-            extra = tidy(combine("sub", self.length, integer(beyond)))
+            extra = tidy(self.length - beyond)
             once = combine("min", once, combine("max", extra, integer(0)))
         if most:
-            room = tidy(combine("sub", integer(most + 1), self.length))
+            room = tidy((most + 1) - self.length)
             once = combine("min", once, combine("max", room, integer(0)))
         if beyond and most:
             words = f"{beyond + 1} to {most}"
@@ -207,7 +205,7 @@ class RowsFit(Fit):
         last, extent = dims[-1], extents[dims[-1]]
         block, warp = (names.fresh(f"{hint_of(self.group, last)}{part}") for part in "bw")
         lane = names.fresh("lane")
-        number = combine("add", combine("mul", Iter(block), integer(WARPS)), Iter(warp))
+        number = Iter(block) * WARPS + Iter(warp)
         point[last] = value_at(extent, number)
         chain += [
             (block, ceil_div(count_of(extent), WARPS), Where.GRID),
@@ -215,7 +213,7 @@ class RowsFit(Fit):
             (lane, integer(LANES), Where.LANE),
         ]
         team = Team(LANES, lane, self.held, LANES * self.held)
-        inside = compare("lt", point[last], extent.upper)
+        inside = point[last] < extent.upper
         nodes: tuple[TreeNode, ...] = (Guard(inside, self._nodes(site, point, team)),)
         return Launch(name, "rows", labels, nested(chain, nodes))
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.body import declare_global
 from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, value_at
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
 from loopfuse.plan.units.groups import whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Global, Home
@@ -40,8 +39,8 @@ class PipelineTile:
         """The group's point at a row and a column of the tile; where nothing streams, the row is
         that of a dimension without a name."""
         point = {dim: value_at(self.extents[dim], Iter(var)) for dim, var in self.outer.items()}
-        point[self.pipeline.stream] = tidy(combine("add", self.base, row))
-        point[self.pipeline.across] = tidy(combine("add", self.own, column))
+        point[self.pipeline.stream] = tidy(self.base + row)
+        point[self.pipeline.across] = tidy(self.own + column)
         return point
 
     def element(self, stage: Stage, row: Expr, column: Expr) -> tuple[Expr, ...]:
@@ -51,7 +50,7 @@ class PipelineTile:
     def element_at(self, stage: Stage, point: Mapping[str, Expr]) -> tuple[Expr, ...]:
         """The subscripts of the array's own element at a point of the group."""
         return tuple(
-            tidy(combine("add", point[dim], integer(shift)))
+            tidy(point[dim] + shift)
             for dim, shift in zip(stage.frame.dims, stage.frame.shifts, strict=True)
         )
 

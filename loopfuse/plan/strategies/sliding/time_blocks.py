@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.linear import constant_value, lies_within
-from loopfuse.lang.nodes import Expr
+from loopfuse.lang.linear import constant_value, lies_within, tidy
+from loopfuse.lang.nodes import Expr, combine, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders
@@ -21,7 +20,6 @@ from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, la
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit, in_order
 from loopfuse.plan.units.groups import Box, Group, Legality, Region, TimeBlock, whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import Loop, PolyProgram
 
@@ -74,7 +72,7 @@ def best_blocks(
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     period = common_period(units, loop.iterator)
-    count = constant_value(combine("sub", loop.upper, loop.lower))
+    count = constant_value(loop.upper - loop.lower)
     most = STEPS[-1] if count is None else count // 2  # a pair that never runs helps nobody
     if rules.most_steps:
         most = min(most, rules.most_steps)
@@ -223,18 +221,18 @@ def _with_time(windowed: Windowed, time: TimeBlock) -> Windowed:
 def split_loop(loop: Loop, length: int, longer: int = 0) -> tuple[Loop, Loop, Expr]:
     """(the loop over whole blocks of `length` iterations, the loop over what is left, how many
     blocks there are); `longer`: a multiple of `length`, of which blocks went before (0: none)."""
-    count = combine("max", tidy(combine("sub", loop.upper, loop.lower)), integer(0))
+    count = combine("max", tidy(loop.upper - loop.lower), integer(0))
 
     def behind(length: int) -> Expr:
-        blocks = combine("floordiv", count, integer(length))
-        return tidy(combine("add", loop.lower, combine("mul", blocks, integer(length))))
+        blocks = count // length
+        return tidy(loop.lower + blocks * length)
 
     middle = behind(length)
-    blocks = combine("floordiv", count, integer(length))
+    blocks = count // length
     if not longer:
         return replace(loop, upper=middle, step=length), replace(loop, lower=middle), blocks
     first = behind(longer)
-    before = combine("floordiv", count, integer(longer))
-    blocks = combine("sub", blocks, combine("mul", before, integer(longer // length)))
+    before = count // longer
+    blocks = blocks - before * (longer // length)
     main = replace(loop, lower=first, upper=middle, step=length)
     return main, replace(loop, lower=middle), tidy(blocks)

@@ -10,15 +10,14 @@ down. Each stage runs exactly over what is needed of it, so that its loop over a
 
 from __future__ import annotations
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div
-from loopfuse.lang.nodes import Expr
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site, count_of
 from loopfuse.plan.strategies.sliding.cpu.rows import pass_nodes
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -42,7 +41,7 @@ def plan_lines(
         (tile.chunk, tile.rows, shape.rows),
         (tile.strip, tile.columns, shape.stored),
     ):
-        chain.append((var, ceil_div(tidy(combine("sub", high, low)), size)))
+        chain.append((var, ceil_div(tidy(high - low), size)))
     for var, count in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, Where.THREAD, nodes),)
     return Launch(name, "sliding", labels, nodes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import TRUE, compare, conjoin, in_range
-from loopfuse.lang.nodes import Const, Expr, Iter, Load
+from loopfuse.lang.index import TRUE, conjoin, in_range
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.mapping.interior import split_interior
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass
@@ -15,7 +15,6 @@ from loopfuse.plan.strategies.sliding.cpu.tile import LineTile, Range, meet, mov
 from loopfuse.plan.strategies.sliding.gpu.rows import WindowBody
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.units.groups import whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -27,7 +26,7 @@ def pass_nodes(tile: LineTile, around: Pass) -> list[TreeNode]:
     holders = [tile.pipeline.holder(stage) for stage in made]
     if not any(stage.name in tile.lines or stage in tile.outputs for stage in holders):
         return []  # what nothing needs
-    row = tidy(combine("sub", Iter(tile.step), integer(made[0].lag)))
+    row = tidy(Iter(tile.step) - made[0].lag)
     above, below = max(s.above for s in made), max(s.below for s in made)
     body = compute_row(tile, around.steps, made, row)
     for stage in made:
@@ -39,9 +38,9 @@ def pass_nodes(tile: LineTile, around: Pass) -> list[TreeNode]:
     first, last = tile.shape.warm - above, tile.shape.warm + tile.shape.rows + below
     tests: list[Expr] = []
     if first + made[0].lag > 0:
-        tests.append(compare("ge", row, integer(first)))
+        tests.append(row >= first)
     if last + made[0].lag < tile.shape.steps:
-        tests.append(compare("lt", row, integer(last)))
+        tests.append(row < last)
     return guarded(conjoin(*tests), body)
 
 
@@ -126,7 +125,7 @@ def held_before(tile: LineTile, stage: Stage, row: Expr, column: Expr) -> Load |
     if before is not None:  # a time loop: what it held an iteration ago
         down = stage.ahead_of(before, pipeline.stream)
         aside = stage.ahead_of(before, pipeline.across)
-        place = (combine("add", row, integer(down)), combine("add", column, integer(aside)))
+        place = (row + down, column + aside)
         return tile.cell(before, tidy(place[0]), tidy(place[1]))
     if tile.site.stores[whole_name(stage.array)].home == "global":
         return tile.memory(stage.array, tile.element(stage, row, column))
@@ -145,7 +144,7 @@ def mirror_columns(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     low, high = moved(tile.whole(stage, across), tile.own)
     need = needed(tile, [stage])
     body: list[TreeNode] = []
-    last = tidy(combine("sub", high, integer(1)))
+    last = tidy(high - 1)
     for beyond, edge in (((need[0], low), low), ((high, need[1]), last)):
         var = tile.site.names.fresh("v")
         node = Copy(tile.cell(stage, row, Iter(var)), tile.cell(stage, row, edge))
@@ -163,11 +162,11 @@ def mirror_rows(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     here = tile.point(row, integer(0))[stream]
     out: list[TreeNode] = []
     for distance in range(1, stage.rows):  # as far as the last row is still there
-        source = tidy(combine("sub", row, integer(distance)))
-        last = tidy(combine("sub", here, integer(distance - 1)))
+        source = tidy(row - distance)
+        last = tidy(here - (distance - 1))
         out.append(Guard(compare("eq", last, high), (copy_row(tile, stage, source, row),)))
     above = tuple(
-        copy_row(tile, stage, row, tidy(combine("sub", row, integer(distance))))
+        copy_row(tile, stage, row, tidy(row - distance))
         for distance in range(1, stage.rows)
     )
     return [*out, *([Guard(compare("eq", here, low), above)] if above else [])]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.base.options import Tuning
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.linear import constant_value
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import integer
 from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, loop_range
 from loopfuse.plan.units.groups import whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 
 STRIPS = (4096, 2048, 1024, 512, 256)
@@ -52,12 +51,12 @@ def _is_far(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> bool:
     dim = pipeline.stream
     position = stage.frame.position(dim)
     shift = integer(stage.frame.shifts[position])
-    first = combine("sub", integer(0), shift)
-    last = combine("sub", program.arrays[stage.array].extents[position], shift)
+    first = 0 - shift
+    last = program.arrays[stage.array].extents[position] - shift
     for step in pipeline.readers(stage):
         low, high = loop_range(step, dim)
-        above = constant_value(tidy(combine("sub", first, low)))
-        below = constant_value(tidy(combine("sub", high, last)))
+        above = constant_value(tidy(first - low))
+        below = constant_value(tidy(high - last))
         if above is None or below is None:
             return True
         if max(above + stage.up, below + stage.down) >= stage.rows:

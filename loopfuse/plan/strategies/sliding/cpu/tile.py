@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import greatest, least
-from loopfuse.lang.linear import constant_value, lies_within
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import greatest, least
+from loopfuse.lang.linear import constant_value, lies_within, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass, find_passes, is_read, lines_of
 from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.tile import PipelineTile
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import LineBuffer, Register
 
 Range = tuple[Expr, Expr]
@@ -38,10 +36,10 @@ class LineTile(PipelineTile):
             )
             for dim in (pipeline.stream, pipeline.across)
         )
-        chunks = combine("mul", Iter(self.chunk), integer(shape.rows))
-        strips = combine("mul", Iter(self.strip), integer(shape.stored))
-        self.base = tidy(combine("add", self.rows[0], combine("sub", chunks, integer(shape.warm))))
-        self.own = tidy(combine("add", self.columns[0], combine("sub", strips, integer(shape.pad))))
+        chunks = Iter(self.chunk) * shape.rows
+        strips = Iter(self.strip) * shape.stored
+        self.base = tidy(self.rows[0] + (chunks - shape.warm))
+        self.own = tidy(self.columns[0] + (strips - shape.pad))
         self.passes = find_passes(pipeline)
         lines = lines_of(pipeline, self.passes, self.fills)
         self.lines: dict[str, str] = {}
@@ -69,7 +67,7 @@ class LineTile(PipelineTile):
         position = stage.frame.position(dim)
         extent = self.program.arrays[stage.array].extents[position]
         shift = integer(stage.frame.shifts[position])
-        return tidy(combine("sub", integer(0), shift)), tidy(combine("sub", extent, shift))
+        return tidy(0 - shift), tidy(extent - shift)
 
     def stored(self, stage: Stage, dim: str) -> Range:
         """The rows or columns of the group that the launch stores: copies of arrays are filled as
@@ -147,9 +145,9 @@ class LineTile(PipelineTile):
         if stage.name not in self.lines:
             return self.place(stage, self.element(stage, row, column))
         dtype = self.program.arrays[stage.array].dtype
-        away = constant_value(tidy(combine("sub", row, Iter(self.step))))
+        away = constant_value(tidy(row - Iter(self.step)))
         assert away is not None, "a row is a step and a constant"
-        line = combine("add", Iter(self.step), integer(away % stage.rows))
+        line = Iter(self.step) + (away % stage.rows)
         return Load(self.lines[stage.name], (line, tidy(column)), dtype)
 
     def place(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
@@ -174,7 +172,7 @@ class LineTile(PipelineTile):
 def moved(bounds: Range, base: Expr) -> Range:
     """The range counted from `base`."""
     low, high = bounds
-    return tidy(combine("sub", low, base)), tidy(combine("sub", high, base))
+    return tidy(low - base), tidy(high - base)
 
 
 def meet(*ranges: Range) -> Range:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import conjoin, greatest, in_range, least
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.space import Extent, Site
 from loopfuse.plan.strategies.sliding.gpu.kept import Kept
 from loopfuse.plan.strategies.sliding.gpu.tile import Tile
@@ -15,7 +15,6 @@ from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages
 from loopfuse.plan.strategies.sliding.windows.blocks import BlockRows, plane_extents, plane_rows
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
 from loopfuse.plan.strategies.sliding.windows.shape import Shape
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Shared, Window
 
 
@@ -41,13 +40,13 @@ class BlockTile(Tile):
         self.end = self._stored(pipeline.across).upper
         rows = self.block_rows
         self.first_row = self._at(self.rows.lower, self.chunk, shape.rows)
-        self.base = tidy(combine("sub", self.first_row, integer(shape.warm)))
+        self.base = tidy(self.first_row - shape.warm)
         self.first_band = self._at(self.bands.lower, self.band, rows.stored)
-        self.start_row = tidy(combine("sub", self.first_band, integer(rows.pad)))
+        self.start_row = tidy(self.first_band - rows.pad)
         self.own_row = self._at(self.start_row, self.warp, rows.held)
         self.left = self._first_of_all()
         self.first_column = self._at(self.left, self.block, shape.stored)
-        self.start = tidy(combine("sub", self.first_column, integer(shape.pad)))
+        self.start = tidy(self.first_column - shape.pad)
         self.own = self._at(self.start, self.lane, shape.columns)
         self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.strips = {}
@@ -69,7 +68,7 @@ class BlockTile(Tile):
     @staticmethod
     def _at(first: Expr, var: str, size: int) -> Expr:
         """`first + var * size`."""
-        return tidy(combine("add", first, combine("mul", Iter(var), integer(size))))
+        return tidy(first + Iter(var) * size)
 
     def _stored(self, dim: str) -> Extent:
         """From the first to behind the last that any output stores along `dim`."""
@@ -91,14 +90,14 @@ class BlockTile(Tile):
                     north, south = self.fetched(s)
                     before, after = north, -south
                 if low is not None:
-                    lows.setdefault(dim, []).append(tidy(combine("add", low, integer(before))))
+                    lows.setdefault(dim, []).append(tidy(low + before))
                 if high is not None:
-                    highs.setdefault(dim, []).append(tidy(combine("add", high, integer(after))))
+                    highs.setdefault(dim, []).append(tidy(high + after))
         conditions: list[Expr] = []
         for dim, (first, _) in spans.items():
-            conditions += [compare("ge", first, low) for low in dict.fromkeys(lows[dim])]
+            conditions += [first >= low for low in dict.fromkeys(lows[dim])]
         for dim, (_, last) in spans.items():
-            conditions += [compare("le", last, high) for high in dict.fromkeys(highs[dim])]
+            conditions += [last <= high for high in dict.fromkeys(highs[dim])]
         return conjoin(*dict.fromkeys((*conditions, *self._runs_outside())))
 
     def _spans(self) -> dict[str, tuple[Expr, Expr]]:
@@ -110,7 +109,7 @@ class BlockTile(Tile):
             self.pipeline.across: (self.start, LANES * shape.columns),
         }
         return {
-            dim: (first, tidy(combine("add", first, integer(size))))
+            dim: (first, tidy(first + size))
             for dim, (first, size) in sizes.items()
         }
 
@@ -136,7 +135,7 @@ class BlockTile(Tile):
         rows = self.block_rows
         first, last = (self._at(integer(row), self.warp, rows.held) for row in (0, rows.held - 1))
         low, high = integer(rows.pad), integer(rows.pad + rows.stored)
-        tests = compare("ge", last, low), compare("lt", first, high)
+        tests = last >= low, first < high
         return conjoin(*self.stores_at(stage, plane), *tests)
 
     def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
@@ -148,7 +147,7 @@ class BlockTile(Tile):
     def point_at(self, plane: Expr, row: Expr, column: Expr) -> dict[str, Expr]:
         """The group's point at a plane of the window, a row and a column of the thread."""
         point = self.point(plane, column)
-        point[self.pipeline.abreast] = tidy(combine("add", self.own_row, row))
+        point[self.pipeline.abreast] = tidy(self.own_row + row)
         return point
 
     def cell_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
@@ -157,8 +156,8 @@ class BlockTile(Tile):
         stage = self.pipeline.holder(stage)
         index = (
             tidy(plane),
-            tidy(combine("add", row, integer(stage.band.north))),
-            tidy(combine("add", column, integer(self._west(stage)))),
+            tidy(row + stage.band.north),
+            tidy(column + self._west(stage)),
         )
         return Load(self.windows[stage.name], index, dtype)
 
@@ -177,9 +176,9 @@ class BlockTile(Tile):
         """An element of a plane in shared memory; `line` counts the rows kept of the whole tile."""
         band, columns = stage.band, self.shape.columns
         west = ceil(band.left / columns) * columns
-        place = self._at(combine("add", column, integer(west)), self.lane, columns)
+        place = self._at(column + west, self.lane, columns)
         dtype = self.program.arrays[stage.array].dtype
-        row = tidy(combine("add", line, integer(band.north)))
+        row = tidy(line + band.north)
         return Load(self.planes[stage.name], (tidy(plane), row, place), dtype)
 
     def fetched(self, stage: Stage) -> tuple[int, int]:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.load import has_elements, load_line, nothing
 from loopfuse.plan.strategies.sliding.gpu.rows import is_plain
 from loopfuse.plan.strategies.sliding.windows.blocks import plane_rows
 from loopfuse.plan.strategies.sliding.windows.records import Stage
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Barrier, Copy, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -38,14 +36,14 @@ def fetch_rows(
     if not sum(tile.fetched(stage)):
         return []
     if tile.pipeline.late:
-        later = tidy(combine("add", plane, integer(tile.pipeline.late)))
+        later = tidy(plane + tile.pipeline.late)
         last = tile.last_loaded(stage) - (stage.band.rows_age - 1)
-        is_needed = compare("le", later, integer(last))
+        is_needed = later <= last
         handed = hand_over(tile, stage, plane, where)
         return [*handed, Barrier("warp"), Guard(is_needed, tuple(fetch(tile, stage, later, edge, where)))]
     if stage.band.rows_age < 2:
         return [*fetch(tile, stage, plane, edge, where), *hand_over(tile, stage, plane, where)]
-    later = tidy(combine("add", plane, integer(1)))
+    later = tidy(plane + 1)
     return [*hand_over(tile, stage, plane, where), *fetch(tile, stage, later, edge, where)]
 
 
@@ -73,7 +71,7 @@ def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) 
         return lambda column: tile.fetched_at(stage, plane, slot, column)
 
     def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
-        row = tidy(combine("add", tile.start_row, line))
+        row = tidy(tile.start_row + line)
 
         def point(column: Expr) -> dict[str, Expr]:
             return tile.point(plane, column) | {tile.pipeline.abreast: row}
@@ -82,7 +80,7 @@ def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) 
 
     out: list[TreeNode] = _by_warps(tile, stage, held, make)
     if tile.pipeline.late or stage.band.rows_age > 2:  # older than what the warps load: theirs begin here
-        begun = compare("ge", plane, integer(tile.pipeline.late - stage.lag))
+        begun = plane >= (tile.pipeline.late - stage.lag)
         out = [Guard(begun, tuple(out))]
     if not edge or is_plain(tile, stage):
         return out
@@ -99,16 +97,16 @@ def _by_warps(tile: BlockTile, stage: Stage, between: int, make: Row) -> list[Tr
     north, south = tile.fetched(stage)
     each = tile.fetched_by_each(stage)
     var = tile.site.names.fresh("k")
-    own = combine("mul", Iter(tile.warp), integer(each))
-    number = tidy(combine("add", own, Iter(var)))
-    line = tidy(combine("sub", number, integer(north)))
+    own = Iter(tile.warp) * each
+    number = tidy(own + Iter(var))
+    line = tidy(number - north)
     if north and south:
-        is_below = combine("max", tidy(combine("add", line, integer(1))), integer(0))
+        is_below = combine("max", tidy(line + 1), integer(0))
         is_below = combine("min", is_below, integer(1))
-        line = combine("add", line, combine("mul", integer(between), is_below))
+        line = line + between * is_below
     elif south:
-        line = tidy(combine("add", line, integer(between)))
+        line = tidy(line + between)
     body = make(line, Iter(var))
     if north + south < each * tile.shape.warps:
-        body = (Guard(compare("lt", number, integer(north + south)), body),)
+        body = (Guard(number < (north + south), body),)
     return [Loop(var, integer(0), integer(each), 1, Where.UNROLLED, body)]

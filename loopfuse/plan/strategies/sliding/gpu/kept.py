@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from loopfuse.lang.affine import is_checked
-from loopfuse.lang.index_algebra import TRUE, compare, conjoin, in_range
+from loopfuse.lang.index import TRUE, conjoin, in_range, is_checked
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.mapping.space import value_at
@@ -87,5 +86,5 @@ class Kept:
         for dim, whole in known.items():
             low, high = tile.bounds(stage, dim)
             if (low, high) != whole:
-                tests.append(compare("lt", low, high))
+                tests.append(low < high)
         return conjoin(*(t for t in dict.fromkeys(tests) if t != Const(True, TRUE.dtype)))

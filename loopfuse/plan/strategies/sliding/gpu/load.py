@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare, conjoin, in_range
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import conjoin, in_range
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.planes_body import rows_and_columns
 from loopfuse.plan.strategies.sliding.gpu.rows import (
@@ -17,7 +17,6 @@ from loopfuse.plan.strategies.sliding.gpu.rows import (
     zero_of,
 )
 from loopfuse.plan.strategies.sliding.windows.records import Stage
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.tree.looptree import Barrier, Copy, Guard, Loop, Prefetch, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -45,9 +44,9 @@ def load_plane(
 
     own = (0, tile.block_rows.held), (0, tile.shape.columns)
     taken = rows_and_columns(tile, *own, Where.VECTOR, take)
-    later = tidy(combine("add", plane, integer(tile.pipeline.late)))
+    later = tidy(plane + tile.pipeline.late)
     loads = _load_plane(tile, stage, later, edge, where, tile.coming_at)
-    is_needed = compare("le", later, integer(tile.last_loaded(stage)))
+    is_needed = later <= tile.last_loaded(stage)
     return [*taken, Barrier("warp"), Guard(is_needed, tuple(loads))]
 
 
@@ -86,7 +85,7 @@ def ask_for_plane(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
     """Asks memory for the lane's columns of a plane that is loaded later."""
     if not tile.shape.asked:
         return []
-    later = tidy(combine("add", plane, integer(tile.shape.asked)))
+    later = tidy(plane + tile.shape.asked)
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         index = tile.element_at(stage, tile.point_at(later, row, column))
@@ -94,13 +93,13 @@ def ask_for_plane(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
 
     own = (0, tile.block_rows.held), (0, 1)
     nodes = rows_and_columns(tile, *own, Where.UNROLLED, make)
-    return [Guard(compare("le", later, integer(tile.last_loaded(stage))), tuple(nodes))]
+    return [Guard(later <= tile.last_loaded(stage), tuple(nodes))]
 
 
 def has_elements(tile: BlockTile, stage: Stage) -> Expr:
     """The array is not empty: where it is, edge modes have nothing to read."""
     extents = tile.program.arrays[stage.array].extents
-    return conjoin(*(compare("gt", extent, integer(0)) for extent in dict.fromkeys(extents)))
+    return conjoin(*(extent > 0 for extent in dict.fromkeys(extents)))
 
 
 def load_line(

@@ -10,15 +10,14 @@ there, and again when what lies beside it is; those behind the last are copies o
 from __future__ import annotations
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare, conjoin, in_range, negate
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import conjoin, in_range, negate
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.planes_body import rows_and_columns
 from loopfuse.plan.strategies.sliding.gpu.rows import in_reach, reflected_rows
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Stage
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -34,7 +33,7 @@ def _folded(tile: BlockTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, 
     instead)."""
     position = stage.frame.position(dim)
     extent = tile.program.arrays[stage.array].extents[position]
-    subscript = tidy(combine("add", here, integer(stage.frame.shifts[position])))
+    subscript = tidy(here + stage.frame.shifts[position])
     mode = stage.frame.modes[position]
     inner = subscript
     if mode in MIRRORED:
@@ -48,18 +47,18 @@ def mirror_own_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeN
     if not tile.mirrors(stage, across):
         return []
     shift = integer(stage.frame.shifts[stage.frame.position(across)])
-    first = tidy(combine("add", tile.start, shift))
-    own = combine("mul", Iter(tile.lane), integer(count))
+    first = tidy(tile.start + shift)
+    own = Iter(tile.lane) * count
     out: list[TreeNode] = []
     for row in range(tile.block_rows.held):
         line = integer(row)
         spread, back = names.fresh("v"), names.fresh("v")
-        target = tile.row_held(stage, row, tidy(combine("add", own, Iter(spread))))
+        target = tile.row_held(stage, row, tidy(own + Iter(spread)))
         node = Copy(target, tile.cell_at(stage, plane, line, Iter(spread)))
         out.append(Loop(spread, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
-        column = tidy(combine("add", tile.own, Iter(back)))
+        column = tidy(tile.own + Iter(back))
         _, folded = _folded(tile, stage, across, column)
-        place = _within(combine("sub", folded, first), LANES * count)
+        place = _within(folded - first, LANES * count)
         node = Copy(
             tile.cell_at(stage, plane, line, Iter(back)), tile.row_held(stage, row, place)
         )
@@ -71,17 +70,17 @@ def line_beside(tile: BlockTile, stage: Stage, row: Expr) -> Expr:
     """Which row of the block's tile holds what the edge mode reads at the thread's row."""
     abreast = tile.pipeline.abreast
     shift = integer(stage.frame.shifts[stage.frame.position(abreast)])
-    here = tidy(combine("add", tile.own_row, row))
+    here = tidy(tile.own_row + row)
     _, folded = _folded(tile, stage, abreast, here)
-    first = tidy(combine("add", tile.start_row, shift))
-    return _within(combine("sub", folded, first), tile.shape.warps * tile.block_rows.held)
+    first = tidy(tile.start_row + shift)
+    return _within(folded - first, tile.shape.warps * tile.block_rows.held)
 
 
 def _has_row(tile: BlockTile, stage: Stage, row: Expr) -> Expr:
     """The array has the thread's row."""
     abreast = tile.pipeline.abreast
     extent = tile.program.arrays[stage.array].extents[stage.frame.position(abreast)]
-    subscript, _ = _folded(tile, stage, abreast, tidy(combine("add", tile.own_row, row)))
+    subscript, _ = _folded(tile, stage, abreast, tidy(tile.own_row + row))
     return conjoin(*in_range(subscript, integer(0), extent))
 
 
@@ -111,8 +110,8 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
         return []
     position = stage.frame.position(stream)
     extent = tile.program.arrays[stage.array].extents[position]
-    group = tidy(combine("add", tile.base, plane))
-    here = tidy(combine("add", group, integer(stage.frame.shifts[position])))
+    group = tidy(tile.base + plane)
+    here = tidy(group + stage.frame.shifts[position])
     held, count = (0, tile.block_rows.held), tile.shape.columns
     wide = (-band.left, count + band.right)
     blocks = {
@@ -148,12 +147,12 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
     if stage.frame.modes[position] in MIRRORED:
         return reflected_rows(stage, stream, here, extent, plane, copy, part == "own")
     for distance in range(1, stage.down + 1) if part == "own" else ():
-        last = tidy(combine("sub", here, integer(distance - 1)))
-        source = tidy(combine("sub", plane, integer(distance)))
+        last = tidy(here - (distance - 1))
+        source = tidy(plane - distance)
         out.append(Guard(compare("eq", last, extent), tuple(copy(source, plane))))
     above: list[TreeNode] = []
     for distance in range(1, stage.up + 1):
-        above += copy(plane, tidy(combine("sub", plane, integer(distance))))
+        above += copy(plane, tidy(plane - distance))
     if above:
         out.append(Guard(compare("eq", here, integer(0)), tuple(above)))
     return out

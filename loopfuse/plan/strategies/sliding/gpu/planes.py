@@ -15,9 +15,9 @@ fetched straight to there (`sliding_fetch`).
 from __future__ import annotations
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div, conjoin
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.space import Site, count_of, nested
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.fetch import fetch_rows
@@ -35,7 +35,6 @@ from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.code_size import is_written_once
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Arrive, Barrier, Copy, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -62,7 +61,7 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
         (tile.band, tile.bands.lower, tile.bands.upper, tile.block_rows.stored),
         (tile.block, tile.left, tile.end, shape.stored),
     ):
-        chain.append((var, ceil_div(tidy(combine("sub", end, first)), size), Where.GRID))
+        chain.append((var, ceil_div(tidy(end - first), size), Where.GRID))
     chain += [
         (tile.warp, integer(shape.warps), Where.WARP),
         (tile.lane, integer(LANES), Where.LANE),
@@ -82,7 +81,7 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
     if tile.pipeline.late:
         body += [Arrive(tile.pipeline.late - 1), Barrier("warp")]
     planes = {
-        stage.name: tidy(combine("sub", Iter(var), integer(stage.lag)))
+        stage.name: tidy(Iter(var) - stage.lag)
         for stage in tile.pipeline.stages
     }
     for stage in tile.pipeline.stages:
@@ -125,7 +124,7 @@ def tile_steps(tile: BlockTile, way: str) -> TreeNode:
 
 def aged(plane: Expr, age: int) -> Expr:
     """The plane that arrived `age` steps before."""
-    return tidy(combine("sub", plane, integer(age)))
+    return tidy(plane - age)
 
 
 # ----------------------------------------------------------------------------- what fills planes
@@ -171,7 +170,7 @@ def unwritten(
     def earlier(before: Stage) -> Load:
         dims = (tile.pipeline.stream, tile.pipeline.abreast, tile.pipeline.across)
         place = [
-            tidy(combine("add", part, integer(stage.ahead_of(before, dim))))
+            tidy(part + stage.ahead_of(before, dim))
             for part, dim in zip((plane, row, column), dims, strict=True)
         ]
         return tile.cell_at(before, place[0], place[1], place[2])
@@ -190,20 +189,20 @@ def neighbour_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNo
     if not (stage.left or stage.right):
         return []
     count, names = tile.shape.columns, tile.site.names
-    first = combine("mul", Iter(tile.lane), integer(count))
+    first = Iter(tile.lane) * count
     out: list[TreeNode] = []
     for row in range(tile.block_rows.held):
         line = integer(row)
         var = names.fresh("v")
-        target = tile.row_held(stage, row, tidy(combine("add", first, Iter(var))))
+        target = tile.row_held(stage, row, tidy(first + Iter(var)))
         node = Copy(target, tile.cell_at(stage, plane, line, Iter(var)))
         out.append(Loop(var, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
         for start, number in ((-stage.left, stage.left), (count, stage.right)):
             if not number:
                 continue
             var = names.fresh("h")
-            column = tidy(combine("add", Iter(var), integer(start)))
-            place = combine("mod", tidy(combine("add", first, column)), integer(LANES * count))
+            column = tidy(Iter(var) + start)
+            place = tidy(first + column) % (LANES * count)
             node = Copy(
                 tile.cell_at(stage, plane, line, column), tile.row_held(stage, row, place)
             )
@@ -224,7 +223,7 @@ def spread_rows(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> lis
     for rows, moved in parts:
 
         def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
-            line = combine("sub", row, integer(moved))
+            line = row - moved
             target = tile.shared_at(stage, plane, line, column)
             return (Copy(target, tile.cell_at(stage, plane, row, column)),)
 
@@ -246,7 +245,7 @@ def fill_beside(tile: BlockTile, stage: Stage, plane: Expr, edge: bool) -> list[
             if mirrors:
                 source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
             else:
-                source = tile.shared_at(stage, plane, combine("sub", row, integer(moved)), column)
+                source = tile.shared_at(stage, plane, row - moved, column)
             return (Copy(tile.cell_at(stage, plane, row, column), source),)
 
         for part, where in (

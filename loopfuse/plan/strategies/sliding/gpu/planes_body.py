@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.rows import WindowBody
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -28,8 +27,8 @@ def rows_and_columns(
         return []
     names = tile.site.names
     row, column = names.fresh("r"), names.fresh("v")
-    here = tidy(combine("add", Iter(row), integer(rows[0])))
-    there = tidy(combine("add", Iter(column), integer(columns[0])))
+    here = tidy(Iter(row) + rows[0])
+    there = tidy(Iter(column) + columns[0])
     count = integer(columns[1] - columns[0])
     body: tuple[TreeNode, ...] = (Loop(column, integer(0), count, 1, where, make(here, there)),)
     for guard in reversed(around):
@@ -60,6 +59,6 @@ class PlaneBody(WindowBody):
             (tile.pipeline.across, tile.own),
         ):
             position = stage.frame.position(dim)
-            start = combine("add", base, integer(stage.frame.shifts[position]))
-            place.append(tidy(combine("sub", load.index[position], start)))
+            start = base + stage.frame.shifts[position]
+            place.append(tidy(load.index[position] - start))
         return tile.cell_at(stage, place[0], place[1], place[2])

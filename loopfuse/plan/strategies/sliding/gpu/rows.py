@@ -7,10 +7,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer, is_checked
-from loopfuse.lang.index_algebra import compare, conjoin, in_range, negate
-from loopfuse.lang.linear import constant_value, linear_form
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, Unary
+from loopfuse.lang.index import conjoin, in_range, is_checked, negate
+from loopfuse.lang.linear import constant_value, linear_form, tidy
+from loopfuse.lang.nodes import (
+    Binary,
+    Const,
+    Expr,
+    Iter,
+    Load,
+    Select,
+    Unary,
+    combine,
+    compare,
+    integer,
+)
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import loads, substitute, walk_expr
 from loopfuse.plan.mapping.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
@@ -21,7 +31,7 @@ from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED, before_wrap
 from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
 from loopfuse.plan.units.groups import Region, whole_name
-from loopfuse.plan.units.recompute import Value, tidy
+from loopfuse.plan.units.recompute import Value
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import (
@@ -94,7 +104,7 @@ def load_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) ->
         mode = stage.frame.modes[position]
         if mode:
             folded.append(lower_subscript(mode, subscript, extent, False, False))
-            tests.append(compare("gt", extent, integer(0)))
+            tests.append(extent > 0)
             if mode != "clamp":  # far from the array nobody reads, and many periods would be passed
                 tests += in_range(subscript, *tile.read_range(stage, stage.frame.dims[position]))
         else:
@@ -205,7 +215,7 @@ def unwritten(
     def earlier(before: Stage) -> Load:
         down = stage.ahead_of(before, tile.pipeline.stream)
         aside = stage.ahead_of(before, tile.pipeline.across)
-        place = (combine("add", row, integer(down)), tidy(combine("add", column, integer(aside))))
+        place = (row + down, tidy(column + aside))
         return tile.cell(before, tidy(place[0]), place[1])
 
     index = tile.element(stage, row, column)
@@ -275,8 +285,8 @@ def is_unneeded(tile: Tile, stage: Stage) -> bool:
 def spread(tile: Tile, stage: Stage, row: Expr) -> TreeNode:
     """The lane's own columns where other lanes can read them."""
     head = columns(tile, Where.UNROLLED)
-    place = combine("mul", Iter(tile.lane), integer(tile.shape.columns))
-    target = tile.held(stage, tidy(combine("add", place, Iter(head[0]))))
+    place = Iter(tile.lane) * tile.shape.columns
+    target = tile.held(stage, tidy(place + Iter(head[0])))
     return Loop(*head, (Copy(target, tile.cell(stage, row, Iter(head[0]))),))
 
 
@@ -291,9 +301,9 @@ def halo(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
         if not number:
             continue
         var = tile.site.names.fresh("h")
-        column = tidy(combine("add", Iter(var), integer(first)))
-        own = combine("mul", Iter(tile.lane), integer(count))
-        place = combine("mod", tidy(combine("add", own, column)), integer(LANES * count))
+        column = tidy(Iter(var) + first)
+        own = Iter(tile.lane) * count
+        place = tidy(own + column) % (LANES * count)
         node = Copy(tile.cell(stage, row, column), tile.held(stage, place))
         out.append(Loop(var, integer(0), integer(number), 1, Where.UNROLLED, (node,)))
     return out
@@ -313,8 +323,8 @@ def mirror_columns(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
     if mode in MIRRORED:
         subscript = in_reach(tile, stage, across, subscript)
     folded = lower_subscript(mode, subscript, extent, False, False)
-    first = combine("add", tile.start, integer(stage.frame.shifts[position]))
-    place = combine("sub", folded, tidy(first))
+    first = tile.start + stage.frame.shifts[position]
+    place = folded - tidy(first)
     last = integer(LANES * tile.shape.columns - 1)
     place = combine("max", combine("min", place, last), integer(0))
     taken = tile.taken(stage)
@@ -329,12 +339,12 @@ def in_reach(tile: Tile, stage: Stage, dim: str, subscript: Expr) -> Expr:
     position = stage.frame.position(dim)
     extent = tile.program.arrays[stage.array].extents[position]
     shift = integer(stage.frame.shifts[position])
-    low, high = (combine("add", end, shift) for end in tile.read_range(stage, dim))
+    low, high = (end + shift for end in tile.read_range(stage, dim))
     low = combine("min", tidy(low), integer(0))  # no element of the array is beyond its edges
-    wider = constant_value(combine("sub", high, extent))
+    wider = constant_value(high - extent)
     if wider is None or wider < 0:
         high = extent if wider is not None else combine("max", tidy(high), extent)
-    subscript = combine("min", subscript, tidy(combine("sub", high, integer(1))))
+    subscript = combine("min", subscript, tidy(high - 1))
     return combine("max", subscript, tidy(low))
 
 
@@ -353,12 +363,12 @@ def mirror_rows(tile: Tile, stage: Stage, row: Expr) -> list[TreeNode]:
         )
     out: list[TreeNode] = []
     for distance in range(1, stage.last + 1):
-        last = tidy(combine("sub", here, integer(distance - 1)))
-        source = tidy(combine("sub", row, integer(distance)))
+        last = tidy(here - (distance - 1))
+        source = tidy(row - distance)
         out.append(Guard(compare("eq", last, extent), (copy_row(tile, stage, source, row),)))
     if stage.first:
         above = tuple(
-            copy_row(tile, stage, row, tidy(combine("sub", row, integer(distance))))
+            copy_row(tile, stage, row, tidy(row - distance))
             for distance in range(1, stage.first + 1)
         )
         out.append(Guard(compare("eq", here, integer(0)), above))
@@ -379,14 +389,14 @@ def reflected_rows(
     made before. `here`: the row's subscript; `copy` makes the copies, of a source to a target; `last`:
     of those beyond the last too."""
     between = int(stage.frame.mode(stream) == "symmetric")  # is the edge itself repeated?
-    several = compare("gt", extent, integer(1 - between))
+    several = extent > (1 - between)
 
     def before(distance: int) -> Expr:
-        return tidy(combine("sub", row, integer(distance)))
+        return tidy(row - distance)
 
     out: list[TreeNode] = []
     for distance in range(1, stage.last + 1) if last else ():
-        inwards = tidy(combine("sub", here, integer(distance - 1)))
+        inwards = tidy(here - (distance - 1))
         beyond = conjoin(compare("eq", inwards, extent), several)
         out.append(Guard(beyond, tuple(copy(before(2 * distance - between), row))))
         if not between:  # around a row alone there is no other
@@ -394,7 +404,7 @@ def reflected_rows(
             out.append(Guard(alone, tuple(copy(before(distance), row))))
     for distance in range(1, stage.first + 1):
         first = compare("eq", here, integer(distance - between))
-        there = conjoin(first, compare("gt", extent, integer(0)))
+        there = conjoin(first, extent > 0)
         out.append(Guard(there, tuple(copy(row, before(2 * distance - between)))))
     return out
 
@@ -403,7 +413,7 @@ def copy_row(tile: Tile, stage: Stage, source: Expr, target: Expr) -> TreeNode:
     """One row of the window over another."""
     var = tile.site.names.fresh("c")
     width = stage.left + tile.shape.columns + stage.right
-    column = tidy(combine("sub", Iter(var), integer(stage.left)))
+    column = tidy(Iter(var) - stage.left)
     node = Copy(tile.cell(stage, target, column), tile.cell(stage, source, column))
     return Loop(var, integer(0), integer(width), 1, Where.UNROLLED, (node,))
 
@@ -416,10 +426,10 @@ def store_row(tile: Tile, stage: Stage, row: Expr, inside: bool, where: Where) -
     shape = tile.shape
     tests = tile.stores_at(stage, row) if tile.pipeline.stream else []
     first = shape.pad // shape.columns
-    tests.append(compare("ge", Iter(tile.lane), integer(first)))
+    tests.append(Iter(tile.lane) >= first)
     last = first + shape.stored // shape.columns
     if last < LANES:
-        tests.append(compare("lt", Iter(tile.lane), integer(last)))
+        tests.append(Iter(tile.lane) < last)
     vectors = where is Where.VECTOR and (inside or tile.runs_in_vectors(stage))
     head = columns(tile, Where.UNROLLED if where is Where.VECTOR and not vectors else where)
     point = tile.point(row, Iter(head[0]))
@@ -474,9 +484,9 @@ class WindowBody(BodyBuilder):
         iteration = scope.values() if scope is not None else {}
         iteration |= {c.iterator: tidy(substitute(c.value(), point)) for c in placed.coordinates}
         if time is not None:
-            before = combine("mul", Iter(time.iterator), integer(2 * time.steps))
-            first = combine("add", time.lower, integer(time.first + step.ahead))
-            iteration[time.iterator] = tidy(combine("add", first, before))
+            before = Iter(time.iterator) * (2 * time.steps)
+            first = time.lower + (time.first + step.ahead)
+            iteration[time.iterator] = tidy(first + before)
         self.parity = dict(step.swaps)
         known: list[Expr] = [*host_conditions(self.tile.group)]
         for loop in placed.unit.common:
@@ -498,8 +508,8 @@ class WindowBody(BodyBuilder):
         position = stage.frame.position(dim)
         ahead = integer(stage.frame.shifts[position] - placed.coordinate(dim).constant)
         extent = self.tile.program.arrays[stage.array].extents[position]
-        element = tidy(combine("add", value, ahead))
-        return tidy(combine("sub", lower_subscript("wrap", element, extent, False, False), ahead))
+        element = tidy(value + ahead)
+        return tidy(lower_subscript("wrap", element, extent, False, False) - ahead)
 
     def is_windowed(self, load: Load) -> bool:
         """Does the access go to a window?"""
@@ -560,6 +570,6 @@ class WindowBody(BodyBuilder):
                 place.append(self.point[dim])
                 continue
             position = stage.frame.position(dim)
-            start = combine("add", base, integer(stage.frame.shifts[position]))
-            place.append(tidy(combine("sub", load.index[position], start)))
+            start = base + stage.frame.shifts[position]
+            place.append(tidy(load.index[position] - start))
         return tile.cell(stage, place[0], place[1])

@@ -17,9 +17,9 @@ another is in registers, of its own lane or by shuffle.
 from __future__ import annotations
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import ceil_div, compare, conjoin
-from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.plan.mapping.space import Site, count_of, nested
 from loopfuse.plan.strategies.sliding.gpu.rows import (
     ask_for,
@@ -36,7 +36,6 @@ from loopfuse.plan.strategies.sliding.windows.code_size import is_written_once
 from loopfuse.plan.strategies.sliding.windows.records import Step
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers
 from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -46,15 +45,15 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     pipeline, shape = windowed.pipeline, windowed.shape
     assert isinstance(shape, Shape)
     tile = Tile(pipeline, shape, site)
-    started = compare("lt", tile.first_column, tile.end)
+    started = tile.first_column < tile.end
     inside, interior = _interior(tile)
     edge = tile_steps(tile, "edge")
     if tile.outer and not tile.has_views():  # images of a batch are mostly ends
         edge = (Guard(tile.aligned(ends=True), tile_steps(tile, "whole edge"), edge),)
     ways = Guard(inside, interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
-    chunks = ceil_div(tidy(combine("sub", tile.rows.upper, tile.rows.lower)), shape.rows)
-    columns = tidy(combine("sub", tile.end, tile.left))
+    chunks = ceil_div(tidy(tile.rows.upper - tile.rows.lower), shape.rows)
+    columns = tidy(tile.end - tile.left)
     blocks = ceil_div(columns, shape.stored * shape.warps)
     chain: list[tuple[str, Expr, Where]] = [
         (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
@@ -107,12 +106,12 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
         for stage in tile.pipeline.stages:
             if stage.step is None:
                 last = tile.last_loaded(stage)
-                ahead = combine("add", Iter(var), integer(tile.shape.asked))
+                ahead = Iter(var) + tile.shape.asked
                 body.append(ask_for(tile, stage, combine("min", ahead, integer(last))))
                 rows = range(min(tile.shape.asked, last))
                 first += [ask_for(tile, stage, integer(number)) for number in rows]
     for stage in tile.pipeline.stages:
-        row = tidy(combine("sub", Iter(var), integer(stage.lag)))
+        row = tidy(Iter(var) - stage.lag)
         if stage.step is None:
             body += load_row(tile, stage, row, not edge, where)
         elif stage.step not in done:
@@ -121,7 +120,7 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
         if edge:
             body += mirror_columns(tile, stage, row)
         # A row that was just asked for is not looked at before it is used: it is on its way.
-        arrived = tidy(combine("sub", row, integer(stage.delay)))
+        arrived = tidy(row - stage.delay)
         if stage.step is None and where is Where.STRADDLED:
             body.append(settle_row(tile, stage, arrived))
         body += halo(tile, stage, arrived)

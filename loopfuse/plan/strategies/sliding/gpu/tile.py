@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.affine import combine, integer
-from loopfuse.lang.index_algebra import compare, conjoin, greatest, in_range, least
-from loopfuse.lang.linear import constant_value, lies_within, same_index
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.index import conjoin, greatest, in_range, least
+from loopfuse.lang.linear import constant_value, lies_within, same_index, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
 from loopfuse.plan.mapping.space import Extent, Site, value_at
 from loopfuse.plan.strategies.sliding.gpu.kept import Kept
 from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages
@@ -15,7 +14,6 @@ from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, la
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
 from loopfuse.plan.strategies.sliding.windows.shape import Shape
 from loopfuse.plan.units.groups import whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.tree.looptree import (
     ALIGNED,
     Lanes,
@@ -50,18 +48,16 @@ class Tile(PipelineTile):
         lower = least([low for low, _ in rows])
         self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
         self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
-        strip = combine(
-            "add", combine("mul", Iter(self.block), integer(shape.warps)), Iter(self.warp)
-        )
-        chunk = combine("mul", Iter(self.chunk), integer(shape.rows))
-        self.first_row = tidy(combine("add", lower, chunk)) if pipeline.stream else lower
+        strip = Iter(self.block) * shape.warps + Iter(self.warp)
+        chunk = Iter(self.chunk) * shape.rows
+        self.first_row = tidy(lower + chunk) if pipeline.stream else lower
         self.left = self._first_of_all()
-        strips = combine("mul", strip, integer(shape.stored))
-        self.first_column = tidy(combine("add", self.left, strips))
-        self.base = tidy(combine("sub", self.first_row, integer(shape.warm)))
-        start = combine("sub", self.first_column, integer(shape.pad))
-        own = combine("mul", Iter(self.lane), integer(shape.columns))
-        self.start, self.own = tidy(start), tidy(combine("add", start, own))
+        strips = strip * shape.stored
+        self.first_column = tidy(self.left + strips)
+        self.base = tidy(self.first_row - shape.warm)
+        start = self.first_column - shape.pad
+        own = Iter(self.lane) * shape.columns
+        self.start, self.own = tidy(start), tidy(start + own)
         self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.kept = Kept(self)
         self.strips = {
@@ -120,7 +116,7 @@ class Tile(PipelineTile):
         if any(same_index(each, extent) for _, each in boxes):
             high = extent
         moved = integer(stage.frame.shifts[position])
-        return tidy(combine("sub", low, moved)), tidy(combine("sub", high, moved))
+        return tidy(low - moved), tidy(high - moved)
 
     def computed(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
         """`bounds` of a computed stage; where it wraps, also what is read beyond them."""
@@ -152,13 +148,13 @@ class Tile(PipelineTile):
         ] or [self.bounds(stage, dim)]
         first = least(_outer([end[0] for end in ends], -1))
         last = greatest(_outer([end[1] for end in ends], 1))
-        low, high = combine("sub", first, integer(back)), combine("add", last, integer(ahead))
+        low, high = first - back, last + ahead
         later = self.pipeline.stage(later_name(stage.name))
         if later is None or self.is_made_anew(later):
             return tidy(low), tidy(high)
         # What the stage after it leaves as it is may be read there.
         moved = integer(later.ahead_of(stage, dim))
-        theirs = (tidy(combine("add", end, moved)) for end in self.read_range(later, dim))
+        theirs = (tidy(end + moved) for end in self.read_range(later, dim))
         lows, highs = zip((tidy(low), tidy(high)), theirs, strict=True)
         return least(_outer([*lows], -1)), greatest(_outer([*highs], 1))
 
@@ -186,20 +182,20 @@ class Tile(PipelineTile):
                 lag = s.lag if what == "row" else 0
                 low, high = self.ends(s, dim)
                 if low is not None:
-                    lows[what].append(tidy(combine("add", low, integer(lag))))
+                    lows[what].append(tidy(low + lag))
                 if high is not None:
                     spared = self.spared(s) if what == "row" else 0
-                    highs[what].append(tidy(combine("add", high, integer(lag + spared))))
-        last_row = tidy(combine("add", self.base, integer(shape.steps)))
-        last_column = tidy(combine("add", self.start, integer(LANES * shape.columns)))
+                    highs[what].append(tidy(high + (lag + spared)))
+        last_row = tidy(self.base + shape.steps)
+        last_column = tidy(self.start + (LANES * shape.columns))
         for low in dict.fromkeys(lows["row"]):
-            conditions.append(compare("ge", self.base, low))
+            conditions.append(self.base >= low)
         for high in dict.fromkeys(highs["row"]):
-            conditions.append(compare("le", last_row, high))
+            conditions.append(last_row <= high)
         for low in dict.fromkeys(lows["column"]):
-            conditions.append(compare("ge", self.start, low))
+            conditions.append(self.start >= low)
         for high in dict.fromkeys(highs["column"]):
-            conditions.append(compare("le", last_column, high))
+            conditions.append(last_column <= high)
         return conjoin(*dict.fromkeys((*conditions, *self._runs_outside())))
 
     def _runs_outside(self) -> list[Expr]:
@@ -223,16 +219,16 @@ class Tile(PipelineTile):
         the tile loads, and behind that."""
         before: list[Expr] = []
         behind: list[Expr] = []
-        last_column = tidy(combine("add", self.start, integer(LANES * self.shape.columns)))
+        last_column = tidy(self.start + (LANES * self.shape.columns))
         for s in self.pipeline.stages:
             array = self.program.arrays[s.array]
             room = straddled_elements(array.dtype, self.shape.columns)
             if s.step is not None or room == 1:
                 continue
             # A loaded column stands where memory has it.
-            before.append(compare("ge", self.start, integer(room - 1)))
-            end = tidy(combine("add", last_column, integer(room)))
-            behind.append(compare("le", end, array.extents[-1]))
+            before.append(self.start >= (room - 1))
+            end = tidy(last_column + room)
+            behind.append(end <= array.extents[-1])
         return conjoin(*dict.fromkeys(before)), conjoin(*dict.fromkeys(behind))
 
     def aligned(self, ends: bool = False) -> Expr:
@@ -246,7 +242,7 @@ class Tile(PipelineTile):
             and (ends or len(arrays[whole_name(s.array)].extents) > 1)
         ]
         for length in dict.fromkeys(lengths):
-            rest = combine("mod", length, integer(self.shape.columns))
+            rest = length % self.shape.columns
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
 
@@ -254,9 +250,9 @@ class Tile(PipelineTile):
         """What must hold for the row to be one that the chunk stores, and not one that only feeds
         those."""
         shape = self.shape
-        tests: list[Expr] = [compare("ge", row, integer(shape.warm))]
+        tests: list[Expr] = [row >= shape.warm]
         if stage.lag < shape.steps - shape.warm - shape.rows:
-            tests.append(compare("lt", row, integer(shape.warm + shape.rows)))
+            tests.append(row < (shape.warm + shape.rows))
         return tests
 
     def loaded_row(self, stage: Stage, row: Expr) -> Expr:
@@ -291,7 +287,7 @@ class Tile(PipelineTile):
         ends = self.hull(stage, self.pipeline.across)
         shift = stage.frame.shifts[stage.frame.position(self.pipeline.across)]
         for end, start in zip(ends, (integer(0), extent), strict=True):
-            apart = constant_value(combine("sub", end, start))
+            apart = constant_value(end - start)
             if shift or apart is None or apart % self.shape.columns:
                 return False
         return True
@@ -309,7 +305,7 @@ class Tile(PipelineTile):
         for dim in self.group.dims:
             low, high = self.bounds(stage, dim)
             if beyond and self.wraps(stage, dim):
-                tests.append(compare("lt", low, high))
+                tests.append(low < high)
                 low, high = self.computed(stage, dim)
             tests += in_range(point[dim], low, high)
         return conjoin(*dict.fromkeys(tests))
@@ -324,7 +320,7 @@ class Tile(PipelineTile):
         """The window's cell; columns count from the lane's own first."""
         dtype = self.program.arrays[stage.array].dtype
         stage = self.pipeline.holder(stage)
-        place = tidy(combine("add", column, integer(stage.left)))
+        place = tidy(column + stage.left)
         return Load(self.windows[stage.name], (tidy(row), place), dtype)
 
     def held(self, stage: Stage, place: Expr) -> Load:
@@ -364,7 +360,7 @@ def _outer(ends: list[Expr], sign: int) -> list[Expr]:
     """The ends without those that others are seen to be greater (`sign` 1) or less (-1) than."""
     out: list[Expr] = []
     for end in ends:
-        ahead = [constant_value(combine("sub", end, other)) for other in out]
+        ahead = [constant_value(end - other) for other in out]
         if any(n is not None and n * sign <= 0 for n in ahead):
             continue
         kept = (other for other, n in zip(out, ahead, strict=True) if n is None)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import linear
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.strategies.sliding.windows.borders import is_border

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import constant_value
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Frame, Step
@@ -58,11 +57,9 @@ def beyond(step: Step, frame: Frame, dim: str, program: PolyProgram) -> Beyond |
     position = frame.position(dim)
     c = step.placed.coordinate(dim)
     loop = next(lp for lp in step.placed.unit.common if lp.iterator == c.iterator)
-    ahead = combine("sub", integer(frame.shifts[position]), c.offset)
-    first = constant_value(combine("add", loop.lower, ahead))
-    end = combine(
-        "sub", combine("add", loop.upper, ahead), program.arrays[frame.array].extents[position]
-    )
+    ahead = frame.shifts[position] - c.offset
+    first = constant_value(loop.lower + ahead)
+    end = loop.upper + ahead - program.arrays[frame.array].extents[position]
     last = constant_value(end)
     if first is None or last is None:
         return (

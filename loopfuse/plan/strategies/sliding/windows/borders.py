@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer, is_affine
-from loopfuse.lang.linear import constant_value
+from loopfuse.lang.index import is_affine
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, map_expr
 from loopfuse.plan.units.forest import Item, Nest, Scope, Unit, statements_of
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Loop, Statement
 
 EDGE = ".edge"
@@ -99,9 +98,9 @@ def _border(unit: Unit, fixed: Mapping[int, Expr], ids: frozenset[str]) -> Unit:
         for position, place in fixed.items():
             if iterators(index[position]):
                 continue
-            away = constant_value(combine("sub", index[position], place))
+            away = constant_value(index[position] - place)
             if away is not None:
-                index[position] = combine("add", Iter(names[position]), integer(away))
+                index[position] = Iter(names[position]) + away
         return replace(node, index=tuple(index))
 
     def one(node: Expr) -> Expr:
@@ -126,7 +125,7 @@ def _border(unit: Unit, fixed: Mapping[int, Expr], ids: frozenset[str]) -> Unit:
     items = kept(unit.items)
     line = unit.common[0].line if unit.common else unit.statements[0].line
     edges = [
-        Loop(names[k], place, combine("add", place, integer(1)), 1, unit.label, line)
+        Loop(names[k], place, place + 1, 1, unit.label, line)
         for k, place in fixed.items()
     ]
     common = list(unit.common)

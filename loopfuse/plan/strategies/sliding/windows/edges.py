@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import is_affine, linear
+from loopfuse.lang.index import is_affine
+from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, map_expr, walk_expr
 from loopfuse.plan.units.forest import Item, Nest, Unit, statements_of

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm
 
-from loopfuse.lang.affine import evaluate_index, integer
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.linear import coefficients, constant_value, linear_form
-from loopfuse.lang.nodes import Binary, Const, Expr, Load
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, integer
 from loopfuse.lang.walk import iterators, map_expr
 from loopfuse.plan.units.forest import Item, Nest, Unit, statements_of
 from loopfuse.plan.units.groups import TimeBlock

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loopfuse.lang.affine import combine, integer
+from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.planes import Planes
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.groups import Box, Group, Region
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import PolyProgram
 
 
@@ -43,7 +42,7 @@ def loop_range(step: Step, dim: str) -> tuple[Expr, Expr]:
     placed = step.placed
     c = placed.coordinate(dim)
     loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
-    lower, upper = combine("sub", loop.lower, c.offset), combine("sub", loop.upper, c.offset)
+    lower, upper = loop.lower - c.offset, loop.upper - c.offset
     return tidy(lower), tidy(upper)
 
 
@@ -157,7 +156,7 @@ class Stage:
         assert self.step is not None
         ends = [loop_range(self.step, dim) for dim in self.frame.dims]
         return tuple(
-            (tidy(combine("add", low, integer(by))), tidy(combine("add", high, integer(by))))
+            (tidy(low + by), tidy(high + by))
             for (low, high), by in zip(ends, self.frame.shifts, strict=True)
         )
 

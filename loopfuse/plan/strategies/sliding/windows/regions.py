@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import integer
-from loopfuse.lang.index_algebra import conjoin, in_range
+from loopfuse.lang.index import conjoin, in_range
 from loopfuse.lang.linear import constant_value, same_index
-from loopfuse.lang.nodes import Binary, Expr
+from loopfuse.lang.nodes import Binary, Expr, integer
 from loopfuse.plan.units.groups import Box, Region
 from loopfuse.poly import isl
 from loopfuse.poly.model import Array, PolyProgram

@@ -27,9 +27,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from loopfuse.lang.affine import combine, evaluate_index, integer, is_checked
-from loopfuse.lang.index_algebra import TRUE
-from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.index import TRUE, evaluate_index, is_checked
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Load, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.body import guard_of, host_conditions, loop_conditions
 from loopfuse.plan.mapping.space import order_dims
@@ -52,7 +52,6 @@ from loopfuse.plan.strategies.sliding.windows.wrap import wrap_frames
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit, carries_nothing
 from loopfuse.plan.units.groups import Group, Legality, Region, TimeBlock, whole_name
-from loopfuse.plan.units.recompute import tidy
 from loopfuse.poly.model import Loop, PolyProgram, Statement
 from loopfuse.tree.looptree import LATE_BYTES
 
@@ -114,7 +113,7 @@ def _counting_up(unit: Unit) -> Unit:
     def loop(each: Loop) -> Loop:
         if each.step != -1 or each.iterator not in unit.parallel:
             return each
-        lower, upper = combine("add", each.upper, one), combine("add", each.lower, one)
+        lower, upper = each.upper + one, each.lower + one
         return replace(each, lower=tidy(lower), upper=tidy(upper), step=1)
 
     common = tuple(loop(each) for each in unit.common)

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loopfuse.lang.affine import combine, integer
 from loopfuse.lang.linear import same_index
-from loopfuse.lang.nodes import Expr
+from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
 from loopfuse.plan.strategies.sliding.windows.records import Frame, Step, array_name
@@ -70,8 +69,8 @@ def _whole_period(
         if frame.mode(dim) not in ("", "wrap"):
             return why + f"`{whole_name(frame.array)}`, of which it is made, with `.{frame.mode(dim)}`"
     shift = integer(frames[name].shifts[frames[name].position(dim)])
-    first = combine("add", combine("sub", loop.lower, c.offset), shift)
-    end = combine("add", combine("sub", loop.upper, c.offset), shift)
+    first = loop.lower - c.offset + shift
+    end = loop.upper - c.offset + shift
     if not (same_index(first, integer(0)) and same_index(end, extent)):
         return why + "its loop does not write all of it"
     for s in step.placed.unit.statements:

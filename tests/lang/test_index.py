@@ -7,8 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.affine import combine, evaluate_index, integer, to_python, trip_count
-from loopfuse.lang.nodes import Binary, Cast, Compare, Expr, Iter, Select, Symbol, Unary
+from loopfuse.lang.index import evaluate_index, trip_count
+from loopfuse.lang.index_text import to_python
+from loopfuse.lang.linear import linear, linear_form, tidy
+from loopfuse.lang.nodes import (
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    Iter,
+    Select,
+    Symbol,
+    Unary,
+    combine,
+    integer,
+)
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute, symbols, walk_expr
 
 H, W, N = (Symbol(name, DType.I64) for name in "HWN")
@@ -105,3 +118,41 @@ def test_substitute(expr: Expr, value: Expr, names: dict[str, int]) -> None:
     assert loads(expr) == ()
     named = {e.name for e in walk_expr(expr) if isinstance(e, Iter | Symbol)}
     assert iterators(expr) | symbols(expr) == named
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "//", "%", "<", "<=", ">", ">="])
+@given(a=st.integers(-20, 20), b=st.integers(1, 20))
+def test_operators(sign: str, a: int, b: int) -> None:
+    """Expressions have Python's operators, with expressions and with numbers on either side."""
+    wanted = eval(f"{a} {sign} {b}")
+    values = {"i": a, "W": b}
+    ways = {"left": i, "right": W, "a": integer(a), "b": integer(b)}
+    for text in (f"left {sign} right", f"left {sign} ({b})", f"({a}) {sign} right", f"a {sign} b"):
+        found = eval(text, ways)
+        if isinstance(wanted, bool):
+            found = Select(found, integer(1), integer(0), DType.I64)
+        assert evaluate_index(found, values) == int(wanted), text
+
+
+def test_operators_fold_and_drop() -> None:
+    """Constants are folded and neutral operands dropped, and nothing else changes its shape."""
+    assert i + 0 == i and 1 * i == i and i // 1 == i and i % 1 == integer(0) and 0 * i == integer(0)
+    assert i + (-3) == Binary("sub", i, integer(3), DType.I64) and i - (-3) == i + 3
+    assert (i + 1) + 1 == Binary("add", i + 1, integer(1), DType.I64)
+
+
+def test_comparison_has_no_truth_value() -> None:
+    """`0 <= i < N` would forget its first half."""
+    with pytest.raises(TypeError, match="not a truth value"):
+        assert 0 <= i < N
+
+
+def test_one_linear_form() -> None:
+    """Sums of narrow integers wrap: they are atoms of a linear form. Conversions that keep every number are not
+    seen."""
+    small = Symbol("s", DType.I32)
+    narrow = Binary("add", small, Symbol("u", DType.I32), DType.I32)
+    assert linear(narrow) is None and linear_form(narrow) == (0, ((narrow, 1),))
+    assert linear(Cast(small, DType.I64) * 2 + i - 3) == {"": -3, "s": 2, "i": 1}
+    assert linear(i % 2 + 1) is None and linear_form(i % 2 + 1) == (1, ((i % 2, 1),))
+    assert tidy((N + i) - (i + 2)) == N - 2

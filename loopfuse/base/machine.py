@@ -23,6 +23,8 @@ ACCESS = 16
 """Bytes of the widest access of a thread, on every GPU that is planned for."""
 VECTOR = 32
 """Bytes of a CPU's vectors, in which instructions are counted."""
+LINE = 64
+"""Bytes of a line of a CPU's caches: a vector that lies in two of them takes two accesses."""
 
 
 @dataclass(frozen=True, slots=True)

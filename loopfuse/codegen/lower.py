@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopfuse.base.options import Target
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.codegen.ir import Operation
 from loopfuse.codegen.llvm import walk as llvm_walk
-from loopfuse.codegen.llvm.device import AMD, NVIDIA, Device
+from loopfuse.codegen.llvm.device import AMD, HOST, NVIDIA
 from loopfuse.codegen.mlir.module import emit_module
 from loopfuse.codegen.mlir.print import print_module
 from loopfuse.codegen.shared_memory import asked_bytes
@@ -47,7 +47,8 @@ def emit_llvm(module: Operation, target: Target) -> str:
         case "llvm":
             return llvm_walk.emit_llvm(module, AMD)
         case "object":
-            host = Device(*native.host_triple(target))
+            triple, layout = native.host_triple(target)
+            host = replace(HOST, triple=triple, layout=layout)
             return llvm_walk.emit_llvm(module, host, halves_as_bits=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from loopfuse.base.machine import ACCESS, LINE
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -23,6 +25,8 @@ class Device:
     """LLVM's word for all threads of the device, where atomics are ordered."""
     stack: int = 0
     """The address space that `alloca` is in."""
+    align: int = ACCESS
+    """Where buffers on the stack begin that are as long."""
     is_nvidia: bool = False
     """Takes PTX: predicated stores, prefetches and what warps do together are written in it."""
 
@@ -34,7 +38,7 @@ class Device:
         return f' nounwind "nvvm.reqntid"="{threads},1,1"{limit}'
 
 
-HOST = Device()
+HOST = Device(align=LINE)
 """Of the CPU's functions, which are no kernels; the triple is the machine's own."""
 
 NVIDIA = Device(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopfuse.base.machine import ACCESS
 from loopfuse.codegen.build import element_type
 from loopfuse.codegen.ir import MemRefType, Operation, Type, Value
 from loopfuse.codegen.llvm.types import bits_of, space_of
@@ -13,7 +14,8 @@ def allocate(writer: Writer, operation: Operation) -> None:
     """A buffer on the stack."""
     kind: MemRefType = operation.results[0].type
     element = writer.kind(kind.element_type)
-    text = f"alloca [{kind.size} x {element}], align 16"
+    is_long = elements_of(kind) * bits_of(element) >= 8 * writer.device.align
+    text = f"alloca [{kind.size} x {element}], align {writer.device.align if is_long else ACCESS}"
     space = writer.device.stack if writer.in_kernel else 0
     if space:
         text = f"addrspacecast ptr addrspace({space}) {writer.put(f'{text}, addrspace({space})')} to ptr"

@@ -123,7 +123,7 @@ def is_read(pipeline: Pipeline, stage: Stage) -> bool:
     """Does any step read the stage: one after the step that makes it, or that one itself?"""
     assert stage.step is not None
     return bool(pipeline.readers(stage)) or any(
-        stage.step.array_of(access.load) == stage.array
+        stage.step.stage_of(stage.step.array_of(access.load)) == stage.name
         for s in stage.step.placed.unit.statements
         for access in s.reads
         if access.load.index

@@ -47,6 +47,7 @@ DIFFERENT = {
     "time_planes_swap": SWAP,
     "time_swap_even": SWAP,
     "lines_ring": SWAP,
+    "sums_into_swapped": SWAP,
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,
     "data_ragged_step": BOUNDS,

@@ -64,6 +64,10 @@ def check_reduction(
     that do not find the very value that the program's order gives; `end` is the caller. An update
     whose order is not free is like any other write, of which each has to stay in its place."""
     statements = accesses.events.program.statements
+    for each in statements:
+        other = each.target.swapped
+        if each.reduction and other is not None and array in (each.target.array, other.array):
+            raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
     updates = free_updates(statements, array, reassociate)
     try:
         if len(reductions_into(statements, array)) == 1:

@@ -6,7 +6,7 @@ The one place where program statements become LoopTree leaves. Strategies decide
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -189,23 +189,31 @@ class BodyBuilder:
     ) -> list[TreeNode]:
         """One statement instance, behind what it recomputes, guarded by what is not known; one
         version for each parity of a swap."""
-        swaps = {
-            load.swapped.parity
-            for load in (statement.target, *(access.load for access in statement.reads))
-            if load.swapped is not None
-        }
+        touched = (statement.target, *(access.load for access in statement.reads))
+        return self.in_versions(touched, iteration, lambda: self._statement(statement, iteration, known))
+
+    def in_versions(
+        self, touched: Sequence[Load], iteration: Mapping[str, Expr], make: Callable[[], list[TreeNode]]
+    ) -> list[TreeNode]:
+        """What `make` makes, in a version for each parity of a swap that stands in the accesses."""
+        swaps = {load.swapped.parity for load in touched if load.swapped is not None}
         open_swaps = sorted((p for p in swaps if p not in self.parity), key=repr)
-        if open_swaps:
-            parity = open_swaps[0]
-            versions: list[tuple[TreeNode, ...]] = []
-            saved = dict(self.values)
-            for value in (1, 0):
-                self.parity[parity] = value
-                versions.append(tuple(self.statement(statement, iteration, known)))
-                self.values = dict(saved)  # what one version recomputes, the other does not have
-            del self.parity[parity]
-            test = compare("eq", tidy(substitute(parity, iteration)), integer(1))
-            return [Guard(test, versions[0], versions[1])]
+        if not open_swaps:
+            return make()
+        parity = open_swaps[0]
+        versions: list[tuple[TreeNode, ...]] = []
+        saved = dict(self.values)
+        for value in (1, 0):
+            self.parity[parity] = value
+            versions.append(tuple(self.in_versions(touched, iteration, make)))
+            self.values = dict(saved)  # what one version recomputes, the other does not have
+        del self.parity[parity]
+        test = compare("eq", tidy(substitute(parity, iteration)), integer(1))
+        return [Guard(test, versions[0], versions[1])]
+
+    def _statement(
+        self, statement: Statement, iteration: Mapping[str, Expr], known: Sequence[Expr]
+    ) -> list[TreeNode]:
         condition = guard_of(statement, known, self.program)
         if condition == Const(False, TRUE.dtype):
             return []

@@ -180,17 +180,19 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
     """Results to their places, then the scalar statements behind the reductions."""
     out: list[TreeNode] = []
     builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
+    # A host loop that counts down is numbered from 0, under the iterator's own name.
+    around = group.scope.values() if group.scope else {}
     for a in accumulators:
-        declare_global(site.program, site.stores, site.extents, site.names, a.statement.target.array)
-        # A host loop that counts down is numbered from 0, under the iterator's own name.
-        around = group.scope.values() if group.scope else {}
-        element = tidy_load(substitute(a.statement.target, around))
-        target = builder.storage(element, a.statement, around)
-        private = where[a.key]
-        if a.statement.kind == "update":
-            out.append(Copy(target, private))
-        else:
-            out.append(Fold(a.op, target, private))
+        swapped = a.statement.target.swapped
+        for array in (a.statement.target.array, *((swapped.array,) if swapped else ())):
+            declare_global(site.program, site.stores, site.extents, site.names, array)
+
+        def finish(a: Accumulator = a) -> list[TreeNode]:
+            element = tidy_load(substitute(a.statement.target, around))
+            target, private = builder.storage(element, a.statement, around), where[a.key]
+            return [Copy(target, private) if a.statement.kind == "update" else Fold(a.op, target, private)]
+
+        out += builder.in_versions((a.statement.target,), around, finish)
     for placed in group.members:
         if not placed.coordinates:
             out += builder.unit(placed, [], {})

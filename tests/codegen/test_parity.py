@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from loopfuse.lang.index import evaluate_index
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.mlir.index import Facts, is_even, known_odd, linear
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.nodes import Binary, Compare, Expr, Iter, Symbol, combine, integer
 
 R, C, W, H = Iter("r"), Iter("c"), Symbol("W", DType.I64), Symbol("H", DType.I64)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from loopfuse.lang.index import is_checked
-
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import (

@@ -19,12 +19,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from loopfuse.lang.index import evaluate_index
 
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import Options, Tuning, parse_target
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import interpret
 from loopfuse.pipeline import plan_kernel
 from loopfuse.poly.deps import find_dependences

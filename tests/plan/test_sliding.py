@@ -6,11 +6,11 @@ import textwrap
 
 import numpy as np
 import pytest
-from loopfuse.lang.index import evaluate_index
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target, Tuning
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import Offence, interpret
 from loopfuse.lang.nodes import Program
 from loopfuse.tree.interp.run import run_tree

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from loopfuse.lang.index import TRUE
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.options import Options, Target
+from loopfuse.lang.index import TRUE
 from loopfuse.lang.nodes import Binary, Const, Expr, Load, combine, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.proof.check import verify

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from fuzz.choices import RandomChoices
 from fuzz.generate import generate
-from loopfuse.lang.index import evaluate_index
 
 from loopfuse.base.diagnostics import LoopfuseError, Source
 from loopfuse.base.machine import machine_of
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
 from loopfuse.pipeline import plan_kernel, read_program

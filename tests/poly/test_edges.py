@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loopfuse.lang.index import evaluate_index
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.nodes import Iter, Load, Select, Symbol
 from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.poly.edges import lower_edges

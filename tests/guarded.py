@@ -21,6 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from loopfuse.base.machine import LINE
+from loopfuse.runtime.devices import workspaces
+
 TESTS = Path(__file__).resolve().parent
 PAGE = mmap.PAGESIZE
 SIDES = ("low", "high")
@@ -104,27 +107,24 @@ def guard_all(arguments: Mapping[str, Any], side: str) -> dict[str, Any]:
     }
 
 
-class _Workspaces:
-    """NumPy, but that arrays of bytes lie between guard pages, and start on a cache line."""
+def _guarded(side: str, made: list[int]) -> type[workspaces.Workspaces]:
+    """Workspaces each of which lies between guard pages, and starts on a cache line."""
 
-    def __init__(self, side: str, made: list[int]) -> None:
-        self._side, self._made = side, made
+    class Guarded(workspaces.Workspaces):
+        def __init__(self, manifest: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+            super().__init__(manifest, values)
+            self._held = {name: memory(-(-size // LINE) * LINE, side) for name, size in self._sizes.items()}
+            self.offsets = {name: one.ctypes.data for name, one in self._held.items()}
+            made.extend(self._sizes.values())
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        def take(self) -> int:
+            for name in self._zeroed:
+                self._held[name][...] = 0
+            return 0
 
-    def empty(self, size: Any, dtype: Any = float, **more: Any) -> np.ndarray:
-        """As `np.empty`. The runtime asks for 64 bytes more than it needs, to move the start."""
-        if dtype is not np.uint8 or not isinstance(size, int) or size < 64 or more:
-            return np.empty(size, dtype, **more)
-        self._made.append(size - 64)
-        return memory((size - 1) & ~63, self._side)
+        def free(self) -> None: ...
 
-    def zeros(self, size: Any, dtype: Any = float, **more: Any) -> np.ndarray:
-        """As `np.zeros`."""
-        found = self.empty(size, dtype, **more)
-        found[...] = 0
-        return found
+    return Guarded
 
 
 @contextmanager
@@ -135,12 +135,12 @@ def guarded_workspaces(side: str) -> Generator[list[int]]:
     from loopfuse.runtime.devices import cpu
 
     made: list[int] = []
-    before = cpu.np, fast_cpu.np
-    cpu.np = fast_cpu.np = _Workspaces(side, made)  # type: ignore[assignment]
+    before = cpu.Workspaces, fast_cpu.Workspaces
+    cpu.Workspaces = fast_cpu.Workspaces = _guarded(side, made)  # type: ignore[misc]
     try:
         yield made
     finally:
-        cpu.np, fast_cpu.np = before
+        cpu.Workspaces, fast_cpu.Workspaces = before  # type: ignore[misc]
 
 
 def run_apart(module: str, *words: str, seconds: float = 280.0, **variables: str) -> str:

@@ -18,9 +18,10 @@ from loopfuse.base.options import Target
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.index_text import COMPARISONS
-from loopfuse.lang.walk import walk_expr
+from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
+    RESIDENT,
     Arrive,
     Await,
     Barrier,
@@ -405,13 +406,17 @@ def build_manifest(
             found.append({"loop": {"var": python_name(node.var), **ends, "body": body}})
         return found
 
+    def bound(expr: nodes.Expr) -> str:
+        known = map_expr(lambda e: tree.resident if e == RESIDENT and tree.resident is not None else e, expr)
+        return to_python(known)
+
     def step(node: HostNode) -> dict[str, Any]:
         if isinstance(node, HostLoop):
             return {
                 "loop": {
                     "var": python_name(node.var),
-                    "lower": to_python(node.lower),
-                    "upper": to_python(node.upper),
+                    "lower": bound(node.lower),
+                    "upper": bound(node.upper),
                     "step": node.step,
                     "body": steps(node.body),
                 }

@@ -31,6 +31,7 @@ from loopfuse.lang.nodes import (
 )
 
 TRUE = Const(True, DType.BOOL)
+FALSE = Const(False, DType.BOOL)
 
 # --------------------------------------------------------------------------------- building
 

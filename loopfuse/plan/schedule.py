@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from loopfuse.lang.index import trip_count
-from loopfuse.lang.nodes import Expr, combine, integer
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import conjoin, trip_count
+from loopfuse.lang.nodes import Expr, Select, combine, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan import registry
 from loopfuse.plan.fusion.fuse import FusionPlan
@@ -21,7 +22,7 @@ from loopfuse.poly.collapse import find_collapses
 from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import Dependences, PolyProgram
-from loopfuse.tree.looptree import HostLoop, HostNode, LoopTree
+from loopfuse.tree.looptree import RESIDENT, HostLoop, HostNode, LoopTree
 from loopfuse.tree.rewrite.turns import merge
 
 
@@ -59,6 +60,8 @@ def build_tree(
     body = builder.host(items, {})
     tree = LoopTree(program.kernel.name, device, tuple(names.buffers.values()), tuple(body))
     tree = replace(tree, collapsed=site.collapses)
+    if builder.resident:
+        tree = replace(tree, resident=conjoin(*dict.fromkeys(builder.resident)))
     tree = merge(tree, names.fresh) if rules.turns else tree
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
@@ -73,32 +76,40 @@ class _TreeBuilder:
     count: int = 0
     fits: dict[str, Fit] = field(default_factory=dict[str, Fit])
     groups: dict[str, Group] = field(default_factory=dict[str, Group])
+    resident: list[Expr] = field(default_factory=list[Expr])
+    """When the loops in blocks have none."""
 
     def host(
         self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
     ) -> list[HostNode]:
         """`outer`: the values of the host iterators around, in tree variables. `is_rest`: what runs
         is left over from blocks of time steps."""
-        blocks = any(isinstance(item, HostGroup) and item.blocks is not None for item in items)
+        blocks = next((item for item in items if isinstance(item, HostGroup) and item.blocks is not None), None)
         out: list[HostNode] = []
         for item in items:
             if isinstance(item, HostGroup):
-                out.append(self.loop(item, outer, blocks and item.blocks is None))
+                out.append(self.loop(item, outer, blocks if item.blocks is None else None))
             else:
                 out += self.launch(item, is_rest)
         return out
 
-    def loop(self, item: HostGroup, outer: Mapping[str, Expr], is_rest: bool) -> HostLoop:
+    def loop(self, item: HostGroup, outer: Mapping[str, Expr], longer: HostGroup | None) -> HostLoop:
+        """`longer`: the longest of the blocks of time steps that leave `item` over."""
         loop = item.loop
         self.site.names.used.add(loop.iterator)
         scope = Scope((loop,), (), False)
         inside = {**outer, **{n: substitute(v, outer) for n, v in scope.values().items()}}
-        body = tuple(self.host(item.body, inside, is_rest))
+        body = tuple(self.host(item.body, inside, longer is not None))
         lower = substitute(loop.lower, outer)
         upper = substitute(loop.upper, outer)
         if item.blocks is not None:
             trips = substitute(item.blocks, outer)
+            if item.resident is not None:
+                self.resident.append(item.resident)
+                trips = Select(RESIDENT, integer(0), trips, DType.I64)
             return HostLoop(loop.iterator, integer(0), trips, 1, body)
+        if longer is not None and longer.resident is not None:
+            lower = Select(RESIDENT, substitute(longer.loop.lower, outer), lower, DType.I64)
         if loop.step > 0:
             return HostLoop(loop.iterator, lower, upper, loop.step, body)
         trips = trip_count(lower, upper, loop.step)

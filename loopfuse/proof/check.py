@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any
 
 from loopfuse.base.diagnostics import InternalError
-from loopfuse.lang.index import is_checked
+from loopfuse.lang.index import FALSE, TRUE, is_checked
 from loopfuse.lang.linear import constant_value, interval, same_index
 from loopfuse.lang.nodes import Binary, Const, Load
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
@@ -74,6 +74,7 @@ from loopfuse.tree.walk import (
     mentions_aligned,
     open_tiles,
     resolve_aligned,
+    resolve_resident,
 )
 
 
@@ -114,10 +115,32 @@ def verify(
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0
+    # What runs where arrays stay in the caches, and what runs elsewhere: each does all, whatever the sizes.
+    for way in (tree,) if tree.resident is None else (resolve_resident(tree, each) for each in (FALSE, TRUE)):
+        if not (wrong or unknown):
+            questions += _verify_way(program, deps, way, reassociate, wrong, unknown)
+    answer = "wrong" if wrong else "unknown" if unknown else "proved"
+    findings = tuple(dict.fromkeys(wrong + unknown))
+    return Verdict(
+        answer, tuple(text for _, text in findings), questions, tuple(check for check, _ in findings)
+    )
+
+
+def _verify_way(
+    program: PolyProgram,
+    deps: Dependences,
+    tree: LoopTree,
+    reassociate: bool,
+    wrong: list[Finding],
+    unknown: list[Finding],
+) -> int:
+    """Every check of the tree that runs, whether ALIGNED is true or false; the number of questions."""
+    questions = 0
     try:
         versions = _versions(program, tree)
     except isl.FAILURES as error:
-        return Verdict("unknown", (_gave_up(error),), 0, ("form",))
+        unknown.append(("form", _gave_up(error)))
+        return 0
     for version, possible in versions:
         if version is not versions[0][0] and not (wrong or unknown):
             alone = partial(_alone, possible, deps, reassociate)
@@ -131,11 +154,7 @@ def verify(
         except isl.FAILURES as error:
             unknown.append((checker.check, _gave_up(error)))
         questions += checker.questions
-    answer = "wrong" if wrong else "unknown" if unknown else "proved"
-    findings = tuple(dict.fromkeys(wrong + unknown))
-    return Verdict(
-        answer, tuple(text for _, text in findings), questions, tuple(check for check, _ in findings)
-    )
+    return questions
 
 
 def _alone(

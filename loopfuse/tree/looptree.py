@@ -49,6 +49,11 @@ from loopfuse.lang.nodes import Expr, Load, Symbol
 ALIGNED = Symbol("aligned", DType.BOOL)
 """True when every array argument of the call starts on a 16-byte boundary (set by the caller)."""
 
+RESIDENT = Symbol("resident?", DType.BOOL)
+"""True where the arrays of the call are taken to stay in a CPU's caches from one launch to the next: what
+`LoopTree.resident` says. Bounds of host loops alone ask for it, to choose between two ways of which each does all
+there is to do."""
+
 
 LATE_BYTES = (4, 8)
 """Sizes of the elements that late copies move (a GPU's `cp.async`)."""
@@ -383,13 +388,15 @@ HostNode = HostLoop | Launch
 class LoopTree:
     """A planned kernel for one kind of target (`cpu` or `gpu`). `collapsed`: sizes of neighbouring
     dimensions that are run as one; the tree runs as if it were called with 1 for all but the last of
-    them and their product for the last (`tree.rewrite.collapse`, which also says what such a tree may hold)."""
+    them and their product for the last (`tree.rewrite.collapse`, which also says what such a tree may hold).
+    `resident`: the condition on sizes that RESIDENT stands for, of a tree that asks for it."""
 
     kernel: str
     device: str
     buffers: tuple[Buffer, ...]
     body: tuple[HostNode, ...]
     collapsed: tuple[tuple[str, ...], ...] = ()
+    resident: Expr | None = None
 
     def buffer(self, name: str) -> Buffer:
         """The buffer called `name`; KeyError if there is none."""

@@ -59,6 +59,7 @@ def print_tree(tree: LoopTree) -> str:
     """The tree as text, ending in a newline."""
     lines = [f"tree {tree.kernel} ({tree.device})"]
     lines += [f"  {' x '.join(sizes)} as one" for sizes in tree.collapsed]
+    lines += [f"  resident? {print_expr(tree.resident)}"] if tree.resident is not None else []
     lines += [f"  {_buffer(buffer)}" for buffer in tree.buffers]
     for node in tree.body:
         _host(node, 1, lines)

@@ -1,4 +1,4 @@
-"""Walking LoopTrees: bodies, expressions, the parallel chain of a launch, ALIGNED resolved."""
+"""Walking LoopTrees: bodies, expressions, the parallel chain of a launch, ALIGNED and RESIDENT resolved."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.index import is_checked
-from loopfuse.lang.nodes import Binary, Const, Expr, Load, Symbol
+from loopfuse.lang.nodes import Binary, Const, Expr, Load, Select, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
+    RESIDENT,
     STREAMED,
     Arrive,
     Await,
@@ -222,6 +223,33 @@ def resolve_aligned(tree: LoopTree, aligned: bool) -> LoopTree:
         return (replace(node, condition=test),)
 
     return map_nodes(one, tree)
+
+
+def resolve_resident(tree: LoopTree, resident: Expr) -> LoopTree:
+    """The tree with `resident` (a condition on sizes, or a constant) in place of RESIDENT; host loops that then
+    never run are left out."""
+    if tree.resident is None:
+        return tree
+
+    def chosen(node: Expr) -> Expr:
+        if not (isinstance(node, Select) and node.condition == RESIDENT):
+            return node
+        if isinstance(resident, Const):
+            return node.then if resident.value else node.otherwise
+        return replace(node, condition=resident)
+
+    def host(body: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        out: list[HostNode] = []
+        for node in body:
+            if isinstance(node, HostLoop):
+                lower, upper = (map_expr(chosen, bound) for bound in (node.lower, node.upper))
+                if lower != upper or (lower, upper) == (node.lower, node.upper):
+                    out.append(replace(node, lower=lower, upper=upper, body=host(node.body)))
+            else:
+                out.append(node)
+        return tuple(out)
+
+    return replace(tree, body=host(tree.body), resident=None)
 
 
 def as_load(expr: Expr) -> Load:

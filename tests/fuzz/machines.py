@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from loopfuse import pipeline
+from loopfuse.base import machine as base_machine
 from loopfuse.plan.mapping import threads
 from loopfuse.plan.strategies.generic import generic
 from loopfuse.proof.check import Verdict
@@ -59,6 +61,13 @@ def machine(name: str) -> Generator[None]:
     finally:
         for (module, key), value in before.items():
             setattr(module, key, value)
+
+
+@contextmanager
+def no_array_stays() -> Generator[None]:
+    """Inside, arrays of any size are planned for as if no cache could keep them."""
+    with patch.dict(base_machine._PLANNED, cpu=replace(base_machine.CPU, resident=0)):  # pyright: ignore[reportPrivateUsage]
+        yield
 
 
 @contextmanager

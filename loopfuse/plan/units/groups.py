@@ -143,11 +143,13 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class HostGroup:
     """A loop the host runs around launches, and the plan of its body. `blocks`: it is a time loop
-    in so many blocks; the tree's loop numbers them from 0."""
+    in so many blocks; the tree's loop numbers them from 0. `resident`: the condition on sizes under which
+    there are none, and what is left over is the whole loop."""
 
     loop: Loop
     body: tuple[PlanItem, ...]
     blocks: Expr | None = None
+    resident: Expr | None = None
 
     @property
     def ids(self) -> frozenset[str]:

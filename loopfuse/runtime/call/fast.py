@@ -83,6 +83,9 @@ class Machine:
         """Write what gives the launches their workspaces."""
         raise NotImplementedError
 
+    def release(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+        """Write what lets the workspaces go, when the call is over however it ends."""
+
     def launch(
         self, draft: Draft, site: int, one: Mapping[str, Any], variables: tuple[str, ...]
     ) -> None:
@@ -261,7 +264,10 @@ class CallPath:
         made = [f"o{k}" for k in range(len(kind.omitted))]
         draft.add(f"return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}" if made else "return None")
         draft.depth = 1
-        draft.add("finally:", "    free.append(s)")
+        draft.add("finally:")
+        draft.depth = 2
+        self._machine.release(draft, self._manifest)
+        draft.add("free.append(s)")
         return draft.finish()
 
     def _write_names(self) -> None:

@@ -1,4 +1,4 @@
-"""Generated call paths on the CPU: the launches, and the workspaces that a state keeps."""
+"""Generated call paths on the CPU: the launches, and their workspaces."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from loopfuse.runtime.call.drafts import Draft, Making
 from loopfuse.runtime.call.fast import Machine, words_of
 from loopfuse.runtime.call.fast_native import Native
 from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import work_of
-from loopfuse.runtime.devices.steps import buffer_bytes, launches_of
+from loopfuse.runtime.devices.steps import launches_of
+from loopfuse.runtime.devices.workspaces import Workspaces
 from loopfuse.runtime.formulas import names_in
 
-# A state keeps its workspaces up to this size; calls that need more take the checked path, which
-# costs little beside such a workspace.
-KEPT_BYTES = 1 << 20
 _VARIABLE = "LOOPFUSE_NUM_THREADS"
 
 
@@ -57,8 +53,8 @@ class Cpu(Machine):
         return f"LOOK_UP(THREADS_KEY) == {draft.mention('THREADS', thread_setting())}"
 
     def accepts(self, manifest: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-        """Only small workspaces."""
-        return sum(buffer_bytes(one, values) for one in manifest["buffers"]) <= KEPT_BYTES
+        """All."""
+        return True
 
     def prepare(
         self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
@@ -67,26 +63,24 @@ class Cpu(Machine):
         return "0"
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
-        """A state's workspaces stay where they are; zeroed ones are cleared again."""
-        places: list[tuple[int, int, Mapping[str, Any], Mapping[str, Any]]] = []
-        buffers = {buffer["name"]: buffer for buffer in manifest["buffers"]}
+        """A state has small workspaces for itself; others come from the pool and go back to it."""
+        if not manifest["buffers"]:
+            return
+        spaces = draft.field("workspaces", lambda m: _spaces(m, manifest))
+        draft.add(f"base = {spaces}.take()")
         for site, one in enumerate(launches_of(manifest["steps"])):
             for slot, argument in enumerate(one["arguments"]):
-                if argument["kind"] == "pointer" and argument["name"] in buffers:
-                    places.append((site, slot, one, buffers[argument["name"]]))
-        for site, slot, one, buffer in places:
-            arguments = one["arguments"]
+                name = argument["name"]
+                if argument["kind"] == "pointer" and any(name == buffer["name"] for buffer in manifest["buffers"]):
+                    words = words_of(draft, site, one)
+                    offset = draft.field(("offset", name), lambda m, n=name: _spaces(m, manifest).offsets[n])
+                    draft.add(f"{words}[{slot}] = base + {offset}")
 
-            def put(m: Making, k: int = site, s: int = slot, a: Any = arguments, b: Any = buffer) -> int:
-                storage = _storage(m, b)
-                m.block(k, a).words[s] = (storage.ctypes.data + 63) & ~63
-                return 0
-
-            draft.field(("workspace", site, slot), put)
-        for name, buffer in buffers.items():
-            if buffer["zeroed"]:
-                held = draft.field(("storage", name), lambda m, b=buffer: _storage(m, b))
-                draft.add(f"{held}.fill(0)")
+    def release(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+        """The pool has them back."""
+        if manifest["buffers"]:
+            spaces = draft.field("workspaces", lambda m: _spaces(m, manifest))
+            draft.add(f"{spaces}.free()")
 
     def launch(
         self, draft: Draft, site: int, one: Mapping[str, Any], variables: tuple[str, ...]
@@ -94,18 +88,16 @@ class Cpu(Machine):
         """One call of the site's launcher with its grid."""
         text = str(one["grid"])
         grid = draft.over(text, variables) if names_in(text) & set(variables) else draft.number(text)
-        adapter, buffers = self._loaded.adapters[one["name"]], self._loaded.manifest["buffers"]
+        adapter, manifest = self._loaded.adapters[one["name"]], self._loaded.manifest
         words_of(draft, site, one)
 
         def make(m: Making) -> Callable[[int], None]:
-            touched = sum(m.bytes.values()) + sum(buffer_bytes(b, m.values) for b in buffers)
+            touched = sum(m.bytes.values()) + _spaces(m, manifest).total
             block = m.block(site, one["arguments"])
             return cpu.launcher(adapter, block.address, work_of(one, touched, m.values))
 
         draft.add(f"{draft.field(('launcher', site), make)}({grid})")
 
 
-def _storage(making: Making, buffer: Mapping[str, Any]) -> Any:
-    """The memory of a workspace, with 64 bytes more, so that its start can be moved."""
-    size = buffer_bytes(buffer, making.values)
-    return making.once(("storage", buffer["name"]), lambda: np.zeros(size + 64, np.uint8))
+def _spaces(making: Making, manifest: Mapping[str, Any]) -> Workspaces:
+    return making.once("workspaces", lambda: Workspaces(manifest, making.values))

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from loopfuse.base.diagnostics import Diagnostic, InternalError, UserError
+from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import cpu_from_environment
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
-from loopfuse.runtime.devices.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps
+from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, run_steps
 from loopfuse.runtime.devices.threads import ADAPTER, Launch, pool, thread_count
+from loopfuse.runtime.devices.workspaces import Workspaces
 from loopfuse.runtime.native_code import linked
 
 _LLVM_TYPES = {
@@ -162,25 +161,20 @@ def run(loaded: LoadedObject, binding: Binding) -> None:
     """Run the kernel on the bound arguments; returns when it is done."""
     manifest = loaded.manifest
     pointers = {name: found.pointer for name, found in binding.views.items()}
-    touched = sum(found.size_bytes for found in binding.views.values())
-    keep: list[Any] = []
-    for buffer in manifest["buffers"]:
-        size = buffer_bytes(buffer, binding.values)
-        # 64 bytes more, so that the start can be moved to a cache line.
-        make = np.zeros if buffer["zeroed"] else np.empty
-        try:
-            storage = make(size + 64, np.uint8)
-        except (MemoryError, ValueError) as error:
-            raise UserError(
-                Diagnostic(
-                    "out-of-memory",
-                    f"cannot allocate `{buffer['name']}` of `{binding.kernel}`: {size} bytes",
-                )
-            ) from error
-        keep.append(storage)
-        pointers[buffer["name"]] = (storage.ctypes.data + 63) & ~63
-        touched += size
+    spaces = Workspaces(manifest, binding.values)
+    touched = sum(found.size_bytes for found in binding.views.values()) + spaces.total
+    try:
+        if spaces.offsets:
+            base = spaces.take()
+            pointers.update((name, base + offset) for name, offset in spaces.offsets.items())
+        _run(loaded, binding, pointers, touched)
+    finally:
+        spaces.free()
 
+
+def _run(loaded: LoadedObject, binding: Binding, pointers: dict[str, int], touched: int) -> None:
+    """The launches; `touched`: bytes of all arrays and workspaces."""
+    manifest = loaded.manifest
     launchers: dict[int, Callable[[int], None]] = {}
 
     def launch(one: Mapping[str, Any], grid: int, block: ArgumentBlock) -> None:

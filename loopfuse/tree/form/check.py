@@ -10,13 +10,14 @@ from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
 from loopfuse.lang.linear import coefficients, constant_value
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, Symbol
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, combine
 from loopfuse.lang.walk import walk_expr
 from loopfuse.tree.form.late import late_fault, spread_fault
 from loopfuse.tree.form.straddled import arrival_fault, form_fault
 from loopfuse.tree.looptree import (
     ALIGNED,
     LATE_BYTES,
+    RESIDENT,
     STREAMED,
     WRITTEN_OUT,
     Arrive,
@@ -95,6 +96,8 @@ def check_tree(tree: LoopTree) -> None:
     place = _Place(tree, "", {}, {}, ranges=unrolled_ranges(tree))
     if tree.device not in ("cpu", "gpu"):
         raise place.fail(tree.device, "a tree's device is cpu or gpu")
+    if tree.resident is not None:
+        _check_resident(tree.resident, place)
     names = Counter(buffer.name for buffer in tree.buffers)
     arguments = Counter(buffer.array for buffer in tree.buffers if buffer.argument)
     for buffer in tree.buffers:
@@ -115,6 +118,14 @@ def check_tree(tree: LoopTree) -> None:
     for fault in (late_fault(tree), collapse_fault(tree)):
         if fault:
             raise place.fail(tree.kernel, fault)
+
+
+def _check_resident(condition: Expr, place: _Place) -> None:
+    """Is it a condition that the host can ask when it is called?"""
+    if place.tree.device != "cpu" or condition.dtype is not DType.BOOL:
+        raise place.fail("resident", "it is a condition, of a tree for a CPU")
+    if any(isinstance(node, Iter | Load) or node == RESIDENT for node in walk_expr(condition)):
+        raise place.fail("resident", "it is asked of sizes")
 
 
 def _check_buffer(buffer: Buffer, place: _Place) -> None:
@@ -143,13 +154,22 @@ def _check_host(nodes: tuple[HostNode, ...], place: _Place) -> None:
     for node in nodes:
         if isinstance(node, HostLoop):
             what = f"host loop {node.var}"
-            _check_index((node.lower, node.upper), what, place)
+            _check_index(tuple(_way(bound, what, place) for bound in (node.lower, node.upper)), what, place)
             if node.step <= 0:
                 raise place.fail(what, "a step is positive")
             _check_turns(node, what, place)
             _check_host(node.body, _enter(place, what, node.var, None))
         else:
             _check_launch(node, replace(place, launch=node.name))
+
+
+def _way(bound: Expr, what: What, place: _Place) -> Expr:
+    """The bound of a host loop, where it asks for RESIDENT without that."""
+    if isinstance(bound, Select) and bound.condition == RESIDENT:
+        if place.tree.resident is None:
+            raise place.fail(what, "the tree does not say when RESIDENT is true")
+        return combine("min", bound.then, bound.otherwise)
+    return bound
 
 
 def _check_turns(loop: HostLoop, what: What, place: _Place) -> None:
@@ -480,6 +500,8 @@ def _check_names(expr: Expr, what: What, place: _Place, in_guard: bool = False) 
                 raise place.fail(what, f"`{name}` is not the variable of a loop around it")
             case Symbol() if node == ALIGNED and not in_guard:
                 raise place.fail(what, "ALIGNED is asked for by guards alone")
+            case Symbol() if node == RESIDENT:
+                raise place.fail(what, "RESIDENT is asked for by bounds of host loops alone, as a whole")
             case Load():
                 _check_access(node, what, place)
             case _:

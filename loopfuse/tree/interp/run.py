@@ -58,7 +58,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.rewrite.collapse import as_one
-from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
+from loopfuse.tree.walk import node_expressions, resolve_resident, split_chain, walk_nodes
 
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
 
@@ -71,16 +71,20 @@ def run_tree(
     *,
     order: str = "forward",
     aligned: bool = True,
+    resident: bool | None = None,
     offences: list[Offence] | None = None,
 ) -> None:
     """Run `tree`; results are written into the arrays of `arguments`.
 
     `arguments` holds arrays and scalar parameters by name, `sizes` the sizes (and, if convenient,
     integer parameters); `math` replaces math functions (see `lang.semantics`). `order` is that of
-    parallel iterations: forward, reverse or shuffled. InternalError where a thread waits in vain
+    parallel iterations: forward, reverse or shuffled; `resident`: what RESIDENT is, in place of what the
+    sizes say. InternalError where a thread waits in vain
     or an index leaves its buffer. A subscript that depends on data may leave it: each that does is
     appended to `offences`.
     """
+    if tree.resident is not None:
+        tree = resolve_resident(tree, tree.resident if resident is None else Const(resident, DType.BOOL))
     tree = as_one(tree)
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):

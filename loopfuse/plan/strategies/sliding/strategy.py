@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.base.options import Tuning
+from loopfuse.lang.index import FALSE
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Blocks, Run
 from loopfuse.plan.mapping.space import Site
@@ -16,7 +17,12 @@ from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.easier import easier_windows
 from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
 from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
-from loopfuse.plan.strategies.sliding.time_blocks import best_blocks, fit_pair, split_loop
+from loopfuse.plan.strategies.sliding.time_blocks import (
+    best_blocks,
+    fit_pair,
+    split_loop,
+    when_resident,
+)
 from loopfuse.plan.strategies.sliding.windows.blocks import PLANES_AHEAD
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.report import (
@@ -187,6 +193,8 @@ class WindowStreams:
         inner = scope.enter(host.loop, self.program.by_id)
         units = in_order(unit for group in groups for unit in group.units)
         made: list[Windowed] = []
+        resident = when_resident(units, self.program, self.rules)
+        resident = None if resident == FALSE else resident
         for steps in best_blocks(
             groups, host.loop, inner, self.program, self.rules, self.cost, live
         ):
@@ -199,9 +207,10 @@ class WindowStreams:
                 continue  # a shorter block than the longest, whose roles of arrays do not close
             rest, longer = left, 2 * steps
             made.append(pair[0])
-            out.append(HostGroup(main, tuple(as_group(each) for each in pair), blocks=count))
+            body = tuple(as_group(each) for each in pair)
+            out.append(HostGroup(main, body, blocks=count, resident=resident))
         decisions = describe_time(
-            made, groups, units, host.loop, inner, self.program, self.rules, live
+            made, groups, units, host.loop, inner, self.program, self.rules, live, resident
         )
         return Blocks(tuple(out), HostGroup(rest, host.body), tuple(decisions))
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import constant_value, lies_within, tidy
-from loopfuse.lang.nodes import Expr, combine, integer
+from loopfuse.lang.nodes import Expr, combine, compare, integer
 from loopfuse.lang.walk import iterators
-from loopfuse.plan.fusion.cost import CostModel
+from loopfuse.plan.fusion.cost import CostModel, arrays_of
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders
 from loopfuse.plan.strategies.sliding.windows.planes import common_period
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
@@ -69,6 +70,8 @@ def best_blocks(
     if why_no_blocks(groups, loop):
         return ()
     units = in_order(unit for group in groups for unit in group.units)
+    if when_resident(units, program, rules) == TRUE:
+        return ()
     one = sum(cost.group(group).seconds for group in groups)
     best: tuple[float, int] = (one, 0)
     period = common_period(units, loop.iterator)
@@ -216,6 +219,21 @@ def _with_time(windowed: Windowed, time: TimeBlock) -> Windowed:
     pipeline = windowed.pipeline
     group = replace(pipeline.group, time=time)
     return replace(windowed, pipeline=replace(pipeline, group=group))
+
+
+def when_resident(units: Sequence[Unit], program: PolyProgram, rules: Rules) -> Expr | None:
+    """The condition on sizes under which one iteration finds in the caches what the one before it left there, so
+    that blocks save nothing; None where there is none, or where the steps of a block were asked for."""
+    if not rules.machine.resident or rules.tuning.steps:
+        return None
+    touched = {name: program.arrays[name] for unit in units for s in unit.statements for name in arrays_of(s)}
+    size: Expr = integer(0)
+    for array in touched.values():
+        elements: Expr = integer(0 if array.kind == "scalar" else array.dtype.bytes)
+        for extent in array.extents:
+            elements = elements * extent
+        size = size + elements
+    return compare("le", size, integer(rules.machine.resident))
 
 
 def split_loop(loop: Loop, length: int, longer: int = 0) -> tuple[Loop, Loop, Expr]:

@@ -134,15 +134,20 @@ def describe_time(
     program: PolyProgram,
     rules: Rules,
     live: frozenset[str],
+    resident: Expr | None,
 ) -> list[Decision]:
     """The decision about the iterations of a time loop around `groups`: the blocks of them that were
-    `made`, longest first, or why there are none; nothing where no loop is a stencil."""
+    `made`, longest first, except where sizes are such that `resident`; or why there are none; nothing where no
+    loop is a stencil."""
     first, last = units[0], units[-1]
     if made:
         blocks = [one.group.time.steps for one in made if one.group.time is not None]
         text = f"{_iterations(blocks[0], loop.iterator)} run in one pass over the arrays"
         if len(blocks) > 1:
             text += f", then {' and '.join(map(str, blocks[1:]))} of what is left"
+        if resident is not None:
+            most = rules.machine.resident >> 20
+            text += f" (one by one where the arrays take {most} MiB or less, which caches keep)"
         pipeline = made[0].pipeline
         if first is last:
             kept = _kept(pipeline, None)

@@ -1,0 +1,184 @@
+"""Time loops on the CPU whose arrays stay in its caches: blocks of steps save nothing there, and do not run.
+
+What they compute, which way runs at which sizes, and that a tree that is wrong one way alone is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.machines import no_array_stays
+
+import loopfuse
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import InternalError, Source
+from loopfuse.base.options import CPU, Options, Target, Tuning
+from loopfuse.codegen.abi import build_manifest
+from loopfuse.lang.index import TRUE
+from loopfuse.lang.nodes import Expr, Iter, Load, Select, integer
+from loopfuse.proof.check import verify
+from loopfuse.runtime.formulas import evaluate
+from loopfuse.tree.form.check import check_tree
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import RESIDENT, HostLoop, Launch, LoopTree
+
+SWEEPS = """
+kernel sweeps(inout a: f32[H, W], steps: i64):
+    temp b: f32[H, W]
+    for t in 0..steps:
+        for y in 1..H-1, x in 1..W-1:
+            b[y, x] = 0.25 * (a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+        for y in 1..H-1, x in 1..W-1:
+            a[y, x] = b[y, x]
+"""
+LITERAL = SWEEPS.replace("H, W]", "{0}, {0}]").replace("H-1", "{1}").replace("W-1", "{1}")
+
+
+def planned(text: str, target: Target = CPU, tuning: Tuning | None = None) -> Any:
+    program = pipeline.read_program(Source("k.lf", text))
+    return pipeline.plan_kernel(program, program.kernels[0].name, Options(target=target, tuning=tuning or Tuning()))
+
+
+def loops_of(tree: LoopTree) -> list[HostLoop]:
+    return [node for node in tree.body if isinstance(node, HostLoop)]
+
+
+def bounds(made: Any, height: int, width: int, steps: int) -> list[tuple[int, int]]:
+    """Of each host loop, as a call finds them."""
+    manifest = build_manifest(made.tree, made.program.kernel, CPU, 64, {})
+    values = {"H": height, "W": width, "steps": steps}
+    ends = [(each["loop"]["lower"], each["loop"]["upper"]) for each in manifest["steps"]]
+    return [(evaluate(lower, values), evaluate(upper, values)) for lower, upper in ends]
+
+
+def test_small_arrays_are_swept_one_step_at_a_time() -> None:
+    made = planned(SWEEPS)
+    blocks, shorter, rest = loops_of(made.tree)
+    assert made.tree.resident is not None
+    long = len(blocks.body) * 4
+    assert bounds(made, 1000, 1000, 41) == [(0, 0), (0, 0), (0, 41)]
+    assert bounds(made, 10_000, 10_000, 41) == [(0, 41 // long), (0, 0), (40, 41)]
+    assert [launch.strategy for launch in rest.body if isinstance(launch, Launch)] == ["generic", "generic"]
+    assert shorter.body
+
+
+def test_the_limit_is_the_machines() -> None:
+    """Both arrays count, the temporary too."""
+    limit = CPU.planned.resident
+    made = planned(SWEEPS)
+    width = 1 << 10
+    height = limit // (2 * 4 * width)
+    assert bounds(made, height, width, 16)[-1] == (0, 16)
+    assert bounds(made, height + 1, width, 16)[-1] != (0, 16)
+
+
+def test_extents_that_are_known_decide_when_it_is_planned() -> None:
+    small, large = (planned(LITERAL.format(n, n - 1)).tree for n in (512, 8192))
+    assert small.resident is None and all(launch.strategy == "generic" for launch in small.launches)
+    assert large.resident is None and large.launches[0].strategy == "sliding"
+
+
+def test_steps_that_were_asked_for_run_at_any_size() -> None:
+    made = planned(SWEEPS, tuning=Tuning(steps=4))
+    assert made.tree.resident is None and made.tree.launches[0].strategy == "sliding"
+
+
+def test_a_gpu_asks_nothing() -> None:
+    assert planned(SWEEPS, Target("sm_90")).tree.resident is None
+
+
+def test_the_report_says_it() -> None:
+    reasons = " ".join(decision.reason for decision in planned(SWEEPS).plan.decisions)
+    assert "(one by one where the arrays take 24 MiB or less, which caches keep)" in reasons
+
+
+@pytest.mark.parametrize("resident", [True, False, None])
+def test_both_ways_compute_the_same(resident: bool | None) -> None:
+    made = planned(SWEEPS).tree
+    a = np.random.default_rng(1).standard_normal((9, 11)).astype(np.float32)
+    b, expected = np.zeros_like(a), a.copy()
+    for _ in range(21):
+        b[1:-1, 1:-1] = np.float32(0.25) * (
+            expected[1:-1, :-2] + expected[1:-1, 2:] + expected[2:, 1:-1] + expected[:-2, 1:-1]
+        )
+        expected[1:-1, 1:-1] = b[1:-1, 1:-1]
+    run_tree(made, {"a": a, "steps": 21}, {"H": 9, "W": 11}, resident=resident)
+    np.testing.assert_allclose(a, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_compiled_code_has_the_same_bits_both_ways() -> None:
+    a = np.random.default_rng(2).standard_normal((70, 90)).astype(np.float32)
+    swept, blocked = a.copy(), a.copy()
+    loopfuse.loads(SWEEPS)(swept, 21)
+    with no_array_stays():
+        loopfuse.loads(SWEEPS.replace("sweeps", "blocks"))(blocked, 21)
+    np.testing.assert_array_equal(swept, blocked)
+    assert (swept != a).any()
+
+
+# ------------------------------------------------------------------------------- trees that are wrong
+
+
+def _with_bounds(tree: LoopTree, place: int, lower: Expr | None = None, upper: Expr | None = None) -> LoopTree:
+    loop = tree.body[place]
+    assert isinstance(loop, HostLoop)
+    changed = replace(loop, lower=lower or loop.lower, upper=upper or loop.upper)
+    return replace(tree, body=(*tree.body[:place], changed, *tree.body[place + 1 :]))
+
+
+def _select(bound: Expr) -> Select:
+    assert isinstance(bound, Select)
+    return bound
+
+
+MUTANTS: dict[str, Callable[[LoopTree], LoopTree]] = {
+    "blocks run too where arrays stay": lambda tree: _with_bounds(
+        tree, 0, upper=_select(loops_of(tree)[0].upper).otherwise
+    ),
+    "no blocks elsewhere": lambda tree: _with_bounds(tree, 0, upper=integer(0)),
+    "the ways exchanged": lambda tree: _with_bounds(
+        tree, -1 % len(tree.body),
+        lower=replace(
+            _select(loops_of(tree)[-1].lower),
+            then=_select(loops_of(tree)[-1].lower).otherwise, otherwise=_select(loops_of(tree)[-1].lower).then,
+        ),
+    ),
+    "a step left out where arrays stay": lambda tree: _with_bounds(
+        tree, -1 % len(tree.body), lower=replace(_select(loops_of(tree)[-1].lower), then=integer(1))
+    ),
+    "all steps again elsewhere": lambda tree: _with_bounds(tree, -1 % len(tree.body), lower=integer(0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_tree_that_is_wrong_one_way_is_rejected(name: str) -> None:
+    made = planned(SWEEPS)
+    assert verify(made.program, made.dependences, made.tree).answer == "proved"
+    assert verify(made.program, made.dependences, MUTANTS[name](made.tree)).answer == "wrong"
+
+
+BAD_FORMS: dict[str, tuple[Callable[[LoopTree], LoopTree], str]] = {
+    "unsaid": (lambda tree: replace(tree, resident=None), "does not say when RESIDENT is true"),
+    "no condition": (lambda tree: replace(tree, resident=integer(1)), "it is a condition"),
+    "of a GPU": (lambda tree: replace(tree, device="gpu", resident=TRUE), "of a tree for a CPU"),
+    "of an iteration": (lambda tree: replace(tree, resident=Iter("t") < 3), "asked of sizes"),
+    "of data": (
+        lambda tree: replace(tree, resident=Load("a", (integer(0), integer(0)), tree.buffer("a").dtype) < 3.0),
+        "asked of sizes",
+    ),
+    "of itself": (lambda tree: replace(tree, resident=RESIDENT), "asked of sizes"),
+    "in a part of a bound": (
+        lambda tree: _with_bounds(tree, 0, upper=loops_of(tree)[0].upper + 1), "bounds of host loops alone, as a whole",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_FORMS)
+def test_what_breaks_the_form_is_said(name: str) -> None:
+    change, words = BAD_FORMS[name]
+    with pytest.raises(InternalError) as caught:
+        check_tree(change(planned(SWEEPS).tree))
+    assert words in caught.value.diagnostics[0].message

@@ -208,6 +208,10 @@ class Builder:
         """`arith.negf`, or `math.<name>`."""
         return self.add(Operation(UNARY[name], (operand,), (operand.type,)))
 
+    def word(self, name: str, operands: Sequence[Value]) -> Value:
+        """Any operation by its whole name whose result has the type of its first operand."""
+        return self.add(Operation(name, operands, (operands[0].type,)))
+
     def convert(self, name: str, operand: Value, kind: Any) -> Value:
         """`arith.<name> operand : ... to kind`, `kind` in the operand's shape."""
         return self.add(Operation(f"arith.{name}", (operand,), (like(operand.type, kind),)))

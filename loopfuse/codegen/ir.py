@@ -7,7 +7,9 @@ printed in the tests. Types are made once each and compared by identity.
 
 Properties are Python values: `value` of a constant is a number (of every lane, in a vector) or a tuple
 of a vector's lanes; `predicate`, `intrin`, `callee`, `mode`, `kind` and names are words; `nsw` and
-`private` are there or not; `alignment`, `elements`, `pending` and `lane` are integers.
+`private` are there or not; `alignment`, `elements`, `pending` and `lane` are integers; `map`, `set`, `lower` and
+`upper` are AffineMaps. `hint` is what the printed text calls the result (or a loop's iterator), `notes` are attributes
+for other tools.
 """
 
 from __future__ import annotations
@@ -54,11 +56,17 @@ class VectorType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemRefType:
-    """`memref<size x element, #gpu.address_space<space>>`; made by `memref_type`."""
+    """`memref<size x ... x element, #gpu.address_space<space>>`; made by `memref_type`, and for arrays of any
+    rank by `array_type`."""
 
     element_type: Scalar
-    size: int
+    shape: tuple[int, ...]
     space: str
+
+    @property
+    def size(self) -> int:
+        """The size of the one dimension that memory has in what is compiled."""
+        return self.shape[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +91,13 @@ def vector_type(element: Scalar, lanes: int) -> VectorType:
 @cache
 def memref_type(element: Scalar, size: int = DYNAMIC, space: str = "") -> MemRefType:
     """`memref<size x element, space>`, of `global` or `workgroup` memory; dynamic by default."""
-    return MemRefType(element, size, space)
+    return MemRefType(element, (size,), space)
+
+
+@cache
+def array_type(element: Scalar, shape: tuple[int, ...]) -> MemRefType:
+    """`memref<shape x element>`."""
+    return MemRefType(element, shape, "")
 
 
 def bytes_of(kind: Scalar) -> int:
@@ -114,6 +128,16 @@ class Place:
     file: str
     line: int
     column: int
+
+
+@dataclass(frozen=True, slots=True)
+class AffineMap:
+    """`(d0, ...)[s0, ...] -> (results)`, or the constraints of an integer set. An operation of `affine` has a
+    value for each of the dimensions and then of the symbols among its operands."""
+
+    dims: int
+    symbols: int
+    results: tuple[str, ...]
 
 
 _NONE: Mapping[str, Any] = {}

@@ -20,13 +20,10 @@ from loopfuse.codegen.build import (
     I8,
     I64,
     INDEX,
-    VALUE,
-    intrinsic_suffix,
     lanes_of,
-    like,
     vector_type,
 )
-from loopfuse.codegen.ir import Operation, Scalar, Value
+from loopfuse.codegen.ir import Operation, Value
 from loopfuse.codegen.math.functions import LOOPS
 from loopfuse.codegen.mlir.division import multiplied
 from loopfuse.codegen.mlir.emit import Emitter, Storage
@@ -35,29 +32,13 @@ from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear,
 from loopfuse.codegen.mlir.integer import divide, remainder, shift
 from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
+from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
 from loopfuse.codegen.mlir.sign import copysign, sign
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import OURS
 from loopfuse.lang.walk import loads, walk_expr
-
-_FLOAT = {
-    "add": "addf",
-    "sub": "subf",
-    "mul": "mulf",
-    "div": "divf",
-    "min": "minimumf",
-    "max": "maximumf",
-}
-_INTEGER = {"add": "addi", "sub": "subi", "mul": "muli", "and": "andi", "or": "ori", "xor": "xori"}
-_DIRECT = {
-    "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "round": "roundeven",
-    "trunc": "trunc",
-}
 
 
 def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
@@ -68,7 +49,7 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
     match expr:
         case nodes.Const(value=value, dtype=dtype):
             number = float(value) if dtype.is_float else int(value)
-            return builder.constant(number, _value_type(dtype))
+            return builder.constant(number, value_type(dtype))
         case nodes.Iter():
             raise AssertionError("an iterator is an index expression")
         case nodes.Symbol(name=name):
@@ -76,7 +57,7 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
         case nodes.Load():
             return _load(emitter, expr)
         case nodes.Unary(op=op, operand=operand, dtype=dtype):
-            return _unary(emitter, op, emit_value(emitter, operand), dtype)
+            return unary(builder, op, emit_value(emitter, operand), dtype)
         case nodes.Binary(op="div", left=left) if emitter.rare is not None:
             value = emit_value(emitter, left)
             quotient = multiplied(emitter, value, expr)
@@ -145,13 +126,6 @@ def per_lane(emitter: Emitter, make: Callable[[], Value]) -> Value:
     return emitter.builder.from_elements(values)
 
 
-def _value_type(dtype: DType) -> Scalar:
-    kind = VALUE.get(dtype)
-    if kind is None:
-        raise not_lowered(f"{dtype.value} values")
-    return kind
-
-
 def varies(emitter: Emitter, expr: nodes.Expr) -> bool:
     """Whether `expr` may differ between the lanes of the VECTOR loop around."""
     if not emitter.vector:
@@ -209,26 +183,10 @@ def _compare(emitter: Emitter, expr: nodes.Compare) -> Value:
         dtype = DType.I64
     else:
         a, b = together(emitter, emit_value(emitter, expr.left), emit_value(emitter, expr.right))
-    if dtype.is_float:
-        predicate = "une" if expr.op == "ne" else f"o{expr.op}"
-    elif expr.op in ("eq", "ne"):
-        predicate = expr.op
-    else:
-        predicate = f"{'s' if dtype.is_signed else 'u'}{expr.op}"
-    return emitter.builder.compare(predicate, a, b)
+    return emitter.builder.compare(predicate(expr.op, dtype), a, b)
 
 
 # -------------------------------------------------------------------------------- operations
-
-
-def _unary(emitter: Emitter, op: str, value: Value, dtype: DType) -> Value:
-    builder = emitter.builder
-    if op == "neg" and dtype.is_float:
-        return builder.unary("negf", value)
-    if op == "neg":
-        return builder.binary("subi", builder.constant(0, value.type), value)
-    # `not` of a bool and `invert` of bits: all ones, which of an i1 is 1.
-    return builder.binary("xori", value, builder.constant(-1, value.type))
 
 
 def emit_binary(emitter: Emitter, op: str, a: Value, b: Value, dtype: DType) -> Value:
@@ -244,19 +202,19 @@ def emit_binary(emitter: Emitter, op: str, a: Value, b: Value, dtype: DType) -> 
             return copysign(builder, dtype.bits, lanes_of(a.type), a, b)
         if op in ("fmin", "fmax"):
             # Not `minnumf`: which zero that gives depends on the machine.
-            both = builder.binary(_FLOAT[op[1:]], a, b)
+            both = binary(builder, op[1:], a, b, dtype)
+            assert both is not None
             known = builder.select(builder.compare("uno", b, b), a, both)
             return builder.select(builder.compare("uno", a, a), b, known)
-        return builder.binary(_FLOAT[op], a, b)
-    if op in ("min", "max", "fmin", "fmax"):
-        return builder.binary(f"{op[-3:]}{'s' if signed else 'u'}i", a, b)
     if op == "fmod":
         return remainder(builder, a, b, signed)
     if op in ("floordiv", "mod"):
         return divide(builder, op, a, b, signed)
     if op in ("shl", "shr"):
         return shift(builder, op, a, b, signed)
-    return builder.binary(_INTEGER[op], a, b)
+    found = binary(builder, op, a, b, dtype)
+    assert found is not None, op
+    return found
 
 
 def _call(
@@ -264,14 +222,11 @@ def _call(
 ) -> Value:
     builder = emitter.builder
     value = operands[0]
-    if function == "abs":
-        if dtype.is_unsigned:
-            return value
-        return builder.unary("absf" if dtype.is_float else "absi", value)
     if function == "sign":
         return sign(builder, value, dtype)
-    if function in _DIRECT:
-        return builder.unary(_DIRECT[function], value)
+    found = direct(builder, function, value, dtype)
+    if found is not None:
+        return found
     lanes = lanes_of(value.type)
     if function in LOOPS and lanes:
         # An exact remainder loops as often as the exponents differ: one lane at a time.
@@ -283,33 +238,12 @@ def _call(
 
 def _cast(emitter: Emitter, value: Value, before: DType, after: DType) -> Value:
     builder = emitter.builder
-    if before is after:
-        return value
-    kind = _value_type(after)
-    if before.is_narrow_float or after.is_narrow_float:
-        if before is DType.BOOL:
-            value, before = builder.convert("uitofp", value, F32), DType.F32
-        half = cast_half(builder, value, before, after, emitter.gpu)
-        if after.is_narrow_float:
-            return half
-        return _cast(emitter, half, DType.F32, after)
-    if after is DType.BOOL:
-        zero = builder.constant(0.0 if before.is_float else 0, value.type)
-        return builder.compare("une" if before.is_float else "ne", value, zero)
-    if before.is_float and after.is_float:
-        return builder.convert("extf" if before.bits < after.bits else "truncf", value, kind)
-    if after.is_float:
-        return builder.convert("sitofp" if before.is_signed else "uitofp", value, kind)
-    if before.is_float:
-        word = "fptosi" if after.is_signed else "fptoui"
-        target = like(value.type, kind)
-        name = f"llvm.{word}.sat.{intrinsic_suffix(target)}.{intrinsic_suffix(value.type)}"
-        return builder.intrinsic(name, [value], target)
-    if before is not DType.BOOL and before.bits == after.bits:
-        return value
-    if before is not DType.BOOL and before.bits > after.bits:
-        return builder.convert("trunci", value, kind)
-    return builder.convert("extsi" if before.is_signed else "extui", value, kind)
+    if before is after or not (before.is_narrow_float or after.is_narrow_float):
+        return cast(builder, value, before, after)
+    if before is DType.BOOL:
+        value, before = builder.convert("uitofp", value, F32), DType.F32
+    half = cast_half(builder, value, before, after, emitter.gpu)
+    return half if after.is_narrow_float else cast(builder, half, DType.F32, after)
 
 
 def _select(emitter: Emitter, expr: nodes.Select) -> Value:
@@ -327,7 +261,7 @@ def _select(emitter: Emitter, expr: nodes.Select) -> Value:
         return per_lane(emitter, lambda: _select(emitter, expr))
     condition = emit_value(emitter, expr.condition)
     lanes = emitter.lanes if any(varies(emitter, arm) for arm in arms) else 0
-    kind = _value_type(expr.dtype)
+    kind = value_type(expr.dtype)
 
     def arm(value: nodes.Expr) -> Callable[[], Value]:
         def make() -> Value:
@@ -393,9 +327,9 @@ def _checked_load(emitter: Emitter, expr: nodes.Load) -> Value:
         with emitter.scope():
             note()
             zero = 0.0 if expr.dtype.is_float else 0
-            return emitter.builder.constant(zero, _value_type(expr.dtype))
+            return emitter.builder.constant(zero, value_type(expr.dtype))
 
-    result = emitter.builder.branch(fits, good, bad, _value_type(expr.dtype))
+    result = emitter.builder.branch(fits, good, bad, value_type(expr.dtype))
     assert result is not None
     return result
 

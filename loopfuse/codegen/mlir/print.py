@@ -1,18 +1,20 @@
 """Prints a module of ours in upstream MLIR's syntax, as `mlir-opt` accepts it.
 
 It knows exactly the operations that `codegen` emits. Names are numbers in text
-order, so the text is a function of the module alone.
+order, or what an operation hints at, so the text is a function of the module alone.
 """
 
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from loopfuse.codegen.build import element_type, float_bits, lane_values, lanes_of, never_wraps
 from loopfuse.codegen.ir import (
     DYNAMIC,
     I1,
+    AffineMap,
     Block,
     FloatType,
     IndexType,
@@ -43,9 +45,9 @@ def print_type(kind: Type) -> str:
         case VectorType():
             return f"vector<{kind.lanes}x{print_type(kind.element_type)}>"
         case MemRefType():
-            size = "?" if kind.size == DYNAMIC else str(kind.size)
+            sizes = "".join("?x" if size == DYNAMIC else f"{size}x" for size in kind.shape)
             where = f", #gpu.address_space<{kind.space}>" if kind.space else ""
-            return f"memref<{size}x{print_type(kind.element_type)}{where}>"
+            return f"memref<{sizes}{print_type(kind.element_type)}{where}>"
         case _:
             raise AssertionError(f"no type {kind}")
 
@@ -66,6 +68,8 @@ def print_float(value: float, kind: Scalar) -> str:
 class _Printer:
     def __init__(self) -> None:
         self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        """Hinted names in this region and those around it."""
         self.lines: list[str] = []
         self.indent = ""
 
@@ -79,18 +83,28 @@ class _Printer:
         self.lines.append(self.indent + text)
 
     def region(self, block: Block) -> None:
-        outside = self.indent
+        outside, taken = self.indent, set(self.taken)
         self.indent += "  "
         for operation in block.ops:
             self.operation(operation)
-        self.indent = outside
+        self.indent, self.taken = outside, taken
 
     def name(self, value: Value) -> str:
         return self.names[value]
 
-    def define(self, value: Value) -> str:
-        name = self.names[value] = f"%{len(self.names)}"
+    def define(self, value: Value, hint: str | None = None) -> str:
+        name = self.names[value] = f"%{len(self.names)}" if hint is None else self.hinted(hint)
         return name
+
+    def hinted(self, hint: str) -> str:
+        """A name like the hint that nothing else has here; names of digits are those of other values."""
+        base = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in hint)
+        base = f"%v{base}" if base[:1].isdigit() else f"%{base}"
+        found, number = base, 2
+        while found in self.taken:
+            found, number = f"{base}_{number}", number + 1
+        self.taken.add(found)
+        return found
 
     def list(self, values: Iterable[Value]) -> str:
         return ", ".join(self.names[value] for value in values)
@@ -108,7 +122,7 @@ class _Printer:
         else:
             flags = " overflow<nsw>" if never_wraps(operation) else ""
             text = f"{name} {self.list(operands)}{flags} : {kind}"
-        self.line(f"{self.define(operation.results[0])} = {text}")
+        self.line(f"{self.define(operation.results[0], operation.properties.get('hint'))} = {text}")
 
     # ------------------------------------------------------------------------- operations
 
@@ -121,12 +135,13 @@ class _Printer:
         properties = operation.properties
         block = operation.blocks[0]
         self.names.clear()
+        self.taken.clear()
         arguments: list[str] = []
-        attributes = properties.get("arg_attrs")
+        attributes, hints = properties.get("arg_attrs"), properties.get("hints")
         for number, argument in enumerate(block.args):
-            words = attributes[number] if attributes else ()
-            extra = f" {{{', '.join(words)}}}" if words else ""
-            arguments.append(f"{self.define(argument)}: {print_type(argument.type)}{extra}")
+            extra = print_notes(attributes[number]) if attributes else ""
+            name = self.define(argument, hints[number] if hints else None)
+            arguments.append(f"{name}: {print_type(argument.type)}{extra}")
         outputs = [print_type(kind) for kind in properties["outputs"]]
         head = ", ".join(arguments)
         name = properties["sym_name"]
@@ -199,8 +214,12 @@ class _Printer:
         self.line(f"{self.define(operation.results[0])} = {text}")
 
     def allocate(self, operation: Operation) -> None:
-        kind = print_type(operation.results[0].type)
-        self.line(f"{self.define(operation.results[0])} = memref.alloca() : {kind}")
+        properties, kind = operation.properties, print_type(operation.results[0].type)
+        text = f"{operation.name}({self.list(operation.operands)}){print_notes(properties.get('notes', ()))}"
+        self.line(f"{self.define(operation.results[0], properties.get('hint'))} = {text} : {kind}")
+
+    def assert_(self, operation: Operation) -> None:
+        self.line(f'cf.assert {self.list(operation.operands)}, "{operation.properties["message"]}"')
 
     def load(self, operation: Operation) -> None:
         source, *index = operation.operands
@@ -320,13 +339,15 @@ class _Printer:
             pairs = ", ".join(f"{name} = {start}" for name, start in zip(names, starts))
             kinds = ", ".join(print_type(value.type) for value in initial)
             carried = f" iter_args({pairs}) -> ({kinds})"
-        iterator = self.define(block.args[0])
+        taken = set(self.taken)
+        iterator = self.define(block.args[0], operation.properties.get("hint"))
         results = self.defined(operation)
         kind = print_type(lower.type)
         typed = "" if kind == "index" else f" : {kind}"
         self.line(f"{results}scf.for {iterator} = {head}{carried} {typed} {{")
         self.region(block)
-        self.line("}")
+        self.taken = taken
+        self.line("}" + print_notes(operation.properties.get("notes", ())))
 
     def defined(self, operation: Operation) -> str:
         """The names of an operation's results, and a `=`; nothing where it has none."""
@@ -370,6 +391,82 @@ class _Printer:
         self.line("}")
 
 
+    # ------------------------------------------------------------------------------ affine
+
+    def applied(self, kind: str, what: AffineMap, operands: Sequence[Value]) -> str:
+        """`affine_map<...>(dims)[symbols]`, or an `affine_set`."""
+        dims, symbols = _names_of(what)
+        between = " : " if kind == "affine_set" else " -> "
+        head, values = f"({', '.join(dims)})", f"({self.list(operands[: what.dims])})"
+        if symbols:
+            head += f"[{', '.join(symbols)}]"
+            values += f"[{self.list(operands[what.dims :])}]"
+        return f"{kind}<{head}{between}({', '.join(what.results)})>{values}"
+
+    def bound(self, what: AffineMap, operands: Sequence[Value], word: str) -> str:
+        """A bound of `affine.for`: a number, or a map, of several results under `min` or `max`."""
+        if len(what.results) == 1 and what.results[0].removeprefix("-").isdecimal():
+            return what.results[0]
+        applied = self.applied("affine_map", what, operands)
+        return applied if len(what.results) == 1 else f"{word} {applied}"
+
+    def affine_for(self, operation: Operation) -> None:
+        properties, (block,) = operation.properties, operation.blocks
+        lower, upper = properties["lower"], properties["upper"]
+        first = lower.dims + lower.symbols
+        low = self.bound(lower, operation.operands[:first], "max")
+        high = self.bound(upper, operation.operands[first:], "min")
+        step = "" if properties["step"] == 1 else f" step {properties['step']}"
+        taken = set(self.taken)
+        self.line(f"affine.for {self.define(block.args[0], properties['hint'])} = {low} to {high}{step} {{")
+        self.region(block)
+        self.taken = taken
+        self.line("}" + print_notes(properties["notes"]))
+
+    def affine_if(self, operation: Operation) -> None:
+        then, *otherwise = operation.blocks
+        self.line(f"affine.if {self.applied('affine_set', operation.properties['set'], operation.operands)} {{")
+        self.region(then)
+        for block in otherwise:
+            self.line("} else {")
+            self.region(block)
+        self.line("}")
+
+    def affine_apply(self, operation: Operation) -> None:
+        text = self.applied("affine_map", operation.properties["map"], operation.operands)
+        self.line(f"{self.define(operation.results[0], operation.properties.get('hint'))} = affine.apply {text}")
+
+    def affine_place(self, what: AffineMap, memref: Value, operands: Sequence[Value]) -> str:
+        """`memref[subscripts] : type`, the subscripts with the operands' names in them."""
+        dims, symbols = _names_of(what)
+        names = dict(zip((*dims, *symbols), map(self.name, operands), strict=True))
+        index = ", ".join(_PLACES.sub(lambda found: names[found[0]], one) for one in what.results)
+        return f"{self.name(memref)}[{index}] : {print_type(memref.type)}"
+
+    def affine_load(self, operation: Operation) -> None:
+        memref, *operands = operation.operands
+        place = self.affine_place(operation.properties["map"], memref, operands)
+        self.line(f"{self.define(operation.results[0])} = affine.load {place}")
+
+    def affine_store(self, operation: Operation) -> None:
+        value, memref, *operands = operation.operands
+        place = self.affine_place(operation.properties["map"], memref, operands)
+        self.line(f"affine.store {self.name(value)}, {place}")
+
+
+def print_notes(notes: Sequence[str]) -> str:
+    """Attributes in braces; nothing where there are none."""
+    return f" {{{', '.join(notes)}}}" if notes else ""
+
+
+_PLACES = re.compile(r"\b[ds]\d+\b")
+
+
+def _names_of(what: AffineMap) -> tuple[list[str], list[str]]:
+    """What the map's results call its dimensions and symbols."""
+    return [f"d{n}" for n in range(what.dims)], [f"s{n}" for n in range(what.symbols)]
+
+
 _CONVERSIONS = frozenset(
     f"arith.{name}"
     for name in (
@@ -389,6 +486,13 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "llvm.call_intrinsic": _Printer.intrinsic,
     "func.call": _Printer.call,
     "memref.alloca": _Printer.allocate,
+    "memref.alloc": _Printer.allocate,
+    "cf.assert": _Printer.assert_,
+    "affine.for": _Printer.affine_for,
+    "affine.if": _Printer.affine_if,
+    "affine.apply": _Printer.affine_apply,
+    "affine.load": _Printer.affine_load,
+    "affine.store": _Printer.affine_store,
     "memref.load": _Printer.load,
     "vector.load": _Printer.load,
     "memref.prefetch": _Printer.prefetch,

@@ -14,8 +14,13 @@ from typing import assert_never
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import not_lowered
-from loopfuse.codegen.upstream.affine_value import FAILED, ValueText, type_text
+from loopfuse.codegen.build import INDEX, Builder
+from loopfuse.codegen.ir import AffineMap, Block, Operation, Type, Value, module_of
+from loopfuse.codegen.mlir.print import print_module
+from loopfuse.codegen.mlir.scalar import value_type
 from loopfuse.codegen.upstream.fused import emit_fused
+from loopfuse.codegen.upstream.maps import Applied
+from loopfuse.codegen.upstream.values import Array, Values, memref_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index_text import to_python
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
@@ -27,7 +32,51 @@ def emit_affine(kernel: nodes.Kernel) -> str:
     before: for i in 1..N-1: b[i] = a[i-1] + a[i+1]
     after:  affine.for %i = 1 to affine_map<()[s0] -> (s0 - 1)>()[%N] { affine.load %a[%i - 1] ... }
     """
-    return _AffineText(kernel).module()
+    return print_module(module_of([_function(kernel)]))
+
+
+def _function(kernel: nodes.Kernel) -> Operation:
+    kinds: list[Type] = []
+    notes: list[list[str]] = []
+    for param in kernel.params:
+        if isinstance(param, nodes.ArrayParam):
+            extents = ", ".join(f'"{to_python(each)}"' for each in param.extents)
+            kinds.append(memref_of(param.dtype, param.extents))
+            words = [f'loopfuse.mode = "{param.mode}"', f"loopfuse.extents = [{extents}]"]
+            notes.append([*words, *_unsigned(param.dtype)])
+        else:
+            kinds.append(value_type(param.dtype))
+            notes.append([*_unsigned(param.dtype), *(["loopfuse.const"] if param.is_const else [])])
+    kinds += [INDEX] * len(kernel.sizes)
+    notes += [[] for _ in kernel.sizes]
+    block = Block(kinds)
+    builder = Builder(block)
+    emitter = _Statements(builder)
+    for param, argument in zip(kernel.params, block.args, strict=False):
+        if isinstance(param, nodes.ArrayParam):
+            emitter.arrays[param.name] = Array(argument, param.extents)
+        else:
+            emitter.scalars[param.name] = argument
+    emitter.symbols.update(zip(kernel.sizes, block.args[len(kernel.params) :], strict=True))
+    used = {
+        each.name
+        for stmt in walk_stmts(kernel.body)
+        for expression in expressions(stmt)
+        for each in walk_expr(expression)
+        if isinstance(each, nodes.Symbol)
+    }
+    for scalar in kernel.scalars:
+        if scalar.dtype is DType.I64 and scalar.name in used:
+            value = emitter.scalars[scalar.name]
+            emitter.symbols[scalar.name] = builder.convert("index_cast", value, INDEX)
+    emitter.statements(kernel.body)
+    block.add(Operation("func.return"))
+    builder.close()
+    properties = {
+        "sym_name": _symbol(kernel.name), "outputs": (), "arg_attrs": notes,
+        "hints": [*(param.name for param in kernel.params), *kernel.sizes],
+    }  # fmt: skip
+    return Operation("func.func", properties=properties, blocks=(block,))
 
 
 _NEUTRAL: dict[str, tuple[float | int, int]] = {
@@ -38,64 +87,18 @@ _NEUTRAL: dict[str, tuple[float | int, int]] = {
 }
 
 
-class _AffineText(ValueText):
-    def __init__(self, kernel: nodes.Kernel) -> None:
-        super().__init__()
-        self.kernel = kernel
+class _Statements(Values):
+    def __init__(self, builder: Builder) -> None:
+        super().__init__(builder)
         self.blocks = 0
         self.block: str | None = None
 
-    def module(self) -> str:
-        """Head, body and foot."""
-        arguments: list[str] = []
-        for param in self.kernel.params:
-            name = self.fresh_name(param.name)
-            notes = _unsigned(param.dtype)
-            if isinstance(param, nodes.ArrayParam):
-                kind = self.array_type(param.dtype, param.extents)
-                self.arrays[param.name] = (name, kind, param.extents)
-                extents = ", ".join(f'"{_extent(each)}"' for each in param.extents)
-                notes = [f'loopfuse.mode = "{param.mode}"', f"loopfuse.extents = [{extents}]", *notes]
-            else:
-                kind = type_text(param.dtype)
-                self.scalars[param.name] = name
-                notes += ["loopfuse.const"] if param.is_const else []
-            arguments.append(f"{name}: {kind}{_attributes(notes)}")
-        for size in self.kernel.sizes:
-            name = self.fresh_name(size)
-            self.symbols[size] = name
-            arguments.append(f"{name}: index")
-        self.line("module {")
-        self.indent += "  "
-        self.line(f"func.func @{_symbol(self.kernel.name)}({', '.join(arguments)}) {{")
-        self.indent += "  "
-        used = {
-            each.name
-            for stmt in walk_stmts(self.kernel.body)
-            for expression in expressions(stmt)
-            for each in walk_expr(expression)
-            if isinstance(each, nodes.Symbol)
-        }
-        for scalar in self.kernel.scalars:
-            if scalar.dtype is DType.I64 and scalar.name in used:
-                value = self.scalars[scalar.name]
-                self.symbols[scalar.name] = self.put(f"arith.index_cast {value} : i64 to index")
-        self.statements(self.kernel.body)
-        self.line("return")
-        self.indent = self.indent[:-2]
-        self.line("}")
-        self.indent = self.indent[:-2]
-        self.line("}")
-        return "\n".join(self.lines) + "\n"
-
-    # -------------------------------------------------------------------------- statements
-
     def statements(self, body: tuple[nodes.Stmt, ...]) -> None:
         """Each of `body`, names declared inside it forgotten afterwards."""
-        arrays, scalars, taken = dict(self.arrays), dict(self.scalars), set(self.taken)
+        arrays, scalars = dict(self.arrays), dict(self.scalars)
         for stmt in body:
             self.statement(stmt)
-        self.arrays, self.scalars, self.taken = arrays, scalars, taken
+        self.arrays, self.scalars = arrays, scalars
 
     def statement(self, stmt: nodes.Stmt) -> None:
         """One statement."""
@@ -119,7 +122,7 @@ class _AffineText(ValueText):
             case nodes.Temp(name=name, dtype=dtype, extents=extents):
                 self.declare(name, dtype, extents)
             case nodes.Assume(condition=condition):
-                self.line(f'cf.assert {self.value(condition)}, "assumed"')
+                self.put(Operation("cf.assert", (self.value(condition),), (), {"message": "assumed"}))
             case nodes.Block(kind=kind, body=body):
                 # Names declared in a `fuse:` block live on after it.
                 self.blocks += 1
@@ -137,15 +140,12 @@ class _AffineText(ValueText):
         """A `memref.alloc` (`alloca` for a scalar). The note `loopfuse.let`: the program gave a
         reduction this name, which is then no part of an expression; `loopfuse.bound`: a bound
         that is data, which has no name in the program."""
-        kind = self.array_type(dtype, extents)
-        sizes = ", ".join(
-            self.index(extent) for extent in extents if not isinstance(extent, nodes.Const)
-        )
-        word = "alloc" if extents else "alloca"
-        value = self.fresh_name(_NUMBERED.sub("", name))
-        notes = _attributes(([note] if note else []) + _unsigned(dtype))
-        self.line(f"{value} = memref.{word}({sizes}){notes} : {kind}")
-        self.arrays[name] = (value, kind, extents)
+        sizes = [self.index(extent) for extent in extents if not isinstance(extent, nodes.Const)]
+        notes = [*([note] if note else []), *_unsigned(dtype)]
+        properties = {"hint": _NUMBERED.sub("", name), "notes": notes}
+        word = "memref.alloc" if extents else "memref.alloca"
+        memref = self.builder.add(Operation(word, sizes, (memref_of(dtype, extents),), properties))
+        self.arrays[name] = Array(memref, extents)
 
     def loop(
         self,
@@ -158,58 +158,85 @@ class _AffineText(ValueText):
     ) -> None:
         """`affine.for`, or `scf.for` where a bound is not affine; a loop that counts down is one
         that counts its iterations up."""
-        taken = set(self.taken)
-        name = self.fresh_name(_NUMBERED.sub("", iterator))
+        name = _NUMBERED.sub("", iterator)
+        block = Block((INDEX,))
+        ends = self.ends(lower, upper, step)
+        if ends is None:
+            operation = self.serial_loop(block, name, iterator, lower, upper, step, body)
+            operation.properties = {**operation.properties, "notes": notes or []}
+            return
+        (low, first), (high, last) = ends
+        count = name if step > 0 else f"{name}_count"
+        properties = {"lower": low, "upper": high, "step": max(step, 1), "hint": count, "notes": notes or []}
+
+        def run() -> None:
+            self.iterators[iterator] = block.args[0] if step > 0 else self.counted(name, block.args[0], lower, step)
+            body()
+            del self.iterators[iterator]
+
+        self.builder.into(block, run)
+        self.put(Operation("affine.for", (*first, *last), (), properties, (block,)))
+
+    def ends(
+        self, lower: nodes.Expr, upper: nodes.Expr, step: int
+    ) -> tuple[Applied, Applied] | None:
+        """The bounds of an `affine.for`, of the iterations where it counts down; None where one is not affine."""
+        low, high = self.bound(lower, "max"), self.bound(upper, "min")
         if step < 0:
             # lower, lower - |s|, ... while above upper: ceil((lower - upper) / |s|) iterations.
             gap = nodes.Binary("sub", lower, upper, DType.I64)
             round_up = nodes.Binary("add", gap, nodes.Const(-step - 1, DType.I64), DType.I64)
             size = nodes.Const(-step, DType.I64)
-            count = nodes.Binary("floordiv", round_up, size, DType.I64)
-            high = self.bound(count, "min")
-            head = f"{name}_count = 0 to {high} {{"
-        else:
-            low, high = self.bound(lower, "max"), self.bound(upper, "min")
-            high = high if low != FAILED else FAILED
-            head = f"{name} = {low} to {high}{f' step {step}' if step != 1 else ''} {{"
-        if high != FAILED:
-            self.line(f"affine.for {head}")
-            self.indent += "  "
-            if step < 0:
-                start = self.bound(lower, "max")
-                if start.startswith("affine_map"):
-                    start = self.put(f"affine.apply {start}")
-                else:
-                    start = self.constant_index(int(start))
-                moved = f"affine_map<(d0, d1) -> (d1 - d0 * {-step})>({name}_count, {start})"
-                self.line(f"{name} = affine.apply {moved}")
-            self.iterators[iterator] = name
-        else:
-            self.serial_head(name, lower, upper, step)
-            self.others[iterator] = name
-        body()
-        self.iterators.pop(iterator, None)
-        self.others.pop(iterator, None)
-        self.taken = taken
-        self.indent = self.indent[:-2]
-        self.line("}" + _attributes(notes or []))
+            low = AffineMap(0, 0, ("0",)), ()
+            high = self.bound(nodes.Binary("floordiv", round_up, size, DType.I64), "min")
+        return None if low is None or high is None else (low, high)
 
-    def serial_head(self, name: str, lower: nodes.Expr, upper: nodes.Expr, step: int) -> None:
+    def counted(self, name: str, count: Value, lower: nodes.Expr, step: int) -> Value:
+        """The iterator of a loop that counts down, in its iteration `count`."""
+        found = self.bound(lower, "max")
+        assert found is not None
+        where, operands = found
+        if isinstance(lower, nodes.Const):
+            start = self.constant_index(int(lower.value))
+        else:
+            start = self.builder.add(Operation("affine.apply", operands, (INDEX,), {"map": where}))
+        moved = {"map": AffineMap(2, 0, (f"d1 - d0 * {-step}",)), "hint": name}
+        return self.builder.add(Operation("affine.apply", (count, start), (INDEX,), moved))
+
+    def serial_loop(
+        self,
+        block: Block,
+        name: str,
+        iterator: str,
+        lower: nodes.Expr,
+        upper: nodes.Expr,
+        step: int,
+        body: Callable[[], None],
+    ) -> Operation:
         """`scf.for`, whose iterator affine operations may not use."""
         first, last = self.index(lower), self.index(upper)
-        if step > 0:
-            self.line(f"scf.for {name} = {first} to {last} step {self.constant_index(step)} {{")
-            self.indent += "  "
-            return
-        size = self.constant_index(-step)
-        count = self.put(
-            f"arith.ceildivsi {self.index_operation('sub', first, last)}, {size} : index"
-        )
-        zero, one = self.constant_index(0), self.constant_index(1)
-        self.line(f"scf.for {name}_count = {zero} to {count} step {one} {{")
-        self.indent += "  "
-        moved = self.put(f"arith.muli {name}_count, {size} : index")
-        self.line(f"{name} = arith.subi {first}, {moved} : index")
+        size = self.constant_index(abs(step))
+        head = (first, last, size)
+        if step < 0:
+            gap = self.builder.binary("subi", first, last)
+            head = (self.constant_index(0), self.builder.binary("ceildivsi", gap, size), self.constant_index(1))
+
+        def run() -> None:
+            count = block.args[0]
+            if step > 0:
+                self.others[iterator] = count
+            else:
+                moved = (first, self.builder.binary("muli", count, size))
+                self.others[iterator] = self.builder.add(Operation("arith.subi", moved, (INDEX,), {"hint": name}))
+            body()
+            del self.others[iterator]
+            self.put(Operation("scf.yield"))
+
+        self.builder.into(block, run)
+        hint = name if step > 0 else f"{name}_count"
+        operation = Operation("scf.for", head, (), {"hint": hint}, (block,))
+        self.put(operation)
+        return operation
 
     def condition(
         self,
@@ -218,21 +245,19 @@ class _AffineText(ValueText):
         otherwise: tuple[nodes.Stmt, ...],
     ) -> None:
         """`affine.if` where the condition is a conjunction of affine comparisons, else `scf.if`."""
-        text = self.integer_set(condition)
-        if text == FAILED:
-            text = f"scf.if {self.value(condition)}"
+        found = self.integer_set(condition)
+        value = self.value(condition) if found is None else None
+
+        def arm(body: tuple[nodes.Stmt, ...]) -> Block:
+            return self.builder.into(Block(), lambda: self.statements(body))
+
+        arms = (arm(then), arm(otherwise)) if otherwise else (arm(then),)
+        if found is None:
+            assert value is not None
+            self.put(Operation("scf.if", (value,), blocks=arms))
         else:
-            text = f"affine.if {text}"
-        self.line(f"{text} {{")
-        self.indent += "  "
-        self.statements(then)
-        self.indent = self.indent[:-2]
-        if otherwise:
-            self.line("} else {")
-            self.indent += "  "
-            self.statements(otherwise)
-            self.indent = self.indent[:-2]
-        self.line("}")
+            where, operands = found
+            self.put(Operation("affine.if", operands, (), {"set": where}, arms))
 
     def reduce(self, stmt: nodes.Reduce) -> None:
         """An accumulator, set to the neutral element, and the loops over its ranges."""
@@ -252,9 +277,9 @@ class _AffineText(ValueText):
             each = stmt.ranges[number]
             self.loop(each.iterator, each.lower, each.upper, each.step, lambda: inside(number + 1))
 
-        arrays, scalars, taken = dict(self.arrays), dict(self.scalars), set(self.taken)
+        arrays, scalars = dict(self.arrays), dict(self.scalars)
         inside(0)
-        self.arrays, self.scalars, self.taken = arrays, scalars, taken
+        self.arrays, self.scalars = arrays, scalars
 
 
 def _neutral(op: str, dtype: DType) -> float | int:
@@ -279,15 +304,6 @@ _NUMBERED = re.compile(r"\.\d+$")
 def _unsigned(dtype: DType) -> list[str]:
     """MLIR's integers have no sign: a note says which are unsigned."""
     return [f'loopfuse.dtype = "{dtype.value}"'] if dtype.is_unsigned else []
-
-
-def _attributes(notes: list[str]) -> str:
-    return f" {{{', '.join(notes)}}}" if notes else ""
-
-
-def _extent(extent: nodes.Expr) -> str:
-    """An extent as a Python expression in the sizes."""
-    return to_python(extent)
 
 
 def _symbol(name: str) -> str:

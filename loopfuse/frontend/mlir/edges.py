@@ -125,7 +125,7 @@ def zero_access(op: Any, state: State) -> Term | None:
     if not isinstance(op, scf.IfOp) or len(op.results) != 1:
         return None
     then, otherwise = list(op.true_region.block.ops), list(op.false_region.block.ops)
-    if len(otherwise) != 2 or not is_constant(otherwise[-1].operands[0], 0):
+    if len(otherwise) > 2 or not is_constant(otherwise[-1].operands[0], 0):
         return None
     load = then[-1].operands[0].owner
     if not isinstance(load, (affine.LoadOp, memref.LoadOp)):

@@ -244,3 +244,16 @@ def price(name: str, dtype: DType, device: str) -> float:
         found = _INTEGER_DIVISION["gpu" if device == "gpu" else "cpu"]
     wide = dtype.bits == 64
     return 2 * found.double if wide else found.single
+
+
+_WIDENED = {DType.F16: 12.0, DType.BF16: 2.0}
+_ROUNDED = {DType.F16: 20.0, DType.BF16: 12.0}
+"""Instructions of our own conversions on a CPU (`codegen/mlir/half.py`)."""
+
+
+def conversion_price(before: DType, after: DType, device: str) -> float:
+    """What a conversion costs for one element, in the same unit."""
+    found = price("cast", after, device)
+    if device == "gpu" or before is after:
+        return found
+    return _WIDENED.get(before, 0.0) + _ROUNDED.get(after, 0.0) or found

@@ -48,8 +48,8 @@ def own_price(expr: Expr, device: str) -> float:
             return ops.price("compare", expr.left.dtype, device)
         case Select():
             return ops.price("select", expr.dtype, device)
-        case Cast():
-            return ops.price("cast", expr.dtype, device)
+        case Cast(operand=operand):
+            return ops.conversion_price(operand.dtype, expr.dtype, device)
         case Call(function=function) if function not in ops.BY_NAME:
             return 1.0  # `inside`: one comparison
         case Call(function=function):

@@ -59,7 +59,30 @@ GATHERS = """
         for i in 0..M:
             n[i] = b[at[i]] + 1
     """
+FROM_PLANE_TO_PLANE = """
+    kernel k(a: f64[M, N], inout c: f64[N, M, N], out b: f64[M]):
+        for i in 0..N, j in 0..M, k in 0..N:
+            c[i, j, k] = a[j, k] + f64(i)
+        for j in 0..M:
+            b[j] = c[j % N, j, 0]
+    """
+HALVES_ANEW = """
+    kernel k(x: f16[N], out y: f16[N]):
+        temp b: f16[N]
+        for i in 1..N-1:
+            b[i] = 0.25 * (x[i-1] + x[i+1]) + 0.5 * x[i]
+        for i in 2..N-2:
+            y[i] = 0.25 * (b[i-1] + b[i+1]) + 0.5 * b[i]
+    """
+KEPT_AND_STORED = """
+    kernel k(a: f32[H, W], inout b: f32[H, W], out c: f32[H, W]):
+        for y in 1..H, x in 0..W:
+            b[y, x] = exp(a[y, x] + a[y-1, x])
+        for y in 1..H, x in 1..W:
+            c[y, x] = b[y, x] - b[y, x-1]
+    """
 DECLINED = {
+    "from plane to plane": FROM_PLANE_TO_PLANE, "halves anew": HALVES_ANEW, "kept and stored": KEPT_AND_STORED,
     "rows by columns": ROWS_BY_COLUMNS, "steps of two and three": STEPS_OF_TWO_AND_THREE,
     "written across": WRITTEN_ACROSS, "a few of many": A_FEW_OF_MANY,
     "gathers": GATHERS,

@@ -71,6 +71,16 @@ def test_a_power_is_not_computed_three_times(
     assert "`l` would be computed 3 times for each iteration, with `pow`" in decision["reason"]
 
 
+def test_conversions_of_halves_cost_what_their_code_does() -> None:
+    """On a GPU they are an instruction each."""
+    for half in (DType.F16, DType.BF16):
+        assert ops.conversion_price(half, DType.F32, "gpu") == ops.price("cast", DType.F32, "gpu")
+        assert ops.conversion_price(DType.F32, half, "cpu") >= 10
+    assert ops.conversion_price(DType.F16, DType.F32, "cpu") > ops.conversion_price(DType.BF16, DType.F32, "cpu")
+    assert ops.conversion_price(DType.F16, DType.F16, "cpu") == ops.price("cast", DType.F16, "cpu")
+    assert ops.conversion_price(DType.F32, DType.F64, "cpu") == ops.price("cast", DType.F64, "cpu")
+
+
 @pytest.mark.parametrize("along", [PLANES, ROWS, COLUMNS])
 def test_a_product_is(along: tuple[str, str, str]) -> None:
     assert plan(blurred(PRODUCT, "H, W, C", along), "cpu")["launches"]["after"] == 1

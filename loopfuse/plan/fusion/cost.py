@@ -19,7 +19,7 @@ from loopfuse.lang.price import OPERATION, expression_price
 from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
-from loopfuse.plan.mapping.strips import STRIP
+from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP
 from loopfuse.plan.units.groups import Group, Legality, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
@@ -43,6 +43,9 @@ IN_ROWS = 3.0
 """What a block of time steps on a CPU takes of the time in which a sweep moves as many bytes: it reads and writes a row of each
 array in turn, where a sweep moves through all of them at once, and its copies are read before they are written. (FDTD,
 2048 x 2048, two threads: 29 GB/s in blocks, 76 in sweeps; jacobi in blocks of 8 sweeps takes 0.6 of its sweeps' time.)"""
+
+STARTS = 3.0
+"""Vectors of a strip that its loop would take in the time that it takes to start."""
 
 FEW = 32
 """A group that touches fewer than one in so many elements of an array, as a loop over a border does, is
@@ -140,6 +143,7 @@ class CostModel:
             moved = sum(self.traffic(group, name, last) for name in touched)
         speed = min(1.0, max(threads, 1.0) / machine.threads)
         memory, busy = moved / machine.bandwidth, operations / machine.operations
+        memory *= 1.0 if group.fit is None else group.fit.waiting
         # Threads of a GPU compute while others wait for memory; a CPU has too few for that.
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
         launches = 2 if group.legality is Legality.REDUCED else 1
@@ -231,9 +235,10 @@ class CostModel:
 
         def one(statement: Statement) -> float:
             nest = find_nest(group, statement, dims)
-            if nest is None or (nest.is_vector(statement) and not (mixed or short)):
-                return 1.0
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
+            if nest is None or (nest.is_vector(statement) and not (mixed or short)):
+                strip = STRIP if len(dims) == 1 else LONG_STRIP
+                return 1.0 + STARTS * lanes / strip if nest is not None and nest.strips else 1.0
             return lanes * MIXED if mixed else lanes
 
         return one

@@ -34,6 +34,11 @@ class Fit:
     team: ClassVar[int] = 1
     """How many threads run one point of the group together (at least)."""
 
+    @property
+    def waiting(self) -> float:
+        """How many times as long as a sweep over as many bytes its memory takes."""
+        return 1.0
+
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         """The launches, called after `name`, and the loops of the host around them. `labels`: the loops of the
         program that they run."""

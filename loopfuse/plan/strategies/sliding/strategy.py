@@ -13,7 +13,7 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.bordered import find_bordered
 from loopfuse.plan.strategies.sliding.cpu.buffers import plan_lines
 from loopfuse.plan.strategies.sliding.cpu.cost import operations_anew, operations_in_lines
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.cpu.shape import IN_LINES, LineShape
 from loopfuse.plan.strategies.sliding.easier import easier_windows
 from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
 from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
@@ -71,6 +71,10 @@ class SlidingFit(Fit):
     """A chain as windows: rows that a GPU's warps hold, or line buffers of a CPU's workers."""
 
     windowed: Windowed
+
+    @property
+    def waiting(self) -> float:
+        return IN_LINES if isinstance(self.windowed.shape, LineShape) else 1.0
 
     def holds(self, array: str) -> bool:
         """Windows hold all arrays that no others touch."""

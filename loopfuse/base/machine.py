@@ -13,7 +13,9 @@ at hand (`plan.units.rules`), so that one target's sums are the same on every de
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 LANES = 32
 """Threads of a warp of NVIDIA's GPUs: what strategies that lay rows over a warp are written for."""
@@ -142,9 +144,34 @@ _GPUS = (
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}
 """Machines that can be named."""
 
+_LAST_CACHE = 32 << 20
+"""As eight processors of a server share, where the system does not say."""
+
+
+def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), processors: int | None = None) -> int:
+    """Three quarters of what this process may take of the last cache that processors share, as Linux tells: all of it where
+    it may run on all of those (`processors`: on so many)."""
+    shared, size = 1, 0
+    for entry in sorted(folder.glob("index*")):
+        try:
+            words = (entry / "size").read_text().strip(), (entry / "shared_cpu_map").read_text().strip()
+            found = int(words[0].removesuffix("K")) << 10
+            sharing = bin(int(words[1].replace(",", ""), 16)).count("1")
+        except (OSError, ValueError):
+            continue
+        if found > size:
+            shared, size = max(1, sharing), found
+    if not size:
+        return _LAST_CACHE * 3 // 4
+    if processors is None:
+        setting = os.environ.get("LOOPFUSE_NUM_THREADS", "")
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        processors = min(processors, int(setting)) if setting.isdecimal() and int(setting) else processors
+    return size * min(processors, shared) // shared * 3 // 4
+
+
 CPU = Machine(
-    "cpu", "cpu", 1.0e11, 4.0e11, launch=5e-6, threads=16, cache=1 << 20,
-    resident=24 << 20,  # of a last cache of 32 MiB, as eight processors of a server share
+    "cpu", "cpu", 1.0e11, 4.0e11, launch=5e-6, threads=16, cache=1 << 20, resident=resident_bytes(),
 )  # fmt: skip
 
 _PLANNED = {"cpu": CPU, "gfx942": MACHINES["mi300x"]}

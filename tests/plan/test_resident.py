@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fuzz.machines import no_array_stays
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
+from loopfuse.base.machine import resident_bytes
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.codegen.abi import build_manifest
 from loopfuse.lang.index import TRUE
@@ -59,8 +61,8 @@ def test_small_arrays_are_swept_one_step_at_a_time() -> None:
     blocks, shorter, rest = loops_of(made.tree)
     assert made.tree.resident is not None
     long = len(blocks.body) * 4
-    assert bounds(made, 1000, 1000, 41) == [(0, 0), (0, 0), (0, 41)]
-    assert bounds(made, 10_000, 10_000, 41) == [(0, 41 // long), (0, 0), (40, 41)]
+    assert bounds(made, 100, 100, 41) == [(0, 0), (0, 0), (0, 41)]
+    assert bounds(made, 100_000, 10_000, 41) == [(0, 41 // long), (0, 0), (40, 41)]
     assert [launch.strategy for launch in rest.body if isinstance(launch, Launch)] == ["generic", "generic"]
     assert shorter.body
 
@@ -76,7 +78,7 @@ def test_the_limit_is_the_machines() -> None:
 
 
 def test_extents_that_are_known_decide_when_it_is_planned() -> None:
-    small, large = (planned(LITERAL.format(n, n - 1)).tree for n in (512, 8192))
+    small, large = (planned(LITERAL.format(n, n - 1)).tree for n in (128, 65536))
     assert small.resident is None and all(launch.strategy == "generic" for launch in small.launches)
     assert large.resident is None and large.launches[0].strategy == "sliding"
 
@@ -86,13 +88,32 @@ def test_steps_that_were_asked_for_run_at_any_size() -> None:
     assert made.tree.resident is None and made.tree.launches[0].strategy == "sliding"
 
 
+def cache(folder: Path, level: int, size: str, sharing: str) -> None:
+    place = folder / f"index{level}"
+    place.mkdir()
+    (place / "size").write_text(f"{size}\n")
+    (place / "shared_cpu_map").write_text(f"{sharing}\n")
+
+
+def test_the_machines_last_cache_is_asked_of_the_system(tmp_path: Path) -> None:
+    assert resident_bytes(tmp_path) == 24 << 20, "where it does not say"
+    cache(tmp_path, 0, "32K", "1")
+    assert resident_bytes(tmp_path, 8) == 24 << 10
+    cache(tmp_path, 3, "65536K", "0000,0000ffff")
+    assert resident_bytes(tmp_path, 16) == resident_bytes(tmp_path, 99) == 48 << 20
+    assert resident_bytes(tmp_path, 4) == 12 << 20, "a share for each processor"
+    cache(tmp_path, 4, "what", "ever")
+    assert resident_bytes(tmp_path, 16) == 48 << 20
+
+
 def test_a_gpu_asks_nothing() -> None:
     assert planned(SWEEPS, Target("sm_90")).tree.resident is None
 
 
 def test_the_report_says_it() -> None:
     reasons = " ".join(decision.reason for decision in planned(SWEEPS).plan.decisions)
-    assert "(one by one where the arrays take 24 MiB or less, which caches keep)" in reasons
+    most = CPU.planned.resident >> 20
+    assert f"(one by one where the arrays take {most} MiB or less, which caches keep)" in reasons
 
 
 @pytest.mark.parametrize("resident", [True, False, None])

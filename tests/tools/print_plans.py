@@ -25,7 +25,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -75,9 +75,13 @@ def prints_of(name: str, target: str, is_code_made: bool) -> list[Print]:
     """Every kernel of one program for one target."""
     os.environ |= {"LOOPFUSE_CPU": "x86-64-v3", "LOOPFUSE_CACHE": "0"}
     from loopfuse import pipeline
+    from loopfuse.base import machine
     from loopfuse.base.diagnostics import LoopfuseError, Source
     from loopfuse.base.options import CPU, Options, Target
     from loopfuse.tree.printer import print_tree
+
+    # Whatever the caches of the machine at hand.
+    machine._PLANNED["cpu"] = replace(machine.CPU, resident=24 << 20)  # pyright: ignore[reportPrivateUsage]
 
     path = programs()[name]
     language = "mlir" if path.suffix == ".mlir" else "lf"

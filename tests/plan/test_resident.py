@@ -101,7 +101,7 @@ def test_the_machines_last_cache_is_asked_of_the_system(tmp_path: Path) -> None:
     assert resident_bytes(tmp_path, 8) == 24 << 10
     cache(tmp_path, 3, "65536K", "0000,0000ffff")
     assert resident_bytes(tmp_path, 16) == resident_bytes(tmp_path, 99) == 48 << 20
-    assert resident_bytes(tmp_path, 4) == 12 << 20, "a share for each processor"
+    assert resident_bytes(tmp_path, 4) == 24 << 20, "between all of it and a share"
     cache(tmp_path, 4, "what", "ever")
     assert resident_bytes(tmp_path, 16) == 48 << 20
 

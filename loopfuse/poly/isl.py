@@ -388,6 +388,11 @@ def relation_of(space: Any, values: Sequence[Any], name: str) -> Any:
     target = space.from_domain().add_dims(OUT, len(values)).set_tuple_name(OUT, name)
     if not values:
         return islpy.Map.universe(target)
+    if all(value.isa_aff() for value in values):  # the common case, without pieces to put together
+        parts = islpy.AffList.alloc(space.get_ctx(), len(values))
+        for value in values:
+            parts = parts.add(value.as_aff())
+        return islpy.Map.from_multi_aff(islpy.MultiAff.from_aff_list(target, parts))
     listing = islpy.PwAffList.alloc(space.get_ctx(), len(values))
     for value in values:
         listing = listing.add(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -133,6 +133,15 @@ def without(value: Any, maps: Sequence[Any]) -> Any:
                 rest = rest.subtract(part)
         missing = missing.union(rest)
     return missing
+
+
+def union_by_kind(values: Iterable[Any]) -> list[Any]:
+    """Maps { read -> value }, one a kind of value (the name of the range)."""
+    kinds: dict[str, Any] = {}
+    for value in values:
+        kind = isl.range_name(value)
+        kinds[kind] = kinds[kind].union(value) if kind in kinds else value
+    return list(kinds.values())
 
 
 def union(maps: Sequence[Any], like: Any | None) -> Any:

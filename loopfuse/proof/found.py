@@ -8,7 +8,7 @@ from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Load
 from loopfuse.poly import isl
-from loopfuse.proof.accesses import Accesses, Read, Write
+from loopfuse.proof.accesses import Accesses, Read, Write, union_by_kind
 from loopfuse.proof.events import READ, WRITE, Leaf, Time
 from loopfuse.proof.memory import Circle, Memory
 from loopfuse.proof.windows import sources_in_window
@@ -104,11 +104,12 @@ class Values:
 
     def _of(self, read: Read) -> list[Any]:
         sources, values = self._sources(read)
-        return values + [
+        found = values + [
             value.set_tuple_name(isl.IN, read.name) if pairs is None else _followed(pairs, value)
             for write, pairs in sources
             for value in self.written(write)
         ]
+        return union_by_kind(each for each in found if not each.is_empty())
 
     def sources_of(self, read: Read) -> list[tuple[Write, Any | None]]:
         """(write, { read -> write it finds }) of a read of memory, None for the same instance."""
@@ -138,8 +139,12 @@ class Values:
         """The same, where nothing but the order in time decides."""
         buffer, name = read.buffer, read.name
         writes = {write.leaf.name: write for write in self.accesses.writes.get(buffer, [])}
-        here = self._constants(read.load)
-        meeting = [w for w in writes.values() if _may_meet(here, self._constants(w.load))]
+        here, launch = self._constants(read.load), read.leaf.launch
+        meeting = [
+            w
+            for w in writes.values()
+            if _may_meet(here, self._constants(w.load)) and not self.events.never_both(launch, w.leaf.launch)
+        ]
         just = _just_written(read, meeting)
         if just is not None:
             return [(just, None)], []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.poly import isl
-from loopfuse.proof.accesses import Read, Write
+from loopfuse.proof.accesses import Read, Write, union_by_kind
 from loopfuse.proof.events import READ, WRITE, Leaf, Time, Undecided
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Memory:
         if any(not where.range().is_disjoint(written) for written in own):
             return None
         state = self._before(event, read.leaf.launch, read.buffer, sums)
-        found = [isl.without_empty(where.apply_range(value)) for value in state]
-        return [isl.simplified(each) for each in found if not each.is_empty()]
+        found = (isl.without_empty(where.apply_range(value)) for value in state)
+        return [isl.simplified(each) for each in union_by_kind(found) if not each.is_empty()]
 
     def at_end(self, cell: Any, when: Any, time: Time, buffer: str) -> list[Any] | None:
         """Maps { @end -> value it holds } for { @end -> cell }."""

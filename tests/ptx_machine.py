@@ -287,7 +287,7 @@ class Machine:
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
         elif name == "shfl":
-            self._shuffle(operands, mask)
+            self._shuffle(op, operands, mask)
         elif name == "cvta":
             self.put(operands[0], self.get(operands[1], 64, mask), mask)
         elif name == "setp":
@@ -368,11 +368,16 @@ class Machine:
         rows = np.stack([self.get(each, bits, mask) for each in names], axis=1)
         self.memory.store(addresses, np.ascontiguousarray(rows).view(np.uint8))
 
-    def _shuffle(self, operands: tuple[str, ...], mask: Lanes) -> None:
+    def _shuffle(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
         target, value, source, clamp, members = operands
         assert (clamp, members) == ("31", "-1")
         data = self.get(value, 32, mask).reshape(-1, WARP)
         index = (self.get(source, 32, mask) & np.uint32(31)).reshape(-1, WARP).astype(np.int64)
+        if op[2] == "down":  # from so many lanes on; behind the last each has its own
+            index = np.arange(WARP) + index
+            index = np.where(index < WARP, index, np.arange(WARP))
+        else:
+            assert op[2] == "idx"
         self.put(target, np.take_along_axis(data, index, axis=1).reshape(-1), mask)
 
     def _split(self, operands: tuple[str, ...], mask: Lanes) -> None:

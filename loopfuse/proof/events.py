@@ -194,6 +194,9 @@ class Events:
     made: dict[tuple[Any, ...], Any] = field(default_factory=dict[tuple[Any, ...], Any])
     tiles: list[tuple[int, Any]] = field(default_factory=list[tuple[int, Any]])
     """The launch of each tile, and the { thread } that take its first way."""
+    calls: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The parameters for which a launch runs."""
+    exclusive: dict[tuple[int, int], bool] = field(default_factory=dict[tuple[int, int], bool])
 
     def __post_init__(self) -> None:
         self.buffers = {buffer.name: buffer for buffer in self.tree.buffers}
@@ -204,6 +207,19 @@ class Events:
         domain = isl.universe(space).intersect_params(self.program.context)
         self._host(self.tree.body, _Scope((), (), isl.Reader(space), domain, ()))
         self.depth = max((len(leaf.time) for leaf in (*self.leaves, *self.headers)), default=0)
+
+    def never_both(self, one: int, other: int) -> bool:
+        """Does no call run both launches? Sizes decide between launches for short and for long rows."""
+        key = min(one, other), max(one, other)
+        if key not in self.exclusive:
+            sizes = [self._calls(launch) for launch in key]
+            self.exclusive[key] = one != other and bool(sizes[0].is_disjoint(sizes[1]))
+        return self.exclusive[key]
+
+    def _calls(self, launch: int) -> Any:
+        if launch not in self.calls:
+            self.calls[launch] = self.starts[launch].domain.params()
+        return self.calls[launch]
 
     # ------------------------------------------------------------------------- the walk
 

@@ -18,7 +18,7 @@ from loopfuse.poly.model import Dependences, Statement
 from loopfuse.proof.accesses import Accesses, Read
 from loopfuse.proof.chains import find_chain, has_episodes
 from loopfuse.proof.effects import check_effects
-from loopfuse.proof.events import Undecided
+from loopfuse.proof.events import Leaf, Undecided
 from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong
 
 
@@ -189,7 +189,8 @@ class _ByReaders:
                 required[INITIAL] = initial
                 continue
             leaves = [n for n, (_, kind) in self.sets.kinds.items() if kind in ("update", "start")]
-            leaves = [n for n in leaves if self._runs(n, name)]
+            here = reader.touch.leaf
+            leaves = [n for n in leaves if self._runs(n, name) and not self.sets.never_both(here, self._leaf(n))]
             if any(s.id == name and s.kind == "init" for s in self.writers):
                 continue  # the neutral element
             run = None
@@ -203,6 +204,9 @@ class _ByReaders:
             if name != self.update.id:
                 starts[name] = relation.intersect_params(self.program.context)
         return required, starts
+
+    def _leaf(self, name: str) -> Leaf:
+        return self.sets.kinds[name][0].leaf
 
     def _runs(self, leaf: str, statement: str) -> bool:
         instance = self.accesses.instances.get(leaf)

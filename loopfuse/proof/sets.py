@@ -204,7 +204,7 @@ class Sets:
 
     def _compare(self, event: Touch, write: Touch) -> Any | None:
         order = compare_times(write.time, event.time)
-        if order is False:
+        if order is False or self.never_both(event.leaf, write.leaf):
             return None
         same = event.cell.apply_range(write.cell.reverse())
         if order is None and not same.is_empty():
@@ -212,6 +212,10 @@ class Sets:
             after = self.events.after((event.leaf, event.moment), (write.leaf, write.moment))
             same = same.intersect(after.set_tuple_name(isl.IN, isl.domain_name(same)))
         return None if same.is_empty() else same
+
+    def never_both(self, one: Leaf | None, other: Leaf | None) -> bool:
+        """Do the two belong to launches of which no call runs both?"""
+        return one is not None and other is not None and self.events.never_both(one.launch, other.launch)
 
     def _unstarted(self, event: Touch, buffer: str) -> Any | None:
         """The part of { event -> cell } where nothing started the set: only where the caller's

@@ -217,11 +217,13 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Runs `then` where `condition` (affine in loop variables and symbols, or ALIGNED) holds,
-    `otherwise` elsewhere."""
+    `otherwise` elsewhere. `predicated`: a condition that nearly always holds. What `then` computes (from
+    registers, by what cannot fault) it computes anyway, and only what it writes asks the condition."""
 
     condition: Expr
     then: tuple[TreeNode, ...]
     otherwise: tuple[TreeNode, ...] = ()
+    predicated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,7 @@ class Combine:
     """A collective: the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n
     threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
     reduced into the copy of the first; the other copies are undefined afterwards, or, where it is
-    `everywhere` (n a multiple of 32), equal to it.
+    `everywhere` (n a multiple or a divisor of 32), equal to it.
 
     The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
     neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for

@@ -124,7 +124,7 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             lines.append(f"{indent}{node.mapping.value} {_range(node)}")
             _nodes(node.body, depth + 1, lines)
         case Guard():
-            lines.append(f"{indent}if {print_expr(node.condition)}")
+            lines.append(f"{indent}{'predicated ' if node.predicated else ''}if {print_expr(node.condition)}")
             _nodes(node.then, depth + 1, lines)
             if node.otherwise:
                 lines.append(f"{indent}else")

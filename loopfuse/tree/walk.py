@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.index import is_checked
@@ -20,6 +20,7 @@ from loopfuse.tree.looptree import (
     Copy,
     Fold,
     Guard,
+    Home,
     HostLoop,
     HostNode,
     Launch,
@@ -28,6 +29,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Register,
     Ticket,
     TreeNode,
     Window,
@@ -84,7 +86,7 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
             case Loop(lower=lower, upper=upper, body=body):
                 return replace(node, lower=change(lower), upper=change(upper), body=each(body))
             case Guard(condition=condition, then=then, otherwise=otherwise):
-                return Guard(change(condition), each(then), each(otherwise))
+                return replace(node, condition=change(condition), then=each(then), otherwise=each(otherwise))
             case Compute(iteration=iteration, target=target, value=value, predicate=predicate):
                 return replace(
                     node,
@@ -182,6 +184,22 @@ def _with_aligned(expr: Expr, aligned: bool) -> Expr:
         return Const(aligned, ALIGNED.dtype) if is_aligned else node
 
     return map_expr(one, expr)
+
+
+def may_be_predicated(nodes: Sequence[TreeNode], homes: Mapping[str, Home]) -> bool:
+    """Could the nodes be calculated where they do not run: from registers, by operations that cannot fault?"""
+
+    def is_safe(part: Expr) -> bool:
+        if isinstance(part, Load):
+            return isinstance(homes[part.array], Register)
+        if isinstance(part, Binary) and part.op in ("floordiv", "mod", "div"):
+            return part.dtype.is_float
+        return not is_checked(part)
+
+    return all(
+        isinstance(node, Compute) and node.predicate is None and all(map(is_safe, walk_expr(node.value)))
+        for node in nodes
+    )
 
 
 def map_nodes(change: Callable[[TreeNode], tuple[TreeNode, ...]], tree: LoopTree) -> LoopTree:

@@ -1,4 +1,4 @@
-"""Rows of every length on a GPU, as they are compiled: a thread's, a warp's, a block's and longer ones, against
+"""Rows of every length on a GPU, as they are compiled: a thread's, a part of a warp's, a warp's, a block's and longer ones, against
 float64 (sums) and exactly (the rest)."""
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import pytest
 import loopfuse
 
 ROOT = Path(__file__).resolve().parents[2]
-WIDTHS = (1, 2, 24, 25, 31, 32, 33, 255, 256, 257, 1000, 1024, 1025, 3000, 4096, 4097, 16383, 16384, 16385, 70001)
+WIDTHS = (
+    1, 2, 24, 25, 31, 32, 33, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1000, 1024, 1025, 3000, 4096, 4097,
+    16383, 16384, 16385, 70001,
+)  # fmt: skip
 
 pytestmark = pytest.mark.gpu
 
@@ -37,7 +40,7 @@ def test_exact(width: int) -> None:
     torch = device_arrays()
     kernel = loopfuse.load(ROOT / "tests/cases/rows_every_width.lf")
     random = np.random.default_rng(width)
-    rows = 5
+    rows = 37
     x = random.integers(-1000, 1000, (rows, width)).astype(np.int32)
     w = random.integers(-9, 9, width).astype(np.int32)
     total = 7 + (x * w).sum(1)

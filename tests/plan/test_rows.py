@@ -14,7 +14,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.lang.nodes import Compare, Const, Iter, Load, combine, integer
-from loopfuse.lang.walk import map_expr
+from loopfuse.lang.walk import iterators, map_expr, substitute
 from loopfuse.proof.check import verify
 from loopfuse.tree.looptree import (
     Combine,
@@ -241,7 +241,8 @@ def test_each_row_is_read_once() -> None:
         assert [node.value.array for node in loads] == ["x"]  # type: ignore[union-attr]
     said = [launch.specialised for launch in found.tree.launches]
     assert said == [
-        ("rows of up to 24 places",), ("rows of 25 to 1024 places",), ("rows of 1025 to 4096 places",),
+        ("rows of up to 24 places",), ("rows of 25 to 128 places",), ("rows of 129 to 512 places",),
+        ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",),
         ("rows of more than 4096 places",),
     ]  # fmt: skip
     assert found.report.launches_after == 1
@@ -249,13 +250,14 @@ def test_each_row_is_read_once() -> None:
 
 
 def test_a_length_that_is_known_needs_one_launch() -> None:
-    for length, name in ((100, "warp"), (3000, "block"), (10000, "block"), (50000, "block")):
+    teams = ((100, "8 threads"), (300, "16 threads"), (900, "a warp"), (3000, "a block"), (50000, "a block"))
+    for length, name in teams:
         text = SOFTMAX.replace("0..C", f"0..{length}")
         head = HEAD.replace("C]", f"{length}]")
         program = pipeline.read_program(Source("f.lf", head + text))
         found = pipeline.plan_kernel(program, "f", Options(target=GPU))
         assert [launch.strategy for launch in found.tree.launches] == ["rows"]
-        assert f"a {name} a row" in found.report.kernels[0].detail
+        assert f"{name} a row" in found.report.kernels[0].detail
 
 
 # --------------------------------------------------------------------------------- mutants
@@ -290,12 +292,27 @@ def shifted(array: str, by: int) -> Any:
     return change
 
 
-def without_last_guard(node: TreeNode) -> TreeNode | None:
-    """A way for whole chunks that runs a chunk too early."""
-    if isinstance(node, Guard) and node.otherwise and isinstance(node.condition, Compare):
-        less = combine("sub", node.condition.left, integer(1))
+def is_whole(node: TreeNode) -> bool:
+    """Does it ask whether a chunk of the row is followed by another?"""
+    return isinstance(node, Guard) and any(name.startswith("k") for name in iterators(node.condition))
+
+
+def whole_too_early(node: TreeNode) -> TreeNode | None:
+    """A chunk counts as whole that misses a place."""
+    if is_whole(node) and isinstance(node, Guard) and isinstance(node.condition, Compare):
+        less = combine("sub", node.condition.left, integer(2))
         return replace(node, condition=replace(node.condition, left=less))
     return None
+
+
+def whole_untested(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    return node.then if is_whole(node) and isinstance(node, Guard) else None
+
+
+def last_untested(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    """The last chunk runs all its places."""
+    is_test = isinstance(node, Guard) and any(name.startswith("u") for name in iterators(node.condition))
+    return node.then if is_test and isinstance(node, Guard) else None
 
 
 def on_one_thread(node: TreeNode) -> TreeNode | None:
@@ -331,13 +348,16 @@ def other_lanes(node: TreeNode) -> tuple[TreeNode, ...] | None:
     return None
 
 
-WARP = SOFTMAX.replace("0..C", "0..255")
+WARP = SOFTMAX.replace("0..C", "0..767")
 MUTANTS = {
     "results in one thread": on_one_thread,
     "no combine": lambda node: () if isinstance(node, Combine) else None,
     "combined twice": lambda node: (node, node) if isinstance(node, Combine) else None,
     "another operation": lambda node: replace(node, op="prod") if isinstance(node, Combine) else None,
-    "whole chunks too early": without_last_guard,
+    "whole chunks too early": whole_too_early,
+    "every chunk is whole": whole_untested,
+    "no whole chunks": lambda node: () if is_whole(node) else None,
+    "the last chunk is whole": last_untested,
     "from one": wrong_start,
     "the place after": from_another_place,
     "no elements": lambda node: () if isinstance(node, Copy) and node.target.array.startswith("x_row") else None,
@@ -347,10 +367,48 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_trees_are_rejected(name: str) -> None:
-    program = pipeline.read_program(Source("f.lf", HEAD.replace("C]", "255]") + WARP))
+    program = pipeline.read_program(Source("f.lf", HEAD.replace("C]", "767]") + WARP))
     found = pipeline.plan_kernel(program, "f", Options(target=GPU))
     assert verify(found.program, found.dependences, found.tree).answer == "proved"
     tree = changed(found.tree, MUTANTS[name])
+    verdict = verify(found.program, found.dependences, tree)
+    assert verdict.answer == "wrong", verdict
+
+
+def untested(name: str) -> Any:
+    """What the teams without a row leave out, done by them too."""
+
+    def change(node: TreeNode) -> tuple[TreeNode, ...] | None:
+        is_test = isinstance(node, Guard) and any(each.startswith(name) for each in iterators(node.condition))
+        return node.then if is_test and isinstance(node, Guard) else None
+
+    return change
+
+
+def over_all(node: TreeNode) -> TreeNode | None:
+    """The results of all teams of a block put together."""
+    return replace(node, over=("rw", *node.over)) if isinstance(node, Combine) else None
+
+
+PART_MUTANTS = {
+    "results in one thread": on_one_thread,
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "over all teams": over_all,
+    "rows beyond the last": untested("rw"),
+    "the last chunk is whole": last_untested,
+    "every chunk is whole": whole_untested,
+    "from one": wrong_start,
+    "the place after": from_another_place,
+    "another register": shifted("x_row", 1),
+}
+
+
+@pytest.mark.parametrize("name", PART_MUTANTS)
+def test_wrong_parts_of_a_warp_are_rejected(name: str) -> None:
+    text = HEAD.replace("C]", "60]") + SOFTMAX.replace("0..C", "0..60")
+    found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", text)), "f", Options(target=GPU))
+    assert "8 threads a row" in found.report.kernels[0].detail
+    tree = changed(found.tree, PART_MUTANTS[name])
     verdict = verify(found.program, found.dependences, tree)
     assert verdict.answer == "wrong", verdict
 
@@ -462,19 +520,32 @@ def _own(expr: Any) -> Any:
 # ------------------------------------------------------------------------------ specialise
 
 
+def specialised(early: int) -> Any:
+    """The last chunk of a row in two ways: without tests where the row has all of it (`early`: or that many places
+    fewer), and with them."""
+
+    def change(node: TreeNode) -> tuple[TreeNode, ...] | None:
+        if not isinstance(node, Loop) or not isinstance(node.body[0], Guard):
+            return None
+        test = node.body[0].condition
+        if not node.var.startswith("u") or not isinstance(test, Compare):
+            return None
+        last = substitute(test.left, {node.var: integer(7), "lane": integer(31)})
+        full = replace(test, left=combine("sub", last, integer(early)))
+        whole = (replace(node, body=node.body[0].then),)
+        return (Guard(full, whole, (node,)),)
+
+    return change
+
+
 def test_specialised_parts_are_erased() -> None:
     """The checker looks at the guarded way alone; a way that drops a test which its condition does not
     imply is none, and is looked at itself."""
-    found = plan(SOFTMAX)
-    whole = erase(found.tree)
-    ways = [
-        node for launch in found.tree.launches for node in walk_nodes(launch.body)
-        if isinstance(node, Guard) and node.otherwise
-    ]  # fmt: skip
-    left = [
-        node for launch in whole.launches for node in walk_nodes(launch.body)
-        if isinstance(node, Guard) and node.otherwise
-    ]  # fmt: skip
-    assert len(ways) > 5 and len(left) == 1  # rows that a block holds, and longer ones
-    early = changed(found.tree, without_last_guard)
-    assert erase(early) == early or len([*walk_nodes(erase(early).launches[1].body)]) > len([*walk_nodes(whole.launches[1].body)])
+    program = pipeline.read_program(Source("f.lf", HEAD.replace("C]", "767]") + WARP))
+    found = pipeline.plan_kernel(program, "f", Options(target=GPU))
+    tree = changed(found.tree, specialised(0))
+    assert erase(tree) == found.tree
+    assert verify(found.program, found.dependences, tree).answer == "proved"
+    early = changed(found.tree, specialised(1))
+    assert erase(early) == early
+    assert verify(found.program, found.dependences, early).answer == "wrong"

@@ -184,6 +184,19 @@ BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
         "is not one of",
         lambda: _block(lambda kit: kit.combine("sub", "acc", "t")),
     ),
+    "a combine everywhere in a third of a warp": (
+        "whole warps or equal parts of one have a result everywhere, not 12 threads",
+        lambda: _gpu(lambda kit: [kit.loop("block", "t in 0..12", replace(kit.combine("sum", "acc", "t"), everywhere=True))]),
+    ),
+    "predicated reads of memory": (
+        "what is predicated computes from registers",
+        lambda: _block(lambda kit: replace(kit.guard("t < 3", kit.copy("acc", "a[t]")), predicated=True)),
+    ),
+    "predicated with another way": (
+        "what is predicated computes from registers",
+        lambda: _block(lambda kit: replace(
+            kit.guard("t < 3"), otherwise=(kit.copy("acc", "0.0"),), predicated=True)),
+    ),
     "flag not zeroed": (
         "not a zeroed global",
         lambda: _block(lambda kit: Raise(kit.load("flag[0]"), kit.ex("1"))),

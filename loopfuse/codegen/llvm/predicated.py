@@ -68,7 +68,12 @@ def is_predicable(writer: Writer, block: Block) -> bool:
 
 
 def _is_free(operation: Operation) -> bool:
-    """A call of an intrinsic that is one instruction."""
+    """A call of an intrinsic that is one instruction, or a division by a constant, which cannot fault."""
+    if operation.name == "arith.floordivsi":
+        divisor = operation.operands[1].owner
+        if not isinstance(divisor, Operation) or divisor.name != "arith.constant":
+            return False
+        return int(divisor.properties["value"]) > 0
     if operation.name != "llvm.call_intrinsic":
         return False
     return operation.properties["intrin"].startswith("llvm.fma")

@@ -57,12 +57,16 @@ def _reduce_group(
     emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
 ) -> Value:
     """The tree over a group of 32 of Combine's docstring; `place` is the thread's number, and
-    threads from `count` on count as neutral. Only the first thread's result has meaning."""
+    threads from `count` on count as neutral. Only the first thread's result has meaning. Of an
+    equal part of a warp the first steps meet neutral elements alone, and the others none."""
     builder = emitter.builder
+    is_part = LANES % count == 0
     for distance in (16, 8, 4, 2, 1):
+        if is_part and distance >= count:
+            continue
         offset = builder.constant(distance, I32)
         other = shuffled(emitter, "down", value, offset, dtype)
-        if count % LANES:
+        if count % LANES and not is_part:
             inside = builder.compare(
                 "slt", builder.binary("addi", place, offset), builder.constant(count, I32)
             )
@@ -105,8 +109,12 @@ def emit_combine(
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
             value = builder.binary("addf", value, builder.constant(0.0, value.type))
-        if everywhere:  # every warp has the result in its first lane
-            value = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
+        if everywhere:  # every warp has the result in its first lane, or each part of one in its own first
+            first = builder.constant(0, I32)
+            if count < LANES:
+                lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
+                first = builder.binary("subi", lane, place)
+            value = shuffled(emitter, "idx", value, first, dtype)
         if dtype is DType.BOOL:
             value = builder.convert("extui", value, STORAGE[dtype])
         builder.store(value, storage.memref, where)

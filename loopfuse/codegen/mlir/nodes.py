@@ -50,6 +50,7 @@ from loopfuse.tree.looptree import (
     Mapping,
     Prefetch,
     Raise,
+    Register,
     Shared,
     Ticket,
     TreeNode,
@@ -152,6 +153,9 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
         each_lane(emitter, lambda: emit_guard(emitter, node))
         return
     condition = emit_value(emitter, node.condition)
+    if node.predicated:
+        emit_predicated(emitter, node, condition)
+        return
 
     def then() -> None:
         aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
@@ -168,6 +172,25 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
             emit_body(emitter, node.otherwise)
 
     emitter.builder.branch(condition, then, otherwise if node.otherwise else None)
+
+
+def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
+    """before: if c: s = s + f(x); y[i] = g(x)     after: s = c ? s + f(x) : s; v = g(x); if c: y[i] = v"""
+    for each in node.then:
+        emitter.forget_loads()
+        emitter.locate((each,))
+        assert isinstance(each, Compute)
+        value = emit_value(emitter, each.value)
+        if isinstance(emitter.storage[each.target.array].buffer.home, Register):
+            before = emit_value(emitter, each.target)
+            store(emitter, each.target, emitter.builder.select(condition, value, before))
+            continue
+
+        def write(target: nodes.Load = each.target, value: Value = value) -> None:
+            with emitter.scope():
+                store(emitter, target, value)
+
+        emitter.builder.branch(condition, write)
 
 
 def note_variable(emitter: Emitter, loop: Loop) -> None:

@@ -51,7 +51,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.collapse import collapse_fault
-from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
+from loopfuse.tree.walk import may_be_predicated, node_expressions, split_chain, walk_nodes
 
 _RANK = {
     Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,
@@ -307,6 +307,9 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_names(node.condition, what, place, in_guard=True)
             if node.condition.dtype is not DType.BOOL:
                 raise place.fail(what, "a condition is a bool")
+            homes = {buffer.name: buffer.home for buffer in place.tree.buffers} if node.predicated else {}
+            if node.predicated and (node.otherwise or not may_be_predicated(node.then, homes)):
+                raise place.fail(what, "what is predicated computes from registers, and cannot fault")
             inside = _diverge(place, node.condition)
             _check_nodes(node.then, inside)
             _check_nodes(node.otherwise, inside)
@@ -395,8 +398,8 @@ def _check_combine(node: Combine, what: What, place: _Place) -> None:
         threads *= place.sizes[var]
     if threads > 1024:
         raise place.fail(what, f"it combines at most 1024 threads, not {threads}")
-    if node.everywhere and threads % LANES:
-        raise place.fail(what, f"whole warps have a result everywhere, not {threads} threads")
+    if node.everywhere and threads % LANES and LANES % threads:
+        raise place.fail(what, f"whole warps or equal parts of one have a result everywhere, not {threads} threads")
     lanes_only = all(place.vars[var] is Mapping.LANE for var in node.over)
     _check_converged("warp" if lanes_only else "block", what, place)
 

@@ -32,8 +32,8 @@ def without_implied(nodes: Sequence[TreeNode], condition: Expr, ranges: Ranges) 
             case Guard(condition=test, then=then, otherwise=()) if implies(condition, test, ranges):
                 out += without_implied(then, condition, ranges)
             case Guard(then=then, otherwise=otherwise):
-                ways = (without_implied(way, condition, ranges) for way in (then, otherwise))
-                out.append(Guard(node.condition, *ways))
+                one, other = (without_implied(way, condition, ranges) for way in (then, otherwise))
+                out.append(replace(node, then=one, otherwise=other))
             case Loop(body=body):
                 out.append(replace(node, body=without_implied(body, condition, inside(node, ranges))))
             case _:
@@ -69,7 +69,8 @@ def _erased(nodes: Sequence[TreeNode], ranges: Ranges) -> tuple[TreeNode, ...]:
                 if then and otherwise and is_specialised(condition, then, otherwise, ranges):
                     out += _erased(otherwise, ranges)
                 else:
-                    out.append(Guard(condition, _erased(then, ranges), _erased(otherwise, ranges)))
+                    ways = _erased(then, ranges), _erased(otherwise, ranges)
+                    out.append(replace(node, then=ways[0], otherwise=ways[1]))
             case Loop(body=body):
                 out.append(replace(node, body=_erased(body, inside(node, ranges))))
             case Ticket(body=body):

@@ -111,8 +111,8 @@ def _spelled(tree: LoopTree, nodes: Sequence[TreeNode], loop: HostLoop) -> tuple
             case Loop(mapping=mapping) if mapping.is_parallel or mapping in (Mapping.SERIAL, *STREAMED):
                 out.append(replace(node, body=_spelled(tree, node.body, loop)))
             case Guard(condition=condition, then=then, otherwise=otherwise):
-                ways = (_spelled(tree, way, loop) for way in (then, otherwise))
-                out.append(Guard(condition, *ways))
+                one, other = (_spelled(tree, way, loop) for way in (then, otherwise))
+                out.append(Guard(condition, one, other))
             case _:
                 last: tuple[TreeNode, ...] = ()
                 for number, names in reversed([*enumerate(tree.in_turn(loop))]):

@@ -278,8 +278,9 @@ class _Plain:
                 self.parity[parity] = number
                 versions.append(tuple(self.compute(name, span, target, value, around)))
             del self.parity[parity]
+            odd, even = versions
             test = compare("eq", self.value(parity, around), integer(1))
-            return [Guard(test, *versions)]
+            return [Guard(test, odd, even)]
         self.spans.setdefault(name, span)
         place = self.value(target, around)
         assert isinstance(place, Load)

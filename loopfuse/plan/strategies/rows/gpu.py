@@ -15,10 +15,10 @@ that is clamped to the row's last, so that they are under way together and no te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.index import ceil_div
+from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
@@ -44,22 +44,27 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.rewrite.specialise import without_implied
-from loopfuse.tree.walk import as_load, map_expressions
+from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated
 
 STAGED = 8
-"""Elements of an array that a thread asks for before it needs the first."""
+"""Elements of an array that a thread asks for before it needs the first: its part of a chunk of the row."""
+
+Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
+"""What is done with a chunk of that number, whose elements have the slots from one on, and which is whole or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
     """The threads that have a row: how many, the loop variable that numbers them, how many
-    elements of a row each holds, and of how many places a row may have at most (0: any number)."""
+    elements of a row each holds, and of how many places a row has at least, and may have at most (0: any
+    number). `inside`: whether they have one, where that is not the same for all that wait for each other."""
 
     threads: int
     var: str
     held: int
+    least: int = 0
     most: int = 0
+    inside: Expr = TRUE
 
     @property
     def number(self) -> Expr:
@@ -101,6 +106,24 @@ class _Writer:
         return new_register(self.names, wanted, load, count)
 
     def nodes(self) -> tuple[TreeNode, ...]:
+        return self.with_row(self.all_nodes())
+
+    def with_row(self, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+        """The nodes where the team has a row; what all threads do together, and what they then need, anyway."""
+        if self.team.inside == TRUE:
+            return tuple(nodes)
+        out: list[TreeNode] = []
+        guarded: list[TreeNode] = []
+        for node in nodes:
+            if isinstance(node, Combine) or (isinstance(node, Copy) and isinstance(node.value, Const)):
+                out += (Guard(self.team.inside, tuple(guarded)),) if guarded else ()
+                out.append(node)
+                guarded = []
+            else:
+                guarded.append(node)
+        return (*out, Guard(self.team.inside, tuple(guarded))) if guarded else tuple(out)
+
+    def all_nodes(self) -> tuple[TreeNode, ...]:
         held = held_loads(self.body)
         if not held and not self.body.made:
             return (*self.steps(self.in_chunks), *self.stored())
@@ -112,8 +135,8 @@ class _Writer:
             cells[where] = own
             ask += self.held(
                 where,
-                lambda first, own=own, where=where: self.staged(
-                    lambda u: self.asked(own, where, _sum(first, u))
+                lambda number, slot, is_whole, own=own, where=where: self.asked(
+                    own, where, number, slot, is_whole
                 ),
             )
         for load in self.body.made:
@@ -122,7 +145,10 @@ class _Writer:
             cells.setdefault(where, {})[load] = own
 
         def at_once(one: Pass) -> tuple[TreeNode, ...]:
-            return self.held(one.range, lambda first: self.chunk(one, first, cells.get(one.range, {})))
+            own = cells.get(one.range, {})
+            return self.held(
+                one.range, lambda number, slot, is_whole: self.chunk(one, number, slot, own, is_whole)
+            )
 
         whole = (*ask, *self.steps(at_once))
         if team.most:
@@ -178,37 +204,58 @@ class _Writer:
 
     # ------------------------------------------------------------------------------ passes
 
-    def held(
-        self, where: Range, chunk: Callable[[Expr], tuple[TreeNode, ...]]
-    ) -> tuple[TreeNode, ...]:
-        """All elements that a thread holds, STAGED of them at a time: those that the row has."""
+    def held(self, where: Range, chunk: Chunk) -> tuple[TreeNode, ...]:
+        """All elements that a thread holds, a chunk of STAGED at a time: those that the row has. Chunks that
+        others follow are whole; the last of the row has the last slots, whichever it is."""
         var = self.names.fresh("k")
-        first = Iter(var) * STAGED
+        followed = (Iter(var) + 1) * self.places < tidy(where[1] - where[0])
+        last = self.team.held // STAGED - 1
+        whole = (Guard(followed, chunk(Iter(var), Iter(var) * STAGED, True)),)
+        nodes = (Loop(var, integer(0), integer(last), 1, Where.UNROLLED, whole),) if last else ()
+        return (*nodes, *self.last(where, lambda number: chunk(number, integer(last * STAGED), False)))
+
+    def last(self, where: Range, chunk: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """The last chunk of a row, of which every element is asked for whether the row has it."""
         length = tidy(where[1] - where[0])
-        begun = Iter(var) * (STAGED * self.team.threads) < length
-        nodes = (Guard(begun, chunk(first)),)
-        return (Loop(var, integer(0), integer(self.team.held // STAGED), 1, Where.UNROLLED, nodes),)
+        nodes = chunk(self.whole_chunks(length))
+        if self.team.least and length == self.body.length:
+            return nodes  # without a branch all passes are one block for the compilers behind
+        return (Guard(length > 0, nodes),)
+
+    def whole_chunks(self, length: Expr) -> Expr:
+        """How many chunks of so many places another follows."""
+        return (length - 1) // self.places
+
+    @property
+    def places(self) -> int:
+        """Places of a row that a chunk of the whole team has."""
+        return STAGED * self.team.threads
 
     def in_chunks(self, one: Pass) -> tuple[TreeNode, ...]:
         """A pass in chunks, for rows of any length."""
-        chunk = self.names.fresh("q")
-        count = ceil_div(one.length, self.team.threads * STAGED)
-        first = Iter(chunk) * STAGED
-        return (Loop(chunk, integer(0), count, 1, Where.SERIAL, self.chunk(one, first, {})),)
+        var = self.names.fresh("q")
+        whole = self.chunk(one, Iter(var), integer(0), {}, True)
+        count = self.whole_chunks(one.length)
+        return (
+            Loop(var, integer(0), count, 1, Where.SERIAL, whole),
+            *self.last(one.range, lambda number: self.chunk(one, number, integer(0), {}, False)),
+        )
 
-    def chunk(self, one: Pass, first: Expr, cells: dict[Load, Load]) -> tuple[TreeNode, ...]:
-        """STAGED of a thread's elements from number `first` on. `cells`: where those that are held are."""
+    def chunk(
+        self, one: Pass, number: Expr, slot: Expr, cells: dict[Load, Load], is_whole: bool
+    ) -> tuple[TreeNode, ...]:
+        """STAGED of a thread's elements, those of the row's chunk of that `number`. `cells`: where those that are
+        held are, from `slot` on. `is_whole`: the row has all of them."""
         wanted = [load for load in self.body.asked(one) if load not in cells]
         staged = {load: self.register(f"{load.array}_next", load, STAGED) for load in wanted}
 
         def computed(u: Expr) -> tuple[TreeNode, ...]:
-            k = _sum(first, u)
-            at = self.place(one.lower, k)
+            at = self.place(one.lower, number, u)
 
             def change(expr: Expr) -> Expr:
                 def one_load(each: Expr) -> Expr:
                     if isinstance(each, Load) and each in cells:
-                        return Load(cells[each].array, (k,), each.dtype, span=each.span)
+                        return Load(cells[each].array, (_sum(slot, u),), each.dtype, span=each.span)
                     if isinstance(each, Load) and each in staged:
                         return Load(staged[each].array, (u,), each.dtype, span=each.span)
                     return each
@@ -216,30 +263,38 @@ class _Writer:
                 # Bottom-up: what stands in a subscript is changed before the access.
                 return self.redirected(tidy(substitute(map_expr(one_load, expr), {COLUMN: at})))
 
-            return (Guard(at < one.upper, map_expressions(one.nodes, change)),)
+            nodes = map_expressions(one.nodes, change)
+            if is_whole:
+                return nodes
+            homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
+            return (Guard(at < one.upper, nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        ask = self.staged(lambda u: self.asked(staged, one.range, _sum(first, u), u))
-        end = _sum(first, integer(STAGED)) * self.team.threads
-        full = tidy(end) <= one.length
-        part = self.staged(computed)
-        whole = without_implied(self.staged(computed), full, self.team.ranges)
-        return (*(ask if wanted else ()), Guard(full, whole, part))
+        ask = self.asked(staged, one.range, number, integer(0), is_whole) if wanted else ()
+        return (*ask, *self.staged(computed))
 
     def asked(
-        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr | None = None
+        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr, is_whole: bool
     ) -> tuple[TreeNode, ...]:
-        """Loads of a thread's element into a slot of their cells: that of its number, if no other is given."""
+        """Loads of STAGED elements of a thread, those of the row's chunk of that `number`, into their cells
+        from `slot` on."""
         last = tidy(where[1] - 1)
-        at = {COLUMN: combine("min", self.place(where[0], number), last)}
-        index = (number if slot is None else slot,)
-        return tuple(
-            Copy(Load(cells[load].array, index, load.dtype), self.redirected(tidy(substitute(load, at))))
-            for load in cells
-        )
 
-    def place(self, lower: Expr, number: Expr) -> Expr:
-        """Where in the row the thread's element of that number is."""
-        away = number * self.team.threads + self.team.number
+        def loaded(u: Expr) -> tuple[TreeNode, ...]:
+            place = self.place(where[0], number, u)
+            at = {COLUMN: place if is_whole else combine("min", place, last)}
+            return tuple(
+                Copy(
+                    Load(cells[load].array, (_sum(slot, u),), load.dtype),
+                    self.redirected(tidy(substitute(load, at))),
+                )
+                for load in cells
+            )
+
+        return self.staged(loaded)
+
+    def place(self, lower: Expr, number: Expr, u: Expr) -> Expr:
+        """Where in the row the thread's element `u` of the chunk of that number is."""
+        away = number * self.places + u * self.team.threads + self.team.number
         return tidy(lower + away)
 
     def redirected(self, expr: Expr) -> Expr:

@@ -8,11 +8,12 @@ reduction along it runs in lanes, where one sum after the other would wait for e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from loopfuse.base.machine import LANES
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import constant_value, linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
@@ -55,12 +56,20 @@ from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
 
 WARPS = 4
 """Warps of a block in which each has a row."""
+PARTS = ((8, 16), (16, 32))
+"""Threads of a warp that have a short row together, and how many elements each holds at most."""
+PARTS_THREADS = 256
+"""Threads of a block of such teams."""
 FEW_THREADS, THREADS = 128, 512
 """Threads of a block that has a row, and of one that has a long row."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96
 """The most registers for that."""
+
+
+Writer = Callable[[Site, str, tuple[str, ...], int, int], Launch]
+"""A launch of that name and those labels, for rows of at least and at most so many places (0: any number)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +173,42 @@ class RowsFit(Fit):
             held //= 2
         return held
 
+    @property
+    def registers(self) -> int:
+        """The most registers of a thread that leave room for two blocks of THREADS, where what is held leaves
+        that; 0: any number."""
+        room = sum(max(1, load.dtype.bytes // 4) for load in _loads_held(self.body))
+        return MULTIPROCESSOR.registers_with(2 * THREADS // LANES) if room * self.held <= HELD else 0
+
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         length = constant_value(self.length)
-        warp, block = LANES * self.held, FEW_THREADS * self.held
+        versions = self._versions()
         if length is not None:
-            if length <= warp:
-                return (self._warps(site, name, labels),)
-            if length <= block:
-                return (self._blocks(site, name, labels, FEW_THREADS, block),)
-            most = THREADS * self.held
-            return (self._blocks(site, name, labels, THREADS, most if length <= most else 0),)
-        versions = (
-            (0, SHORT, plan_map(self.group, site, f"{name}_thread", labels)),
-            (SHORT, warp, self._warps(site, f"{name}_warp", labels)),
-            (warp, block, self._blocks(site, f"{name}_block", labels, FEW_THREADS, block)),
-            (block, 0, self._blocks(site, f"{name}_large", labels, THREADS)),
+            most, _, write = next((one for one in versions if length <= one[0]), versions[-1])
+            return (write(site, name, labels, length, most if length <= most else 0),)
+        nodes = [self._where(site, 0, SHORT, plan_map(self.group, site, f"{name}_thread", labels))]
+        beyond = SHORT
+        for most, suffix, write in versions:
+            is_last = write is versions[-1][2]
+            at_most = 0 if is_last else most
+            launch = write(site, f"{name}_{suffix}", labels, beyond + 1, at_most)
+            nodes.append(self._where(site, beyond, at_most, launch))
+            beyond = most
+        return tuple(nodes)
+
+    def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
+        """The teams that may have a row, smallest first: of how many places at most, what the launch is
+        called, and what writes it. The last takes rows of any length."""
+        parts = [
+            (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
+            for threads, most in PARTS
+        ]
+        return (
+            *parts,
+            (LANES * self.held, "warp", self._warps),
+            (FEW_THREADS * self.held, "block", partial(self._blocks, FEW_THREADS)),
+            (THREADS * self.held, "large", partial(self._blocks, THREADS)),
         )
-        return tuple(self._where(site, *version) for version in versions)
 
     def _where(self, site: Site, beyond: int, most: int, launch: Launch) -> HostLoop:
         """The launch, once where rows have more places than `beyond`, and at most `most` (0: any number);
@@ -198,34 +226,55 @@ class RowsFit(Fit):
         said = (f"rows of {words} places",)
         return HostLoop(var, integer(0), once, 1, (replace(launch, specialised=said),))
 
-    def _warps(self, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    def _parts(
+        self, threads: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+    ) -> Launch:
+        """So many threads of a warp a row: several rows a warp. Threads of other rows wait for each other too,
+        so that those without a row come along."""
+        chain, point, inside = self._grid_of_teams(site, PARTS_THREADS // threads, Where.BLOCK)
+        thread = site.names.fresh("t")
+        chain.append((thread, integer(threads), Where.BLOCK))
+        team = Team(threads, thread, held, least, most, inside)
+        return self._launch(name, labels, chain, self._nodes(site, point, team))
+
+    def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:
         """A warp a row."""
-        names, extents, dims = site.names, dim_extents(self.group, site.program), order_dims(self.group)
-        chain, point = self._grid(site, dims[:-1])
-        last, extent = dims[-1], extents[dims[-1]]
-        block, warp = (names.fresh(f"{hint_of(self.group, last)}{part}") for part in "bw")
-        lane = names.fresh("lane")
-        number = Iter(block) * WARPS + Iter(warp)
-        point[last] = value_at(extent, number)
-        chain += [
-            (block, ceil_div(count_of(extent), WARPS), Where.GRID),
-            (warp, integer(WARPS), Where.WARP),
-            (lane, integer(LANES), Where.LANE),
-        ]
-        team = Team(LANES, lane, self.held, LANES * self.held)
-        inside = point[last] < extent.upper
-        nodes: tuple[TreeNode, ...] = (Guard(inside, self._nodes(site, point, team)),)
-        return Launch(name, "rows", labels, nested(chain, nodes))
+        chain, point, inside = self._grid_of_teams(site, WARPS, Where.WARP)
+        lane = site.names.fresh("lane")
+        chain.append((lane, integer(LANES), Where.LANE))
+        team = Team(LANES, lane, self.held, least, most)
+        return self._launch(name, labels, chain, (Guard(inside, self._nodes(site, point, team)),))
 
     def _blocks(
-        self, site: Site, name: str, labels: tuple[str, ...], threads: int, most: int = 0
+        self, threads: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
     ) -> Launch:
-        """A block of so many threads a row, of at most so many places (0: any number)."""
+        """A block of so many threads a row."""
         chain, point = self._grid(site, order_dims(self.group))
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(threads, thread, self.held, most)
-        return Launch(name, "rows", labels, nested(chain, self._nodes(site, point, team)))
+        team = Team(threads, thread, self.held, least, most)
+        return self._launch(name, labels, chain, self._nodes(site, point, team))
+
+    def _launch(
+        self, name: str, labels: tuple[str, ...], chain: Sequence[tuple[str, Expr, Where]], nodes: tuple[TreeNode, ...]
+    ) -> Launch:
+        return Launch(name, "rows", labels, nested(chain, nodes), registers=self.registers)
+
+    def _grid_of_teams(
+        self, site: Site, teams: int, mapping: Where
+    ) -> tuple[list[tuple[str, Expr, Where]], dict[str, Expr], Expr]:
+        """Loops over blocks and the so many teams of each, the point of the group that they make, and whether
+        there is one."""
+        extents, dims = dim_extents(self.group, site.program), order_dims(self.group)
+        chain, point = self._grid(site, dims[:-1])
+        last, extent = dims[-1], extents[dims[-1]]
+        block, team = (site.names.fresh(f"{hint_of(self.group, last)}{part}") for part in "bw")
+        point[last] = value_at(extent, Iter(block) * teams + Iter(team))
+        chain += [
+            (block, ceil_div(count_of(extent), teams), Where.GRID),
+            (team, integer(teams), mapping),
+        ]
+        return chain, point, point[last] < extent.upper
 
     def _grid(
         self, site: Site, dims: Sequence[str]
@@ -251,10 +300,13 @@ class RowsFit(Fit):
         if launch.strategy != "rows":
             return f"rows, a thread a row, {parallel_over(self.group)}"
         chain, _ = split_chain(launch)
-        who = "warp" if chain[-1].mapping is Where.LANE else "block"
+        inner = [loop.mapping for loop in chain if loop.mapping is not Where.GRID]
+        threads = constant_value(chain[-1].upper)
+        who = "block" if len(inner) == 1 else "warp" if inner[-1] is Where.LANE else f"{threads} threads"
         again = dict.fromkeys(load.array for load in _loads_held(self.body))
         held = f"{', '.join(again)} held in registers, " if again else ""
-        return f"rows, a {who} a row, {held}{parallel_over(self.group)}"
+        team = who if who[0].isdigit() else f"a {who}"
+        return f"rows, {team} a row, {held}{parallel_over(self.group)}"
 
 
 @dataclass(frozen=True, slots=True)

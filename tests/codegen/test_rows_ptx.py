@@ -1,0 +1,39 @@
+"""Rows: the PTX of the kernels, run on the machine of `tests/ptx_machine.py` against the interpreter, bit for
+bit, at lengths that fill the last chunk of a team or leave a place of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from ptx_runs import compiled, run
+
+from loopfuse.base.options import Tuning
+from loopfuse.lang.nodes import integer
+from loopfuse.tree.walk import split_chain
+
+TEXT = """
+kernel f(x: i32[R, {length}], w: i32[{length}], out total: i32[R], out y: i32[R, {length}]):
+    for r in 0..R:
+        let most = max(c in 0..{length}: x[r, c])
+        total[r] = sum(c in 0..{length}: (x[r, c] - most) * w[c])
+        for c in 0..{length}:
+            y[r, c] = x[r, c] * w[c] - total[r]
+"""
+TEAMS = {25: 8, 127: 8, 128: 8, 129: 16, 512: 16, 513: 32, 1000: 32, 1025: 128}
+"""Lengths, and how many threads then have a row together."""
+
+
+@pytest.mark.parametrize("length", TEAMS)
+def test_rows_of_a_known_length(length: int) -> None:
+    text = TEXT.format(length=length)
+    _, tree, _ = compiled(text, Tuning(), strategy="rows")
+    (launch,) = tree.launches
+    chain, _ = split_chain(launch)
+    assert chain[-1].upper == integer(TEAMS[length])
+    for rows in (1, 5) if length < 600 else (2,):
+        run(text, Tuning(), {"R": rows}, 1, strategy="rows")

@@ -74,7 +74,6 @@ WEAKNESSES: dict[tuple[str, str], str] = {
     ("fuzz_reduction_into_several_elements", "fold"): "a `let` beside a reduction gets a launch of its own",
     ("fuzz_register_of_two_launches", "reverse"): "loops without a dependence are aligned only by equal bounds",
     ("fuzz_register_of_two_launches", "shift"): "loops without a dependence are aligned only by equal bounds",
-    ("game_of_life", "unfold"): "without the `let` its steps are not worth blocks",
     ("game_of_life", "shift"): "blocks of time steps want loops that start where their arrays do",
     ("time_levels", "shift"): "blocks of time steps want loops that start where their arrays do",
     ("time_mixed_dtypes", "shift"): "blocks of time steps want loops that start where their arrays do",

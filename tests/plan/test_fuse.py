@@ -12,8 +12,10 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.nodes import Program
+from loopfuse.tree.looptree import Global
 
 GPU = Target("sm_90")
+CASES = Path(__file__).parent.parent / "cases"
 NO_WINDOWS = Tuning(windows=False)
 """Recomputation instead: windows would be taken first."""
 
@@ -122,6 +124,16 @@ def test_a_producer_that_is_live_out_is_stored_and_recomputed() -> None:
     """)
     assert planned.verdict.answer == "proved"
     assert len(planned.tree.launches) == 1
+
+
+@pytest.mark.parametrize("target", [GPU, CPU])
+def test_one_value_of_a_loop_is_computed_anew_and_not_stored(target: Target) -> None:
+    """Its neighbour in the loop is needed in memory, and kept it there too."""
+    planned = plan((CASES / "fuzz_mirrored_two_ways.lf").read_text(), target, tuning=NO_WINDOWS)
+    assert planned.verdict.answer == "proved"
+    assert ("L1", "L2") in {decision.between for decision in planned.plan.decisions if decision.fused}
+    stored = {buffer.array for buffer in planned.tree.buffers if isinstance(buffer.home, Global)}
+    assert "t2" in stored and "t1" not in stored
 
 
 def test_horizontal_fusion_over_a_shared_operand() -> None:

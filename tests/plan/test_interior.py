@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Binary, Compare, Load
-from loopfuse.lang.walk import walk_expr
+from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.walk import walk_nodes
 
+CASES = Path(__file__).parent.parent / "cases"
 TWICE = """
     kernel twice(x: f32[N], out y: f32[N]):
         temp b: f32[N]
@@ -144,9 +147,9 @@ GUARDED_ROWS = """
     """
 
 
-def planned(text: str) -> pipeline.Planned:
+def planned(text: str, name: str = "k") -> pipeline.Planned:
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
-    found = pipeline.plan_kernel(program, "k", Options(target=CPU))
+    found = pipeline.plan_kernel(program, name, Options(target=CPU))
     assert found.verdict.answer == "proved"
     return found
 
@@ -167,6 +170,14 @@ def test_guards_of_rows_are_asked_once_a_row() -> None:
     (asked,) = [node for node in rows.body if isinstance(node, Guard)]
     (fast,) = asked.then
     assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
+
+
+def test_no_step_is_an_edge() -> None:
+    """Rows whose number is above the step's have no way of their own: which rows those are, no size says."""
+    text = (CASES / "fuzz_overwritten_behind_a_scalar.lf").read_text()
+    found = [node for launch in planned(text, "random").tree.launches for node in walk_nodes(launch.body)]
+    asked = [node for node in found if isinstance(node, Guard) and node.otherwise]
+    assert asked and all("t" not in iterators(node.condition) for node in asked)
 
 
 @pytest.mark.parametrize("text", [INSIDE_A_THREAD, GUARDED_ROWS])

@@ -14,7 +14,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.lang.nodes import Compare, Const, Iter, Load, combine, integer
-from loopfuse.lang.walk import iterators, map_expr, substitute
+from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.proof.check import verify
 from loopfuse.tree.looptree import (
     Combine,
@@ -232,13 +232,16 @@ def test_rows_may_have_fewer_places_than_none(width: int, n: int) -> None:
 
 
 def test_each_row_is_read_once() -> None:
-    """What several passes read is loaded before them; each launch says for which rows it is."""
+    """What several passes read is loaded before them, whole chunks and the last; each launch says for which rows
+    it is."""
     found = plan(SOFTMAX)
     for launch in found.tree.launches:
         if launch.strategy != "rows" or launch.name.endswith("large"):
             continue
-        loads = [node for node in walk_nodes(launch.body) if isinstance(node, Copy) and isinstance(node.value, Load)]
-        assert [node.value.array for node in loads] == ["x"]  # type: ignore[union-attr]
+        held = [node for node in walk_nodes(launch.body) if isinstance(node, Copy) and isinstance(node.value, Load)]
+        assert [node.value.array for node in held] == ["x", "x"]  # type: ignore[union-attr]
+        computed = [node for node in walk_nodes(launch.body) if isinstance(node, Compute)]
+        assert computed and not any(load.array == "x" for node in computed for load in loads(node.value))
     said = [launch.specialised for launch in found.tree.launches]
     assert said == [
         ("rows of up to 24 places",), ("rows of 25 to 128 places",), ("rows of 129 to 512 places",),

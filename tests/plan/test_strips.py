@@ -14,10 +14,12 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.codegen.targets.native import optimize_llvm
+from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.pipeline import Planned
 from loopfuse.plan.mapping.strips import STRIP
+from loopfuse.plan.mapping.threads import SHORTEST_STRIP
 from loopfuse.runtime.formulas import evaluate
 from loopfuse.tree.looptree import Compute, Guard, LineBuffer, Loop, TreeNode
 
@@ -158,6 +160,22 @@ def test_a_strip_runs_where_its_guard_lets_it() -> None:
     inside = [node for each in rounds for node in each.body]
     assert len(rounds) == len(inside) == 2
     assert all(isinstance(one, Loop) and isinstance(one.body[0], Compute) for one in inside)
+
+
+LONG = """
+    kernel k(x: f32[R, C], inout y: f32[R, C], out s: f32[C]):
+        for c in 0..C:
+            s[c] = sum(r in 0..R, k in 0..R: x[r, c] * x[k, c])
+    """
+
+
+@pytest.mark.parametrize("text, length", [(COLUMN_SUM, STRIP), (LONG, SHORTEST_STRIP)])
+def test_strips_of_long_work_are_short(text: str, length: int) -> None:
+    """A hundred columns of a millisecond each would be the work of one thread."""
+    (launch,) = planned(text).tree.launches
+    (strips,) = launch.body
+    assert isinstance(strips, Loop)
+    assert evaluate_index(strips.upper, {"C": 4 * length + 1}) == 5
 
 
 def test_a_sum_of_columns_is_a_vector() -> None:

@@ -39,6 +39,7 @@ from loopfuse.plan.units.groups import (
     form_group,
     recomputable_producers,
     single_group,
+    without_dead,
 )
 from loopfuse.plan.units.records import Decision
 from loopfuse.poly.isl_relations import is_short
@@ -481,7 +482,7 @@ class Planner:
             if isinstance(item, Group) and item.recomputed:
                 keep = self.needed_after(item.units)
                 again = form_group(item.units, scope, self.program, keep, item.recomputed)
-                out.append(again if isinstance(again, Group) else item)
+                out.append(without_dead(again if isinstance(again, Group) else item, keep))
             else:
                 out.append(item)
         return out

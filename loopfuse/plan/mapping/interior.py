@@ -91,7 +91,8 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     before:  for x: { if y >= 1: A;  if y < H - 1: B }
     after:   if y >= 1 and y < H - 1: for x: { A; B }  else: for x: { if y >= 1: A;  if y < H - 1: B }
 
-    One guard LLVM takes out of a loop by itself.
+    One guard LLVM takes out of a loop by itself. A comparison of two variables (`t < y`, where a host's
+    loop counts t) has no usual answer.
     """
     inside = [node for node in walk_nodes(loop.body) if isinstance(node, Guard)]
     asking = {g.condition for g in inside if _names(g.condition) & set(around)}
@@ -100,7 +101,7 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     inner = _inner_vars((loop,))
     simple, conditions = loop.body, list[Expr]()
     for var in around:
-        above, below, simple = _usual(simple, var, inner)
+        above, below, simple = _usual(simple, var, inner, of_sizes=True)
         conditions += [Iter(var) >= each for each in above]
         conditions += [Iter(var) < each for each in below]
     if not 0 < len(conditions) <= MOST_PEELED:
@@ -138,14 +139,19 @@ def narrowed(loop: Loop) -> TreeNode:
 
 
 def _usual(
-    body: tuple[TreeNode, ...], var: str, inner: frozenset[str]
+    body: tuple[TreeNode, ...], var: str, inner: frozenset[str], of_sizes: bool = False
 ) -> tuple[list[Expr], list[Expr], tuple[TreeNode, ...]]:
     """The interior is where `var` is at least each of the first and less than each of the second; and
-    `body` as it is there."""
+    `body` as it is there. `of_sizes`: by what is known of sizes alone, not of other variables."""
     above: list[Expr] = []
     below: list[Expr] = []
     simple = body
-    while tests := [t for e in _expressions(simple) for t in _tests(e, var, inner)]:
+    while tests := [
+        test
+        for e in _expressions(simple)
+        for test in _tests(e, var, inner)
+        if not (of_sizes and _names(test[1]))
+    ]:
         facts: dict[Expr, bool] = {}
         for test, threshold, upwards, usual in dict.fromkeys(tests):
             # `upwards`: the test is true from the threshold on; else true before it.

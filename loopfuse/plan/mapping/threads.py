@@ -17,6 +17,13 @@ CHUNK = 4096
 CHUNK_PRICE = 8 * CHUNK
 """What they cost, at most where there are several (`tree_price`): rows of a softmax go one by one."""
 
+STRIP_PRICE = 1 << 26
+"""What a strip costs, at most: ten milliseconds or so, where sizes are as they usually are."""
+
+SHORTEST_STRIP = 32
+"""Neighbours of a strip, at least. (Strips of 16 take twice as long over a triangular solve, of 32 to 128 the
+same.)"""
+
 
 def thread_body(
     group: Group, site: Site, extents: Mapping[str, Extent], point: Mapping[str, Expr]
@@ -33,3 +40,10 @@ def chunk_of(body: tuple[TreeNode, ...]) -> int:
     """How many iterations of `body` a CPU worker takes at a time: a power of two."""
     fitting = max(1, CHUNK_PRICE // usual_price(body))
     return min(CHUNK, 1 << (fitting.bit_length() - 1))
+
+
+def strip_of(body: tuple[TreeNode, ...], longest: int) -> int:
+    """How many neighbours of `body` a CPU worker takes step by step (`plan.mapping.strips`): `longest`, or
+    fewer where a few of them would be long work for one worker while others have none."""
+    fitting = max(1, STRIP_PRICE // usual_price(body))
+    return max(min(SHORTEST_STRIP, longest), min(longest, 1 << (fitting.bit_length() - 1)))

@@ -7,7 +7,7 @@ part of one after loop distribution.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,11 +54,27 @@ class Unit:
         """The ids of its statements."""
         return frozenset(statement.id for statement in self.statements)
 
+    def only(self, ids: frozenset[str]) -> Unit:
+        """The unit with these of its statements alone."""
+        statements = tuple(s for s in self.statements if s.id in ids)
+        return replace(self, items=_only(self.items, ids), statements=statements, carried=self.carried & ids)
+
     @property
     def line(self) -> int:
         """The line of its outermost loop or first statement."""
         first = self.items[-1]
         return first.loop.line if isinstance(first, Nest) else first.line
+
+
+def _only(items: Iterable[Item], ids: frozenset[str]) -> tuple[Item, ...]:
+    """`items` with these statements alone; no loop is left empty."""
+    found: list[Item] = []
+    for item in items:
+        if isinstance(item, Statement):
+            found += [item] if item.id in ids else []
+        elif children := _only(item.children, ids):
+            found.append(Nest(item.loop, children))
+    return tuple(found)
 
 
 def in_order(units: Iterable[Unit]) -> tuple[Unit, ...]:

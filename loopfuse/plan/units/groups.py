@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -224,6 +224,22 @@ def form_group(
         if not strict:
             return first
         strict = False  # a dimension may be given up after all: it then runs serially inside
+
+
+def without_dead(group: Group, keep: frozenset[str]) -> Group:
+    """`group` without the statements whose values every reader computes anew, in units of which others are
+    needed: they are absorbed. `keep`: arrays whose values are needed after the group."""
+    members: list[Placed] = []
+    absorbed = list(group.absorbed)
+    for placed in group.members:
+        unit = placed.unit
+        used = {s.id for s in unit.statements if any(name in keep for name, _ in s.write.parts)}
+        dead = (unit.ids - used) & group.recomputed
+        if dead and dead != unit.ids:
+            absorbed.append(unit.only(dead))
+            placed = replace(placed, unit=unit.only(unit.ids - dead))
+        members.append(placed)
+    return replace(group, members=tuple(members), absorbed=tuple(absorbed))
 
 
 def _with_producers(

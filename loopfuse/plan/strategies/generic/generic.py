@@ -23,7 +23,7 @@ from loopfuse.plan.mapping.space import (
     value_at,
 )
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, find_strips, plan_strips
-from loopfuse.plan.mapping.threads import chunk_of, thread_body
+from loopfuse.plan.mapping.threads import chunk_of, strip_of, thread_body
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -96,7 +96,7 @@ def _cpu_loops(
     tried = thread_body(group, trial, extents, {**point, last: Iter(var)})
     in_strips = extent.step == 1 and find_strips(tried, var) is not None
     if in_strips:
-        count = STRIP if len(dims) == 1 else LONG_STRIP
+        count = strip_of(tried, STRIP) if len(dims) == 1 else LONG_STRIP
     else:
         count = chunk_of(tried) if len(dims) == 1 else 0
     if 0 < count < FEWEST:

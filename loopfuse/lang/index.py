@@ -74,6 +74,23 @@ def is_affine(expr: Expr) -> bool:
             return False
 
 
+def is_comparison(condition: Expr) -> bool:
+    """Does the condition compare index expressions alone, no data and no flags?"""
+    match condition:
+        case Const():
+            return True
+        case Unary(op="not" | "invert", operand=operand):
+            return is_comparison(operand)
+        case Binary(op="and" | "or" | "xor", left=left, right=right):
+            return is_comparison(left) and is_comparison(right)
+        case Compare(left=left, right=right) if left.dtype is DType.BOOL:
+            return is_comparison(left) and is_comparison(right)
+        case Compare(left=left, right=right):
+            return is_affine(left) and is_affine(right)
+        case _:
+            return False
+
+
 def conjoin(*conditions: Expr) -> Expr:
     """The conjunction of conditions; true ones are dropped."""
     out: Expr = TRUE

@@ -172,12 +172,18 @@ def test_guards_of_rows_are_asked_once_a_row() -> None:
     assert isinstance(fast, Loop) and all(isinstance(node, Compute) for node in fast.body)
 
 
-def test_no_step_is_an_edge() -> None:
-    """Rows whose number is above the step's have no way of their own: which rows those are, no size says."""
+def test_what_asks_for_a_step_has_two_ways() -> None:
+    """`t < i` has no usual answer, so it is no edge of the rows: their usual way is there once for each
+    answer, and neither asks again."""
     text = (CASES / "fuzz_overwritten_behind_a_scalar.lf").read_text()
     found = [node for launch in planned(text, "random").tree.launches for node in walk_nodes(launch.body)]
     asked = [node for node in found if isinstance(node, Guard) and node.otherwise]
-    assert asked and all("t" not in iterators(node.condition) for node in asked)
+    (ways,) = [node for node in asked if "t" in iterators(node.condition)]
+    assert isinstance(ways.condition, Compare)
+    assert any(node.then == (ways,) for node in asked)
+    for way in (ways.then, ways.otherwise):
+        inside = [node for node in walk_nodes(way) if isinstance(node, Compute)]
+        assert inside and all("t" not in iterators(node.value) for node in inside)
 
 
 @pytest.mark.parametrize("text", [INSIDE_A_THREAD, GUARDED_ROWS])

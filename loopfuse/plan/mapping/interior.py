@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.index import conjoin, greatest, is_affine, least
+from loopfuse.lang.index import conjoin, greatest, is_affine, is_comparison, least
 from loopfuse.lang.linear import from_linear, linear, tidy
 from loopfuse.lang.nodes import (
     Binary,
@@ -107,7 +107,37 @@ def without_guards(loop: Loop, around: Sequence[str], fresh: Callable[[str], str
     if not 0 < len(conditions) <= MOST_PEELED:
         return loop
     general = _copy(loop, loop.lower, loop.upper, loop.body, fresh)
-    return Guard(conjoin(*conditions), (replace(loop, body=_flat(simple)),), (general,))
+    usual = with_ways(replace(loop, body=_flat(simple)), fresh)
+    return Guard(conjoin(*conditions), (usual,), (general,))
+
+
+def with_ways(loop: Loop, fresh: Callable[[str], str]) -> TreeNode:
+    """The loop once for each answer to what its selects ask of variables around it.
+
+    before:  for x: b[x] = a[x] if t < y else 0
+    after:   if t < y: for x: b[x] = a[x]  else: for x: b[x] = 0
+
+    LLVM does so where a loop is small.
+    """
+    inside = _inner_vars((loop,))
+    for expr in _expressions(loop.body):
+        for node in walk_expr(expr):
+            if isinstance(node, Select) and _is_fixed(node.condition, inside):
+                break
+        else:
+            continue
+        then, other = (
+            _flat(tuple(_simplified(each, {node.condition: answer}) for each in loop.body))
+            for answer in (True, False)
+        )
+        return Guard(node.condition, (replace(loop, body=then),), (_copy(loop, loop.lower, loop.upper, other, fresh),))
+    return loop
+
+
+def _is_fixed(condition: Expr, inside: frozenset[str]) -> bool:
+    """Is a condition the same in all iterations of a loop, and not in those of the loops around?"""
+    names = _names(condition)
+    return bool(names) and not names & inside and is_comparison(condition)
 
 
 def narrowed(loop: Loop) -> TreeNode:

@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loopfuse.base.dtypes import DType
-from loopfuse.lang.index import TRUE, conjoin, is_affine, negate
+from loopfuse.lang.index import TRUE, conjoin, is_comparison, negate
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import (
-    Binary,
-    Compare,
-    Const,
     Expr,
     Load,
     Select,
-    Unary,
 )
 from loopfuse.lang.walk import children, substitute
 from loopfuse.plan.units.groups import Group, Solved, solve_target
@@ -153,7 +148,7 @@ def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
     if isinstance(expr, Select):
         _collect(expr.condition, needed, found)
         first = second = needed
-        if _is_exact(expr.condition):  # data and flags guard nothing that a proof can follow
+        if is_comparison(expr.condition):  # data and flags guard nothing that a proof can follow
             first, second = conjoin(needed, expr.condition), conjoin(needed, negate(expr.condition))
         _collect(expr.then, first, found)
         _collect(expr.otherwise, second, found)
@@ -162,20 +157,3 @@ def _collect(expr: Expr, needed: Expr, found: list[tuple[Load, Expr]]) -> None:
         _collect(child, needed, found)
     if isinstance(expr, Load):
         found.append((expr, needed))
-
-
-def _is_exact(condition: Expr) -> bool:
-    """The condition compares index expressions."""
-    match condition:
-        case Const():
-            return True
-        case Unary(op="not" | "invert", operand=operand):
-            return _is_exact(operand)
-        case Binary(op="and" | "or" | "xor", left=left, right=right):
-            return _is_exact(left) and _is_exact(right)
-        case Compare(left=left, right=right) if left.dtype is DType.BOOL:
-            return _is_exact(left) and _is_exact(right)
-        case Compare(left=left, right=right):
-            return is_affine(left) and is_affine(right)
-        case _:
-            return False

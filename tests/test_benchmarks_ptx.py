@@ -17,7 +17,7 @@ from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of 
 from window_registers import hold  # noqa: E402
 
 from loopfuse.base.machine import MULTIPROCESSOR  # noqa: E402
-from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed  # noqa: E402
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed  # noqa: E402
 
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
@@ -53,9 +53,9 @@ def are_as_measured(
     for planes ahead, or has them come by themselves, where that helped."""
     name, first = next(iter(found.windows.items()))
     shape, time = first.shape, first.group.time
-    assert isinstance(shape, Shape) and shape.block is not None
-    assert (time.steps if time else None, shape.warps, shape.block.held) == (steps, warps, held)
-    assert (shape.asked, shape.block.copies, first.pipeline.late) == (asked, 2, late)
+    assert first.pipeline.between
+    assert (time.steps if time else None, shape.warps, shape.rows) == (steps, warps, held)
+    assert (shape.asked, shape.copies, first.pipeline.late) == (asked, 2, late)
     assert ("cp.async" in found.entries[name]) == bool(late)
     assert ("prefetch.global.L2" in found.entries[name]) == bool(asked)
     assert "st.shared.v" in found.entries[name] and "ld.shared.v" in found.entries[name]
@@ -72,7 +72,6 @@ def move_vectors(found: Compiled) -> None:
     """16 bytes a lane, or what the columns of a lane have of the type."""
     for name, windowed in found.windows.items():
         entry, (loaded, stored) = found.entries[name], sizes_of(windowed)
-        assert isinstance(windowed.shape, Shape)
         columns = windowed.shape.columns
         for instruction, sizes in (("ld", loaded), ("st", stored)):
             moved = bytes_moved(entry, instruction)
@@ -103,6 +102,6 @@ def wait_for_no_other_warp(found: Compiled) -> None:
     anywhere move are their own); in three those of a block wait for each other."""
     for name, windowed in found.windows.items():
         barriers = re.findall(r"\b(?:bar|barrier)\.(?!warp)\w+", found.entries[name])
-        assert bool(barriers) == bool(windowed.pipeline.abreast), name
-        if not windowed.pipeline.abreast:
+        assert bool(barriers) == bool(windowed.pipeline.between), name
+        if not windowed.pipeline.between:
             assert limit_of(found.entries[name]) in MULTIPROCESSOR.steps()

@@ -10,15 +10,16 @@ from window_kernels import Compiled, assembled, limit_of
 
 from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.codegen.targets.assemble import find_ptxas, read_report
-from loopfuse.plan.strategies.sliding.windows.blocks import Cut, block_registers
+from loopfuse.plan.strategies.sliding.windows.blocks import block_registers
+from loopfuse.plan.strategies.sliding.windows.cuts import Shape
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
 from loopfuse.plan.strategies.sliding.windows.registers import TOLERANCE, most_registers, registers
-from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed
 
 
 def shape_of(windowed: Windowed) -> Shape | None:
     """The shape of windows in registers of warps that share nothing."""
-    return windowed.shape if isinstance(windowed.shape, Shape) and not windowed.pipeline.abreast else None
+    return None if windowed.pipeline.lines or windowed.pipeline.between else windowed.shape
 
 
 def estimates(windows: dict[str, Windowed]) -> dict[str, int]:
@@ -50,10 +51,9 @@ def plane_estimates(windows: dict[str, Windowed]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, each in windows.items():
         shape, pipeline = each.shape, each.pipeline
-        if isinstance(shape, Shape) and shape.block is not None:
-            cut = Cut(shape.columns, shape.warps, shape.pad, shape.stored, shape.block)
+        if pipeline.between:
             kept = kept_words(pipeline, pipeline.program)
-            most = block_registers(pipeline, cut, pipeline.program, kept)
+            most = block_registers(pipeline, shape, pipeline.program, kept)
             found[name] = min(most, MULTIPROCESSOR.registers_with(shape.warps))
     return found
 
@@ -66,7 +66,7 @@ def hold(found: Compiled) -> None:
     for name, most in wanted.items():
         each = found.windows[name]
         if name not in planes:
-            limit = most_registers(each.pipeline, each.shape.columns, each.pipeline.program)  # pyright: ignore
+            limit = most_registers(each.pipeline, each.shape.columns, each.pipeline.program)
             assert limit_of(found.entries[name]) == limit == MULTIPROCESSOR.step_for(most - TOLERANCE)
     used, spills = assembled(found.ptx)
     assert set(spills.values()) == {0}

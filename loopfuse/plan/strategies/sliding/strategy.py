@@ -13,7 +13,7 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.bordered import find_bordered
 from loopfuse.plan.strategies.sliding.cpu.buffers import plan_lines
 from loopfuse.plan.strategies.sliding.cpu.cost import operations_anew, operations_in_lines
-from loopfuse.plan.strategies.sliding.cpu.shape import IN_LINES, LineShape
+from loopfuse.plan.strategies.sliding.cpu.shape import IN_LINES
 from loopfuse.plan.strategies.sliding.easier import easier_windows
 from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
 from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
@@ -74,7 +74,7 @@ class SlidingFit(Fit):
 
     @property
     def waiting(self) -> float:
-        return IN_LINES if isinstance(self.windowed.shape, LineShape) else 1.0
+        return IN_LINES if self.windowed.pipeline.lines else 1.0
 
     def holds(self, array: str) -> bool:
         """Windows hold all arrays that no others touch."""
@@ -82,9 +82,9 @@ class SlidingFit(Fit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         pipeline, shape = self.windowed.pipeline, self.windowed.shape
-        if isinstance(shape, LineShape):
+        if pipeline.lines:
             return (plan_lines(pipeline, shape, site, name, labels),)
-        plan = plan_planes if pipeline.abreast else plan_sliding
+        plan = plan_planes if pipeline.between else plan_sliding
         return (plan(self.windowed, site, name, labels),)
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
@@ -94,21 +94,21 @@ class SlidingFit(Fit):
         return window_home(self.windowed, array, stores)
 
     def choices(self, tuning: Tuning) -> Tuning:
-        """Which values a shape has differs by device and by dimensions: strips of a line buffer are its
-        `stored` columns, tiles of planes have a `block`."""
-        windowed, shape, time = self.windowed, self.windowed.shape, self.windowed.group.time
-        ahead = windowed.ahead
+        """Which values a shape has differs by device and by dimensions: columns are those of a lane, or of
+        a strip of a line buffer; a band is what a warp holds of planes."""
+        pipeline, shape, time = self.windowed.pipeline, self.windowed.shape, self.windowed.group.time
+        ahead = self.windowed.ahead
         if ahead is None:
-            ahead = PLANES_AHEAD if windowed.pipeline.abreast else AHEAD
+            ahead = PLANES_AHEAD if pipeline.between else AHEAD
         return Tuning(
             windows=tuning.windows,
-            columns=shape.stored if isinstance(shape, LineShape) else shape.columns,
-            warps=0 if isinstance(shape, LineShape) else shape.warps,
-            rows=shape.rows,
+            columns=shape.strip.stored if pipeline.lines else shape.columns,
+            warps=shape.warps,
+            rows=shape.chunk.stored,
             ahead=ahead if tuning.ahead is None else tuning.ahead,
             steps=0 if time is None else time.steps,
-            band=0 if isinstance(shape, LineShape) or shape.block is None else shape.block.held,
-            late=windowed.pipeline.late,
+            band=shape.rows if pipeline.between else 0,
+            late=pipeline.late,
         )
 
 
@@ -147,7 +147,7 @@ class WindowStreams:
     def _saves(self, found: Windowed, needed: frozenset[str], scope: Scope) -> bool:
         """Do line buffers take fewer operations than recomputation? (Windows in registers do: they
         cost no store.)"""
-        if self.rules.tuning.columns or not isinstance(found.shape, LineShape):
+        if self.rules.tuning.columns or not found.pipeline.lines:
             return True
         units = found.group.units
         if any(map(is_border, units)):

@@ -8,7 +8,8 @@ from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.body import declare_global
 from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, value_at
-from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
+from loopfuse.plan.strategies.sliding.windows.cuts import Shape
+from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
@@ -16,15 +17,16 @@ from loopfuse.tree.looptree import Buffer, Global, Home
 
 
 class PipelineTile:
-    """A strip of columns times a chunk of rows, for one iteration of the outer dimensions: `outer`
-    has their variables. `base` and `own` are its first row and column in the group."""
+    """One tile of a pipeline, for one iteration of the outer dimensions: `outer` has their variables.
+    By dimension of the windows, `blocks` has the variables that number tiles, `own` the group's place of
+    what a thread counts from 0."""
 
-    base: Expr
-    own: Expr
     outer: dict[str, str]
+    own: dict[str, Expr]
+    blocks: dict[str, str]
 
-    def __init__(self, pipeline: Pipeline, site: Site) -> None:
-        self.pipeline, self.site = pipeline, site
+    def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
+        self.pipeline, self.shape, self.site = pipeline, shape, site
         self.program = pipeline.program
         self.group, self.time = pipeline.group, pipeline.group.time
         self.extents = dim_extents(self.group, site.program)
@@ -35,17 +37,17 @@ class PipelineTile:
         """A new variable, named after a dimension of the group."""
         return self.site.names.fresh(f"{hint_of(self.group, dim)}{suffix}")
 
-    def point(self, row: Expr, column: Expr) -> dict[str, Expr]:
-        """The group's point at a row and a column of the tile; where nothing streams, the row is
-        that of a dimension without a name."""
+    def point(self, *place: Expr) -> dict[str, Expr]:
+        """The group's point at a place of the tile, which has a number for each dimension of the windows,
+        also for the one without a name where nothing streams."""
         point = {dim: value_at(self.extents[dim], Iter(var)) for dim, var in self.outer.items()}
-        point[self.pipeline.stream] = tidy(self.base + row)
-        point[self.pipeline.across] = tidy(self.own + column)
+        for (dim, first), part in zip(self.own.items(), place, strict=True):
+            point[dim] = tidy(first + part)
         return point
 
-    def element(self, stage: Stage, row: Expr, column: Expr) -> tuple[Expr, ...]:
+    def element(self, stage: Stage, *place: Expr) -> tuple[Expr, ...]:
         """The subscripts of the array's own element there."""
-        return self.element_at(stage, self.point(row, column))
+        return self.element_at(stage, self.point(*place))
 
     def element_at(self, stage: Stage, point: Mapping[str, Expr]) -> tuple[Expr, ...]:
         """The subscripts of the array's own element at a point of the group."""
@@ -61,6 +63,14 @@ class PipelineTile:
             return Load(declare_copy(site, self.program, array), index, dtype)
         load = self.pipeline.planes.whole(Load(array, index, dtype))
         declare_global(site.program, site.stores, site.extents, site.names, load.array)
+        return load
+
+    def cell(self, stage: Stage, *place: Expr) -> Load:
+        """Where the stage has its value at a place of the tile."""
+        raise NotImplementedError
+
+    def unchanging(self, load: Load, step: Step) -> Load:
+        """Where the tile keeps an element of memory that stays the same in all of it: there."""
         return load
 
     def declare(self, stage: Stage, suffix: str, extents: Sequence[int], home: Home, zeroed: bool = False) -> str:

@@ -91,8 +91,8 @@ def best_blocks(
             continue  # two iterations may go where one does not: a swap is back in its place
         if not rules.tuning.steps and steps > _provable_steps(found[0]):
             break
-        there, again = found[0], found[0].shape.redundancy
-        reload = again if there.pipeline.abreast else None
+        there, again = found[0], found[0].redundancy
+        reload = again if there.pipeline.between else None
         seconds = cost.time_block(there.group, again, steps, reload)
         if seconds < WORTH * best[0] or rules.tuning.steps:
             best = (seconds, steps)
@@ -116,8 +116,8 @@ def _provable_steps(windowed: Windowed) -> int:
     pipeline = windowed.pipeline
     made = [stage for stage in pipeline.stages if stage.step is not None]
     if any(_waits_for_border(pipeline, stage) for stage in made):
-        return 1 if pipeline.abreast else FEW_STEPS if pipeline.stream else 2 * FEW_STEPS
-    if pipeline.abreast:
+        return 1 if pipeline.between else FEW_STEPS if pipeline.stream else 2 * FEW_STEPS
+    if pipeline.between:
         left = {whole_name(stage.array) for stage in made}
         if sum(pipeline.program.arrays[name].is_argument for name in left) > 1:
             time = pipeline.group.time

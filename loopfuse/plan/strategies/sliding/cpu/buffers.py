@@ -15,33 +15,31 @@ from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site, count_of
 from loopfuse.plan.strategies.sliding.cpu.rows import pass_nodes
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile
+from loopfuse.plan.strategies.sliding.windows.cuts import Shape
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
 from loopfuse.tree.looptree import Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
 
 def plan_lines(
-    pipeline: Pipeline, shape: LineShape, site: Site, name: str, labels: tuple[str, ...]
+    pipeline: Pipeline, shape: Shape, site: Site, name: str, labels: tuple[str, ...]
 ) -> Launch:
     """The launch of a window group on the CPU."""
     tile = LineTile(pipeline, shape, site)
     body: list[TreeNode] = []
     for each in tile.passes:
         body += pass_nodes(tile, each)
-    steps = integer(shape.steps)
+    steps = integer(shape.chunk.size)
     nodes: tuple[TreeNode, ...] = (
         Loop(tile.step, integer(0), steps, 1, Where.ROTATED, tuple(body)),
     )
     chain: list[tuple[str, Expr]] = [
         (var, count_of(tile.extents[dim])) for dim, var in tile.outer.items()
     ]
-    for var, (low, high), size in (
-        (tile.chunk, tile.rows, shape.rows),
-        (tile.strip, tile.columns, shape.stored),
-    ):
-        chain.append((var, ceil_div(tidy(high - low), size)))
+    for (dim, var), cut in zip(tile.blocks.items(), shape.cuts, strict=True):
+        low, high = tile.all_stored[dim]
+        chain.append((var, ceil_div(tidy(high - low), cut.stored)))
     for var, count in reversed(chain):
         nodes = (Loop(var, integer(0), count, 1, Where.THREAD, nodes),)
     return Launch(name, "sliding", labels, nodes)

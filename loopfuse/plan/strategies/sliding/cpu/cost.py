@@ -6,7 +6,8 @@ from math import ceil
 
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
+from loopfuse.plan.strategies.sliding.cpu.shape import redundancy_in_lines
+from loopfuse.plan.strategies.sliding.windows.cuts import Shape
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
 from loopfuse.plan.units.groups import Group
 
@@ -14,14 +15,14 @@ LANES = 16
 """Elements that a row's loop takes at a time: a shorter row costs as much, and so does starting one."""
 
 
-def operations_in_lines(cost: CostModel, pipeline: Pipeline, shape: LineShape) -> float:
+def operations_in_lines(cost: CostModel, pipeline: Pipeline, shape: Shape) -> float:
     """Operations of one run of the pipeline, with those that chunks and strips do twice, and a
     store for each value that a line keeps; more where rows are short (channels of an image)."""
     group = pipeline.group
     once, _ = cost.operations(group, len(group.scope.host) if group.scope else 0)
     kept = lines_of(pipeline, find_passes(pipeline))
     stores = sum(cost.trips(s.step.placed.unit.common) for s in kept if s.step is not None)
-    return (once + stores) * shape.redundancy * _per_column(cost, pipeline)
+    return (once + stores) * redundancy_in_lines(pipeline, shape) * _per_column(cost, pipeline)
 
 
 def _per_column(cost: CostModel, pipeline: Pipeline) -> float:

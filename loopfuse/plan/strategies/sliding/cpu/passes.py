@@ -16,13 +16,10 @@ from loopfuse.plan.strategies.sliding.windows.records import (
     Pipeline,
     Stage,
     Step,
-    Tap,
     earlier_name,
     later_name,
 )
 from loopfuse.plan.strategies.sliding.windows.taps import find_taps
-
-HERE = Tap(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +73,20 @@ def _extent(stage: Stage) -> tuple[object, ...]:
         for loop in placed.unit.common
         if loop.iterator == c.iterator
     )
-    return stage.lag, stage.above, stage.below, stage.before, stage.after, bounds
+    return stage.lag, stage.needed, bounds
 
 
 def _read_beside(pipeline: Pipeline) -> list[frozenset[str]]:
     """For each step: the stages that it reads elsewhere than at its own point."""
     frames = {stage.name: stage.frame for stage in pipeline.stages}
-    taps = find_taps(pipeline.steps, frames, pipeline.stream, pipeline.across)
+    taps = find_taps(pipeline.steps, frames, pipeline.dims)
     assert not isinstance(taps, str)
     return [
         frozenset(
             name
             for name, found in taps.items()
             for n, where in found
-            if n == number and any(tap != HERE for tap in where)
+            if n == number and any(any(tap) for tap in where)
         )
         for number in range(len(pipeline.steps))
     ]

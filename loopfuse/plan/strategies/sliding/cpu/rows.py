@@ -4,42 +4,44 @@ continue it beyond the array's edges, store it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from loopfuse.lang.index import TRUE, conjoin, in_range
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.mapping.interior import split_interior
+from loopfuse.plan.strategies.sliding.body import WindowBody
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile, Range, meet, moved
-from loopfuse.plan.strategies.sliding.gpu.rows import WindowBody
-from loopfuse.plan.strategies.sliding.windows.records import Stage, Step
+from loopfuse.plan.strategies.sliding.windows.records import Halo, Stage, Step
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
 
-def pass_nodes(tile: LineTile, around: Pass) -> list[TreeNode]:
+def pass_nodes(tile: LineTile, each: Pass) -> list[TreeNode]:
     """One row of every stage that the pass makes."""
-    made = list(around.made)
+    made = list(each.made)
     holders = [tile.pipeline.holder(stage) for stage in made]
     if not any(stage.name in tile.lines or stage in tile.outputs for stage in holders):
         return []  # what nothing needs
     row = tidy(Iter(tile.step) - made[0].lag)
-    above, below = max(s.above for s in made), max(s.below for s in made)
-    body = compute_row(tile, around.steps, made, row)
+    around = widest(made, 0)
+    body = compute_row(tile, each.steps, made, row)
     for stage in made:
         body += mirror_columns(tile, stage, row)
     for stage in made:
         body += mirror_rows(tile, stage, row)
         if stage in tile.outputs and stage.name in tile.lines:
             body += store_row(tile, stage, row)
-    first, last = tile.shape.warm - above, tile.shape.warm + tile.shape.rows + below
+    chunk = tile.shape.chunk
+    first, last = chunk.pad - around.low, chunk.pad + chunk.stored + around.high
     tests: list[Expr] = []
     if first + made[0].lag > 0:
         tests.append(row >= first)
-    if last + made[0].lag < tile.shape.steps:
+    if last + made[0].lag < chunk.size:
         tests.append(row < last)
     return guarded(conjoin(*tests), body)
 
@@ -58,7 +60,7 @@ def compute_row(
     not."""
     across = tile.pipeline.across
     need = needed(tile, made)
-    runs = moved(tile.runs(made[0], across), tile.own)
+    runs = moved(tile.runs(made[0], across), tile.own[across])
     var = tile.site.names.fresh("v")
     point = tile.point(row, Iter(var))
     nodes = tuple(node for step in steps for node in LineBody(tile).step(step, point))
@@ -69,7 +71,7 @@ def compute_row(
     for stage in made:
         if stage.name in tile.registers or tile.has_borders(stage):
             continue
-        whole = moved(tile.filled(stage, across), tile.own)
+        whole = moved(tile.filled(stage, across), tile.own[across])
         others = [dim for dim in tile.group.dims if dim != across]
         there = conjoin(*inside(tile, row, {dim: tile.filled(stage, dim) for dim in others}))
         if whole != runs:
@@ -103,9 +105,13 @@ def inside(tile: LineTile, row: Expr, ranges: Mapping[str, Range]) -> list[Expr]
 
 def needed(tile: LineTile, made: list[Stage]) -> Range:
     """The columns of the tile that someone needs."""
-    shape = tile.shape
-    before, after = max(s.before for s in made), max(s.after for s in made)
-    return integer(shape.pad - before), integer(shape.pad + shape.stored + after)
+    strip, around = tile.shape.strip, widest(made, -1)
+    return integer(strip.pad - around.low), integer(strip.pad + strip.stored + around.high)
+
+
+def widest(made: Sequence[Stage], k: int) -> Halo:
+    """How far around what a tile stores some of the stages must be right, along one dimension."""
+    return reduce(Halo.widened, (stage.needed[k] for stage in made))
 
 
 def fill(tile: LineTile, stage: Stage, row: Expr, columns: Range) -> list[TreeNode]:
@@ -123,10 +129,8 @@ def held_before(tile: LineTile, stage: Stage, row: Expr, column: Expr) -> Load |
     pipeline = tile.pipeline
     before = pipeline.before(stage)
     if before is not None:  # a time loop: what it held an iteration ago
-        down = stage.ahead_of(before, pipeline.stream)
-        aside = stage.ahead_of(before, pipeline.across)
-        place = (row + down, column + aside)
-        return tile.cell(before, tidy(place[0]), tidy(place[1]))
+        apart = (stage.ahead_of(before, dim) for dim in pipeline.dims)
+        return tile.cell(before, *(tidy(part + by) for part, by in zip((row, column), apart, strict=True)))
     if tile.site.stores[whole_name(stage.array)].home == "global":
         return tile.memory(stage.array, tile.element(stage, row, column))
     dtype = tile.program.arrays[stage.array].dtype
@@ -141,7 +145,7 @@ def mirror_columns(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     across = tile.pipeline.across
     if not tile.mirrors(stage, across):
         return []
-    low, high = moved(tile.whole(stage, across), tile.own)
+    low, high = moved(tile.whole(stage, across), tile.own[across])
     need = needed(tile, [stage])
     body: list[TreeNode] = []
     last = tidy(high - 1)
@@ -161,13 +165,13 @@ def mirror_rows(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     low, high = tile.whole(stage, stream)
     here = tile.point(row, integer(0))[stream]
     out: list[TreeNode] = []
-    for distance in range(1, stage.rows):  # as far as the last row is still there
+    for distance in range(1, stage.slices):  # as far as the last row is still there
         source = tidy(row - distance)
         last = tidy(here - (distance - 1))
         out.append(Guard(compare("eq", last, high), (copy_row(tile, stage, source, row),)))
     above = tuple(
         copy_row(tile, stage, row, tidy(row - distance))
-        for distance in range(1, stage.rows)
+        for distance in range(1, stage.slices)
     )
     return [*out, *([Guard(compare("eq", here, low), above)] if above else [])]
 
@@ -177,7 +181,7 @@ def copy_row(tile: LineTile, stage: Stage, source: Expr, target: Expr) -> TreeNo
     across = tile.pipeline.across
     columns = needed(tile, [stage])
     if not tile.mirrors(stage, across):
-        columns = meet(columns, moved(tile.filled(stage, across), tile.own))
+        columns = meet(columns, moved(tile.filled(stage, across), tile.own[across]))
     var = tile.site.names.fresh("v")
     node = Copy(tile.cell(stage, target, Iter(var)), tile.cell(stage, source, Iter(var)))
     return Loop(var, *columns, 1, Where.SERIAL, (node,))
@@ -188,14 +192,14 @@ def copy_row(tile: LineTile, stage: Stage, source: Expr, target: Expr) -> TreeNo
 
 def store_row(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     """The part of the row that is the tile's own, to memory."""
-    shape, across = tile.shape, tile.pipeline.across
-    own = (integer(shape.pad), integer(shape.pad + shape.stored))
-    columns = meet(own, moved(tile.stored(stage, across), tile.own))
+    (chunk, strip), across = tile.shape.cuts, tile.pipeline.across
+    own = (integer(strip.pad), integer(strip.pad + strip.stored))
+    columns = meet(own, moved(tile.stored(stage, across), tile.own[across]))
     var = tile.site.names.fresh("v")
     target = tile.place(stage, tile.element(stage, row, Iter(var)))
     node = Copy(target, tile.cell(stage, row, Iter(var)))
     stored = {dim: tile.stored(stage, dim) for dim in tile.group.dims}
-    tests = in_range(row, integer(shape.warm), integer(shape.warm + shape.rows))
+    tests = in_range(row, integer(chunk.pad), integer(chunk.pad + chunk.stored))
     tests += inside(tile, row, stored)
     return guarded(conjoin(*tests), [Loop(var, *columns, 1, Where.SERIAL, (node,))])
 

@@ -7,8 +7,8 @@ from loopfuse.lang.linear import constant_value, lies_within, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.cpu.passes import Pass, find_passes, is_read, lines_of
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape
 from loopfuse.plan.strategies.sliding.tile import PipelineTile
+from loopfuse.plan.strategies.sliding.windows.cuts import Shape
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
 from loopfuse.tree.looptree import LineBuffer, Register
 
@@ -19,27 +19,22 @@ Range = tuple[Expr, Expr]
 class LineTile(PipelineTile):
     """A strip of columns times a chunk of rows, for one iteration of the outer dimensions.
 
-    Rows and columns are counted from the tile's first, `base` and `own` in the group: step t of
-    stage s is row `t - s.lag`. `step` is the variable of the steps.
+    Rows and columns are counted from the tile's first: step t of stage s is row `t - s.lag`. `step` is
+    the variable of the steps; `all_stored`: from where to where all tiles store.
     """
 
-    def __init__(self, pipeline: Pipeline, shape: LineShape, site: Site) -> None:
-        super().__init__(pipeline, site)
-        self.shape = shape
-        self.chunk, self.strip = self.fresh(pipeline.stream, "c"), self.fresh(pipeline.across, "s")
+    def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
+        super().__init__(pipeline, shape, site)
+        self.blocks = {dim: self.fresh(dim, end) for dim, end in zip(pipeline.dims, "cs", strict=True)}
         self.step = site.names.fresh("t")
         self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
-        self.rows, self.columns = (
-            (
-                least([self.stored(s, dim)[0] for s in self.outputs]),
-                greatest([self.stored(s, dim)[1] for s in self.outputs]),
-            )
-            for dim in (pipeline.stream, pipeline.across)
-        )
-        chunks = Iter(self.chunk) * shape.rows
-        strips = Iter(self.strip) * shape.stored
-        self.base = tidy(self.rows[0] + (chunks - shape.warm))
-        self.own = tidy(self.columns[0] + (strips - shape.pad))
+        self.all_stored: dict[str, Range] = {}
+        self.own = {}
+        for dim, cut in zip(pipeline.dims, shape.cuts, strict=True):
+            lows, highs = zip(*(self.stored(s, dim) for s in self.outputs), strict=True)
+            self.all_stored[dim] = least([*lows]), greatest([*highs])
+            first = self.all_stored[dim][0] + Iter(self.blocks[dim]) * cut.stored
+            self.own[dim] = tidy(first - cut.pad)
         self.passes = find_passes(pipeline)
         lines = lines_of(pipeline, self.passes, self.fills)
         self.lines: dict[str, str] = {}
@@ -106,16 +101,12 @@ class LineTile(PipelineTile):
             return True
         if self.mirrors(stage, dim):
             return True
-        stream = dim == self.pipeline.stream
-        reach = (stage.up, stage.down) if stream else (stage.left, stage.right)
-        if dim in self.pipeline.outer:
-            reach = (0, 0)
-        runs = self.runs(stage, dim)
+        runs, halo = self.runs(stage, dim), stage.halo(dim)
         for step in self.pipeline.readers(stage):
             for name in step.writes.values():
                 reader = self.pipeline.stage(name)
                 assert reader is not None
-                if not lies_within(self.runs(reader, dim), runs, reach):
+                if not lies_within(self.runs(reader, dim), runs, (halo.low, halo.high)):
                     return True
         return False
 
@@ -126,8 +117,7 @@ class LineTile(PipelineTile):
     def stores_at_once(self, stage: Stage, around: Pass) -> bool:
         """May the pass that makes the stage store it in memory: it runs over no more than what is
         the tile's own, and nothing reads it?"""
-        needs = [(s.above, s.below, s.before, s.after) for s in around.made]
-        return not is_read(self.pipeline, stage) and set(needs) == {(0, 0, 0, 0)}
+        return not is_read(self.pipeline, stage) and not any(any(s.needed) for s in around.made)
 
     def mirrors(self, stage: Stage, dim: str) -> bool:
         """The stage is computed, and read beyond its edge along `dim`."""
@@ -135,7 +125,7 @@ class LineTile(PipelineTile):
 
     # ------------------------------------------------------------------------------ places
 
-    def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
+    def cell(self, stage: Stage, *place: Expr) -> Load:
         """Where the stage has the value of a row and a column of the tile: its line, a register, or
         memory."""
         stage = self.pipeline.holder(stage)
@@ -143,11 +133,12 @@ class LineTile(PipelineTile):
             dtype = self.program.arrays[stage.array].dtype
             return Load(self.registers[stage.name], (), dtype)
         if stage.name not in self.lines:
-            return self.place(stage, self.element(stage, row, column))
+            return self.place(stage, self.element(stage, *place))
         dtype = self.program.arrays[stage.array].dtype
+        row, column = place
         away = constant_value(tidy(row - Iter(self.step)))
         assert away is not None, "a row is a step and a constant"
-        line = Iter(self.step) + (away % stage.rows)
+        line = Iter(self.step) + (away % stage.slices)
         return Load(self.lines[stage.name], (line, tidy(column)), dtype)
 
     def place(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
@@ -162,7 +153,7 @@ class LineTile(PipelineTile):
 
     def _line(self, stage: Stage) -> str:
         """The stage's line buffer."""
-        return self.declare(stage, "line", (stage.rows, self.shape.width), LineBuffer(stage.rows))
+        return self.declare(stage, "line", (stage.slices, self.shape.strip.size), LineBuffer(stage.slices))
 
     def _register(self, stage: Stage) -> str:
         """The register of a stage that one pass makes and reads."""

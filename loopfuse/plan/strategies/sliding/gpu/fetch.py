@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
-from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
 from loopfuse.plan.strategies.sliding.gpu.load import has_elements, load_line, nothing
-from loopfuse.plan.strategies.sliding.gpu.rows import is_plain
+from loopfuse.plan.strategies.sliding.gpu.slices import is_plain
+from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.blocks import plane_rows
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.tree.looptree import Barrier, Copy, Guard, Loop, TreeNode
@@ -29,27 +29,27 @@ registers it is."""
 
 
 def fetch_rows(
-    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+    tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where
 ) -> list[TreeNode]:
     """The rows of the plane that no warp holds, to shared memory; they are fetched a step before,
     where the warps have loaded theirs by then."""
-    if not sum(tile.fetched(stage)):
+    if not tile.fetched(stage):
         return []
     if tile.pipeline.late:
         later = tidy(plane + tile.pipeline.late)
-        last = tile.last_loaded(stage) - (stage.band.rows_age - 1)
+        last = tile.last_loaded(stage) - (stage.ages[1].first - 1)
         is_needed = later <= last
         handed = hand_over(tile, stage, plane, where)
         return [*handed, Barrier("warp"), Guard(is_needed, tuple(fetch(tile, stage, later, edge, where)))]
-    if stage.band.rows_age < 2:
+    if stage.ages[1].first < 2:
         return [*fetch(tile, stage, plane, edge, where), *hand_over(tile, stage, plane, where)]
     later = tidy(plane + 1)
     return [*hand_over(tile, stage, plane, where), *fetch(tile, stage, later, edge, where)]
 
 
-def hand_over(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> list[TreeNode]:
+def hand_over(tile: WindowTile, stage: Stage, plane: Expr, where: Where) -> list[TreeNode]:
     """The rows fetched of the plane, to shared memory."""
-    kept = tile.shape.warps * plane_rows(stage, tile.block_rows)
+    kept = tile.shape.warps * plane_rows(stage, tile.shape)
 
     def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
         var = tile.site.names.fresh("v")
@@ -63,23 +63,24 @@ def hand_over(tile: BlockTile, stage: Stage, plane: Expr, where: Where) -> list[
     return _by_warps(tile, stage, kept, make)
 
 
-def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) -> list[TreeNode]:
+def fetch(tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where) -> list[TreeNode]:
     """The rows of the plane that no warp holds, from memory to registers."""
-    held = tile.shape.warps * tile.block_rows.held
+    held = tile.shape.cuts[1].size
 
     def cells(slot: Expr) -> Callable[[Expr], Load]:
         return lambda column: tile.fetched_at(stage, plane, slot, column)
 
     def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
-        row = tidy(tile.start_row + line)
+        between = tile.pipeline.dims[1]
+        row = tidy(tile.start[between] + line)
 
         def point(column: Expr) -> dict[str, Expr]:
-            return tile.point(plane, column) | {tile.pipeline.abreast: row}
+            return tile.point(plane, integer(0), column) | {between: row}
 
         return load_line(tile, stage, cells(slot), point, edge, where)
 
     out: list[TreeNode] = _by_warps(tile, stage, held, make)
-    if tile.pipeline.late or stage.band.rows_age > 2:  # older than what the warps load: theirs begin here
+    if tile.pipeline.late or stage.ages[1].first > 2:  # older than what the warps load: theirs begin here
         begun = plane >= (tile.pipeline.late - stage.lag)
         out = [Guard(begun, tuple(out))]
     if not edge or is_plain(tile, stage):
@@ -91,22 +92,22 @@ def fetch(tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where) 
     return [Guard(has_elements(tile, stage), tuple(out), (zeros,))]
 
 
-def _by_warps(tile: BlockTile, stage: Stage, between: int, make: Row) -> list[TreeNode]:
+def _by_warps(tile: WindowTile, stage: Stage, between: int, make: Row) -> list[TreeNode]:
     """Each warp's share of the rows: of those above the tile's first and, `between` further, of those
     below its last."""
-    north, south = tile.fetched(stage)
+    around = tile.fetched(stage)
     each = tile.fetched_by_each(stage)
     var = tile.site.names.fresh("k")
     own = Iter(tile.warp) * each
     number = tidy(own + Iter(var))
-    line = tidy(number - north)
-    if north and south:
+    line = tidy(number - around.low)
+    if around.low and around.high:
         is_below = combine("max", tidy(line + 1), integer(0))
         is_below = combine("min", is_below, integer(1))
         line = line + between * is_below
-    elif south:
+    elif around.high:
         line = tidy(line + between)
     body = make(line, Iter(var))
-    if north + south < each * tile.shape.warps:
-        body = (Guard(number < (north + south), body),)
+    if around.width < each * tile.shape.warps:
+        body = (Guard(number < around.width, body),)
     return [Loop(var, integer(0), integer(each), 1, Where.UNROLLED, body)]

@@ -10,7 +10,6 @@ this: a shuffle might not return, and reading before it what is read behind it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from loopfuse.lang.index import TRUE, conjoin, in_range, is_checked
@@ -22,13 +21,13 @@ from loopfuse.plan.strategies.sliding.windows.records import Step, array_name
 from loopfuse.tree.looptree import Buffer, Copy, Global, Guard, Register, TreeNode
 
 if TYPE_CHECKING:
-    from loopfuse.plan.strategies.sliding.gpu.tile import Tile
+    from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 
 
 class Kept:
     """The registers of one tile that hold such values; filled where its rows are planned."""
 
-    def __init__(self, tile: Tile) -> None:
+    def __init__(self, tile: WindowTile) -> None:
         self.tile = tile
         self.registers: dict[tuple[Load, Expr], Load] = {}
         self.words = 0
@@ -77,14 +76,8 @@ class Kept:
             extent = tile.extents[dim]
             if tile.bounds(stage, dim) != (extent.lower, extent.upper):
                 tests += in_range(value_at(extent, Iter(var)), *tile.bounds(stage, dim))
-        rows = {pipeline.stream: (tile.rows.lower, tile.rows.upper)} if pipeline.stream else {}
-        known: Mapping[str, tuple[Expr, Expr]] = {
-            **rows,
-            pipeline.across: (tile.left, tile.end),
-            **tile.abreast_range(),
-        }
-        for dim, whole in known.items():
+        for dim in filter(None, (pipeline.stream, pipeline.across, *pipeline.between)):
             low, high = tile.bounds(stage, dim)
-            if (low, high) != whole:
+            if (low, high) != tile.stored[dim]:
                 tests.append(low < high)
         return conjoin(*(t for t in dict.fromkeys(tests) if t != Const(True, TRUE.dtype)))

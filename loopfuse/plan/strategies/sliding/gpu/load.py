@@ -7,15 +7,16 @@ from collections.abc import Callable
 from loopfuse.lang.index import conjoin, in_range
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
-from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
-from loopfuse.plan.strategies.sliding.gpu.planes_body import rows_and_columns
-from loopfuse.plan.strategies.sliding.gpu.rows import (
+from loopfuse.plan.strategies.sliding.gpu.slices import (
     are_elements,
     element_of,
     is_plain,
+    over,
+    own_spans,
     source_of,
     zero_of,
 )
+from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.tree.looptree import Barrier, Copy, Guard, Loop, Prefetch, TreeNode
@@ -30,20 +31,19 @@ Points = Callable[[Expr], dict[str, Expr]]
 
 
 def load_plane(
-    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where
+    tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where
 ) -> list[TreeNode]:
     """A plane of memory into the window; beyond an edge, what the edge mode reads there. What only
     feeds the point it stands at is loaded where the tile stores. Where planes come late, one that has
     come, and another is asked for in its place."""
     if not tile.pipeline.late:
-        return _load_plane(tile, stage, plane, edge, where, tile.cell_at)
+        return _load_plane(tile, stage, plane, edge, where, tile.cell)
 
     def take(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         come = tile.coming_at(stage, plane, row, column)
-        return (Copy(tile.cell_at(stage, plane, row, column), come),)
+        return (Copy(tile.cell(stage, plane, row, column), come),)
 
-    own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    taken = rows_and_columns(tile, *own, Where.VECTOR, take)
+    taken = over(tile, own_spans(tile), Where.VECTOR, take)
     later = tidy(plane + tile.pipeline.late)
     loads = _load_plane(tile, stage, later, edge, where, tile.coming_at)
     is_needed = later <= tile.last_loaded(stage)
@@ -51,13 +51,13 @@ def load_plane(
 
 
 def _load_plane(
-    tile: BlockTile, stage: Stage, plane: Expr, edge: bool, where: Where, cell_at: CellAt
+    tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where, cell_at: CellAt
 ) -> list[TreeNode]:
     def cells(row: Expr) -> Cells:
         return lambda column: cell_at(stage, plane, row, column)
 
     def points(row: Expr) -> Points:
-        return lambda column: tile.point_at(plane, row, column)
+        return lambda column: tile.point(plane, row, column)
 
     var = tile.site.names.fresh("r")
     row = Iter(var)
@@ -66,9 +66,9 @@ def _load_plane(
         is_stored = tile.is_stored(stage, plane, row)
         body = (Guard(is_stored, body, (nothing(tile, stage, cells(row)),)),)
     elif stage.is_local:
-        stored = tile.is_stored if where is Where.VECTOR else tile.is_stored_row
+        stored = tile.is_stored if where is Where.VECTOR else tile.is_stored_line
         body = (Guard(stored(stage, plane, row), body),)
-    count = integer(tile.block_rows.held)
+    count = integer(tile.shape.rows)
     loads: list[TreeNode] = [Loop(var, integer(0), count, 1, Where.UNROLLED, body)]
     if not edge or is_plain(tile, stage):
         return loads
@@ -76,34 +76,33 @@ def _load_plane(
     def without(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         return (Copy(cell_at(stage, plane, row, column), zero_of(tile, stage)),)
 
-    own = (0, tile.block_rows.held), (0, tile.shape.columns)
-    empty = rows_and_columns(tile, *own, Where.UNROLLED, without)
+    empty = over(tile, own_spans(tile), Where.UNROLLED, without)
     return [Guard(has_elements(tile, stage), tuple(loads), tuple(empty))]
 
 
-def ask_for_plane(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+def ask_for_plane(tile: WindowTile, stage: Stage, plane: Expr) -> list[TreeNode]:
     """Asks memory for the lane's columns of a plane that is loaded later."""
     if not tile.shape.asked:
         return []
     later = tidy(plane + tile.shape.asked)
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        index = tile.element_at(stage, tile.point_at(later, row, column))
+        index = tile.element(stage, later, row, column)
         return (Prefetch(source_of(tile, stage, index)),)
 
-    own = (0, tile.block_rows.held), (0, 1)
-    nodes = rows_and_columns(tile, *own, Where.UNROLLED, make)
+    own = [*own_spans(tile)[:-1], (0, 1)]
+    nodes = over(tile, own, Where.UNROLLED, make)
     return [Guard(later <= tile.last_loaded(stage), tuple(nodes))]
 
 
-def has_elements(tile: BlockTile, stage: Stage) -> Expr:
+def has_elements(tile: WindowTile, stage: Stage) -> Expr:
     """The array is not empty: where it is, edge modes have nothing to read."""
     extents = tile.program.arrays[stage.array].extents
     return conjoin(*(extent > 0 for extent in dict.fromkeys(extents)))
 
 
 def load_line(
-    tile: BlockTile, stage: Stage, cells: Cells, points: Points, edge: bool, where: Where
+    tile: WindowTile, stage: Stage, cells: Cells, points: Points, edge: bool, where: Where
 ) -> tuple[TreeNode, ...]:
     """The lane's columns of one row, where the array has them."""
     var = tile.site.names.fresh("v")
@@ -135,17 +134,17 @@ def load_line(
     return (Guard(present, (vector,), empty),)
 
 
-def _is_needed_alone(tile: BlockTile, stage: Stage) -> bool:
+def _is_needed_alone(tile: WindowTile, stage: Stage) -> bool:
     """Does an element come late that only the point it stands at reads? Where there is none, nothing
     reads it."""
     return tile.pipeline.late > 0 and stage.is_local
 
 
-def _move(tile: BlockTile, target: Load, memory: Load) -> Copy:
+def _move(tile: WindowTile, target: Load, memory: Load) -> Copy:
     return Copy(target, memory, late=tile.pipeline.late > 0)
 
 
-def nothing(tile: BlockTile, stage: Stage, cells: Cells) -> TreeNode:
+def nothing(tile: WindowTile, stage: Stage, cells: Cells) -> TreeNode:
     """Zeros in the place of a line."""
     var = tile.site.names.fresh("v")
     zero = Copy(cells(Iter(var)), zero_of(tile, stage))
@@ -153,7 +152,7 @@ def nothing(tile: BlockTile, stage: Stage, cells: Cells) -> TreeNode:
 
 
 def _element(
-    tile: BlockTile, stage: Stage, target: Load, point: dict[str, Expr]
+    tile: WindowTile, stage: Stage, target: Load, point: dict[str, Expr]
 ) -> tuple[TreeNode, ...]:
     """One element, or what the edge mode reads in its place."""
     extents = tile.program.arrays[stage.array].extents

@@ -9,17 +9,21 @@ there, and again when what lies beside it is; those behind the last are copies o
 
 from __future__ import annotations
 
-from loopfuse.base.machine import LANES
 from loopfuse.lang.index import conjoin, in_range, negate
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
-from loopfuse.plan.strategies.sliding.gpu.block import BlockTile
-from loopfuse.plan.strategies.sliding.gpu.planes_body import rows_and_columns
-from loopfuse.plan.strategies.sliding.gpu.rows import in_reach, reflected_rows
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
+from loopfuse.plan.strategies.sliding.gpu.slices import (
+    columns,
+    in_reach,
+    mirrored_slices,
+    over,
+    spread,
+)
+from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.poly.edges import lower_subscript
-from loopfuse.tree.looptree import Copy, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Copy, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -28,7 +32,7 @@ def _within(value: Expr, count: int) -> Expr:
     return combine("max", combine("min", value, integer(count - 1)), integer(0))
 
 
-def _folded(tile: BlockTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, Expr]:
+def _folded(tile: WindowTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, Expr]:
     """(the array's subscript along `dim` at `here` of the group, the one that the edge mode reads
     instead)."""
     position = stage.frame.position(dim)
@@ -41,98 +45,78 @@ def _folded(tile: BlockTile, stage: Stage, dim: str, here: Expr) -> tuple[Expr, 
     return subscript, lower_subscript(mode, inner, extent, False, False)
 
 
-def mirror_own_columns(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+def mirror_own_columns(tile: WindowTile, stage: Stage, plane: Expr) -> list[TreeNode]:
     """The lane's own columns beyond the array's first and last, of each row of the warp."""
-    across, count, names = tile.pipeline.across, tile.shape.columns, tile.site.names
+    across = tile.pipeline.across
     if not tile.mirrors(stage, across):
         return []
-    shift = integer(stage.frame.shifts[stage.frame.position(across)])
-    first = tidy(tile.start + shift)
-    own = Iter(tile.lane) * count
+    first = tidy(tile.start[across] + stage.frame.shift(across))
     out: list[TreeNode] = []
-    for row in range(tile.block_rows.held):
-        line = integer(row)
-        spread, back = names.fresh("v"), names.fresh("v")
-        target = tile.row_held(stage, row, tidy(own + Iter(spread)))
-        node = Copy(target, tile.cell_at(stage, plane, line, Iter(spread)))
-        out.append(Loop(spread, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
-        column = tidy(tile.own + Iter(back))
-        _, folded = _folded(tile, stage, across, column)
-        place = _within(folded - first, LANES * count)
-        node = Copy(
-            tile.cell_at(stage, plane, line, Iter(back)), tile.row_held(stage, row, place)
-        )
-        out.append(Loop(back, integer(0), integer(count), 1, Where.UNROLLED, (node,)))
+    for line in tile.lines:
+        out.append(spread(tile, stage, plane, *line))
+        head = columns(tile, Where.UNROLLED)
+        _, folded = _folded(tile, stage, across, tidy(tile.own[across] + Iter(head[0])))
+        place = _within(folded - first, tile.shape.strip.size)
+        node = Copy(tile.cell(stage, plane, *line, Iter(head[0])), tile.held(stage, place, *line))
+        out.append(Loop(*head, (node,)))
     return out
 
 
-def line_beside(tile: BlockTile, stage: Stage, row: Expr) -> Expr:
+def line_beside(tile: WindowTile, stage: Stage, row: Expr) -> Expr:
     """Which row of the block's tile holds what the edge mode reads at the thread's row."""
-    abreast = tile.pipeline.abreast
-    shift = integer(stage.frame.shifts[stage.frame.position(abreast)])
-    here = tidy(tile.own_row + row)
-    _, folded = _folded(tile, stage, abreast, here)
-    first = tidy(tile.start_row + shift)
-    return _within(folded - first, tile.shape.warps * tile.block_rows.held)
+    between = tile.pipeline.dims[1]
+    _, folded = _folded(tile, stage, between, tidy(tile.own[between] + row))
+    first = tidy(tile.start[between] + stage.frame.shift(between))
+    return _within(folded - first, tile.shape.cuts[1].size)
 
 
-def _has_row(tile: BlockTile, stage: Stage, row: Expr) -> Expr:
+def _has_row(tile: WindowTile, stage: Stage, row: Expr) -> Expr:
     """The array has the thread's row."""
-    abreast = tile.pipeline.abreast
-    extent = tile.program.arrays[stage.array].extents[stage.frame.position(abreast)]
-    subscript, _ = _folded(tile, stage, abreast, tidy(tile.own_row + row))
+    between = tile.pipeline.dims[1]
+    extent = tile.program.arrays[stage.array].extents[stage.frame.position(between)]
+    subscript, _ = _folded(tile, stage, between, tidy(tile.own[between] + row))
     return conjoin(*in_range(subscript, integer(0), extent))
 
 
-def mirror_own_rows(tile: BlockTile, stage: Stage, plane: Expr) -> list[TreeNode]:
+def mirror_own_rows(tile: WindowTile, stage: Stage, plane: Expr) -> list[TreeNode]:
     """The warp's own rows beyond the array's first and last, from shared memory."""
-    abreast, band = tile.pipeline.abreast, stage.band
-    if not tile.mirrors(stage, abreast) or not band.is_read_beside:
+    if not tile.mirrors(stage, tile.pipeline.dims[1]) or not stage.is_shared:
         return []
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
         source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
-        return (Copy(tile.cell_at(stage, plane, row, column), source),)
+        return (Copy(tile.cell(stage, plane, row, column), source),)
 
     def outside(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
         return negate(_has_row(tile, stage, row)), ()
 
-    held, columns = (0, tile.block_rows.held), (-band.left, tile.shape.columns + band.right)
-    return rows_and_columns(tile, held, columns, Where.UNROLLED, make, outside)
+    wide = -stage.corner.low, tile.shape.columns + stage.corner.high
+    return over(tile, ((0, tile.shape.rows), wide), Where.UNROLLED, make, outside)
 
 
-def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list[TreeNode]:
+def mirror_planes(tile: WindowTile, stage: Stage, plane: Expr, part: str) -> list[TreeNode]:
     """Planes beyond the array's first and last. `part`: the thread's `own` cells, when they are
     there; the `columns` beside them; or the `rows` beside them, with their columns. What lies beside
     planes behind the last comes from those planes themselves."""
-    stream, band = tile.pipeline.stream, stage.band
-    if not tile.mirrors(stage, stream):
-        return []
-    position = stage.frame.position(stream)
-    extent = tile.program.arrays[stage.array].extents[position]
-    group = tidy(tile.base + plane)
-    here = tidy(group + stage.frame.shifts[position])
-    held, count = (0, tile.block_rows.held), tile.shape.columns
-    wide = (-band.left, count + band.right)
+    _, rows, beside = stage.halos
+    held, count = tile.shape.rows, tile.shape.columns
+    own, wide = (0, held), (-stage.corner.low, count + stage.corner.high)
     blocks = {
-        "own": [(held, (0, count))],
-        "columns": [(held, (-stage.left, 0)), (held, (count, count + stage.right))],
-        "rows": [((-band.north, 0), wide), ((held[1], held[1] + band.south), wide)],
+        "own": [(own, (0, count))],
+        "columns": [(own, (-beside.low, 0)), (own, (count, count + beside.high))],
+        "rows": [((-rows.low, 0), wide), ((held, held + rows.high), wide)],
     }[part]
-    folds = tile.mirrors(stage, tile.pipeline.abreast)
+    folds = tile.mirrors(stage, tile.pipeline.dims[1])
 
     def copy(source: Expr, target: Expr) -> list[TreeNode]:
-        def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-            cells: list[Load] = [
-                tile.cell_at(stage, each, row, column) for each in (target, source)
-            ]
-            return (Copy(cells[0], cells[1]),)
+        def make(*place: Expr) -> tuple[TreeNode, ...]:
+            return (Copy(tile.cell(stage, target, *place), tile.cell(stage, source, *place)),)
 
         out: list[TreeNode] = []
-        for rows, columns in blocks:
-            out += rows_and_columns(tile, rows, columns, Where.UNROLLED, make, *around)
+        for spans in blocks:
+            out += over(tile, spans, Where.UNROLLED, make, *around)
         if part == "rows" and folds:
-            out += rows_and_columns(tile, held, wide, Where.UNROLLED, make, outside)
+            out += over(tile, (own, wide), Where.UNROLLED, make, outside)
         return out
 
     def inside(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:
@@ -143,16 +127,4 @@ def mirror_planes(tile: BlockTile, stage: Stage, plane: Expr, part: str) -> list
 
     # Rows beyond the array's come from those of the same plane, when the neighbours' rows come.
     around = (inside,) if part == "own" and folds else ()
-    out: list[TreeNode] = []
-    if stage.frame.modes[position] in MIRRORED:
-        return reflected_rows(stage, stream, here, extent, plane, copy, part == "own")
-    for distance in range(1, stage.down + 1) if part == "own" else ():
-        last = tidy(here - (distance - 1))
-        source = tidy(plane - distance)
-        out.append(Guard(compare("eq", last, extent), tuple(copy(source, plane))))
-    above: list[TreeNode] = []
-    for distance in range(1, stage.up + 1):
-        above += copy(plane, tidy(plane - distance))
-    if above:
-        out.append(Guard(compare("eq", here, integer(0)), tuple(above)))
-    return out
+    return mirrored_slices(tile, stage, plane, stage.halos[0], copy, part == "own")

@@ -16,26 +16,25 @@ another is in registers, of its own lane or by shuffle.
 
 from __future__ import annotations
 
-from loopfuse.base.machine import LANES
-from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.index import conjoin
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, combine, integer
-from loopfuse.plan.mapping.space import Site, count_of, nested
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.sliding.gpu.launch import launch_of
 from loopfuse.plan.strategies.sliding.gpu.rows import (
     ask_for,
-    compute_rows,
-    halo,
     load_row,
     mirror_columns,
     mirror_rows,
     settle_row,
     store_row,
 )
-from loopfuse.plan.strategies.sliding.gpu.tile import Tile
+from loopfuse.plan.strategies.sliding.gpu.slices import compute_slice, halo
+from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.code_size import is_written_once
 from loopfuse.plan.strategies.sliding.windows.records import Step
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers
-from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -43,35 +42,20 @@ from loopfuse.tree.looptree import Mapping as Where
 def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
     """The launch of a window group."""
     pipeline, shape = windowed.pipeline, windowed.shape
-    assert isinstance(shape, Shape)
-    tile = Tile(pipeline, shape, site)
-    started = tile.first_column < tile.end
+    tile = WindowTile(pipeline, shape, site)
+    across = pipeline.across
+    started = tile.first[across] < tile.stored[across][1]
     inside, interior = _interior(tile)
     edge = tile_steps(tile, "edge")
     if tile.outer and not tile.has_views():  # images of a batch are mostly ends
         edge = (Guard(tile.aligned(ends=True), tile_steps(tile, "whole edge"), edge),)
     ways = Guard(inside, interior, edge)
     nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
-    chunks = ceil_div(tidy(tile.rows.upper - tile.rows.lower), shape.rows)
-    columns = tidy(tile.end - tile.left)
-    blocks = ceil_div(columns, shape.stored * shape.warps)
-    chain: list[tuple[str, Expr, Where]] = [
-        (var, count_of(tile.extents[dim]), Where.GRID) for dim, var in tile.outer.items()
-    ]
-    if pipeline.stream:
-        chain.append((tile.chunk, chunks, Where.GRID))
-    chain += [
-        (tile.block, blocks, Where.GRID),
-        (tile.warp, integer(shape.warps), Where.WARP),
-        (tile.lane, integer(LANES), Where.LANE),
-    ]
-    nodes = nested(chain, nodes)
     most = most_registers(pipeline, shape.columns, pipeline.program)
-    # Images of a batch have their ends all through the launch.
-    return Launch(name, "sliding", labels, nodes, registers=most, ends_first=not tile.outer)
+    return launch_of(tile, nodes, name, labels, most)
 
 
-def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:
+def _interior(tile: WindowTile) -> tuple[Expr, tuple[TreeNode, ...]]:
     """When a tile has a way without guards, and that way: one for rows that start at multiples of
     16 bytes and one for others, but for views (neighbours in a row may lie apart)."""
     inside = tile.inside()
@@ -82,7 +66,7 @@ def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:
         return inside, (Guard(tile.aligned(), whole, tile_steps(tile, "single")),)
     unaligned = tile_steps(tile, "straddled")
     before, behind = tile.roomy()
-    if tile.shape.pad:
+    if tile.shape.strip.pad:
         inside = conjoin(inside, before, behind)
     else:  # the first strip has no room before it
         single = tile_steps(tile, "single")
@@ -90,7 +74,7 @@ def _interior(tile: Tile) -> tuple[Expr, tuple[TreeNode, ...]]:
     return inside, (Guard(tile.aligned(), whole, unaligned),)
 
 
-def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
+def tile_steps(tile: WindowTile, way: str) -> tuple[TreeNode, ...]:
     """All steps of one tile: `whole` (no guards, rows of whole vectors), `straddled` (no guards,
     rows that start anywhere), `single` (no guards, element by element), `edge`, or `whole edge` (rows
     of whole vectors)."""
@@ -116,7 +100,7 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
             body += load_row(tile, stage, row, not edge, where)
         elif stage.step not in done:
             done.append(stage.step)
-            body += compute_rows(tile, stage.step, row, not edge)
+            body += compute_slice(tile, stage.step, row, not edge)
         if edge:
             body += mirror_columns(tile, stage, row)
         # A row that was just asked for is not looked at before it is used: it is on its way.
@@ -132,5 +116,5 @@ def tile_steps(tile: Tile, way: str) -> tuple[TreeNode, ...]:
             way_out = Where.STRADDLED if straddles else where
             body += store_row(tile, stage, row, not edge, way_out)
     how = Where.SHIFTED if edge and is_written_once(tile.pipeline) else Where.ROTATED
-    steps = Loop(var, integer(0), integer(tile.shape.steps), 1, how, tuple(body))
+    steps = Loop(var, integer(0), integer(tile.shape.chunk.size), 1, how, tuple(body))
     return (*first, steps)

@@ -1,212 +1,142 @@
-"""One tile of a pipeline of windows: which rows and columns it holds, and its buffers."""
+"""One tile of a pipeline of windows: what of each dimension it holds, and its buffers."""
 
 from __future__ import annotations
 
+from itertools import product
+from math import ceil
+
 from loopfuse.base.machine import LANES
 from loopfuse.lang.index import conjoin, greatest, in_range, least
-from loopfuse.lang.linear import constant_value, lies_within, same_index, tidy
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
-from loopfuse.plan.mapping.space import Extent, Site, value_at
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.sliding.gpu.extents import Extents
 from loopfuse.plan.strategies.sliding.gpu.kept import Kept
-from loopfuse.plan.strategies.sliding.tile import PipelineTile, holding_stages
-from loopfuse.plan.strategies.sliding.windows.borders import is_edge
-from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
-from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
-from loopfuse.plan.strategies.sliding.windows.shape import Shape
+from loopfuse.plan.strategies.sliding.tile import holding_stages
+from loopfuse.plan.strategies.sliding.windows.blocks import (
+    fetched_around,
+    plane_extents,
+    plane_pad,
+    plane_rows,
+)
+from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Level, Shape
+from loopfuse.plan.strategies.sliding.windows.records import HERE, Halo, Pipeline, Stage, Step
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.tree.looptree import (
     ALIGNED,
     Lanes,
     Register,
+    Shared,
     Window,
     straddled_elements,
 )
 
 SPARED = 40
-"""Of how many rows of a tile at least one must be spared to be worth the arithmetic."""
+"""Of how many slices of a tile at least one must be spared to be worth the arithmetic."""
 
 
-class Tile(PipelineTile):
-    """A strip of columns times a chunk of rows, for one iteration of the outer dimensions. Where
-    nothing streams (a line), the chunk is one row, and `base` 0.
+class WindowTile(Extents):
+    """A tile, as `shape` cuts it, for one iteration of the outer dimensions.
 
-    Rows and columns of the group: step t of stage s is row `base + t - s.lag`; the lane's first
-    column is `own`. `first_row` and `first_column` are the first that the tile stores.
+    By dimension of the windows: `stored` is from where to where all tiles store, `first` the first
+    that this one stores, `start` the first that it computes, and `within` how far behind that the
+    thread's own begin. Step t of stage s is slice `own + t - s.lag` of the first dimension. A thread
+    has a line of neighbours in memory for each place of `lines`.
     """
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
-        super().__init__(pipeline, site)
-        self.shape = shape
-        x, y = pipeline.across, pipeline.stream or pipeline.across
-        self.chunk, self.block = self.fresh(y, "c"), self.fresh(x, "b")
-        self.warp, self.lane = self.fresh(x, "w"), site.names.fresh("lane")
-        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
-        nothing = integer(0), integer(1)  # where nothing streams: one row, which has no number
-        rows = [
-            self.hull(s, pipeline.stream) if pipeline.stream else nothing for s in self.outputs
-        ]
-        lower = least([low for low, _ in rows])
-        self.rows = Extent(lower, greatest([high for _, high in rows]), 1)
-        self.end = greatest([self.hull(s, pipeline.across)[1] for s in self.outputs])
-        strip = Iter(self.block) * shape.warps + Iter(self.warp)
-        chunk = Iter(self.chunk) * shape.rows
-        self.first_row = tidy(lower + chunk) if pipeline.stream else lower
-        self.left = self._first_of_all()
-        strips = strip * shape.stored
-        self.first_column = tidy(self.left + strips)
-        self.base = tidy(self.first_row - shape.warm)
-        start = self.first_column - shape.pad
-        own = Iter(self.lane) * shape.columns
-        self.start, self.own = tidy(start), tidy(start + own)
-        self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
-        self.kept = Kept(self)
-        self.strips = {
-            s.name: self.lanes_of(s)
-            for s in pipeline.stages
-            if s.left or s.right or self.mirrors(s, pipeline.across)
+        super().__init__(pipeline, shape, site)
+        self.blocks = {
+            dim: self.fresh(dim, "c" if dim == pipeline.stream else "b") for dim in pipeline.dims if dim
         }
+        self.warp, self.lane = self.fresh(pipeline.dims[1], "w"), site.names.fresh("lane")
+        self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
+        self.cuts = dict(zip(pipeline.dims, shape.cuts, strict=True))
+        self.stored = {dim: self._stored(dim) for dim in pipeline.dims}
+        self.first: dict[str, Expr] = {}
+        self.start: dict[str, Expr] = {}
+        self.within: dict[str, Expr] = {}
+        self.own = {}
+        for dim, cut in self.cuts.items():
+            self.first[dim] = tidy(self.stored[dim][0] + self._number(dim) * cut.stored)
+            self.start[dim] = tidy(self.first[dim] - cut.pad)
+            self.within[dim] = self._within(cut)
+            self.own[dim] = tidy(self.start[dim] + self.within[dim])
+        self.lines: list[tuple[Expr, ...]] = [
+            tuple(map(integer, place))
+            for place in product(*(range(cut.by(Level.REGISTER)) for cut in shape.cuts[1:-1]))
+        ]
+        self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
+        self.strips = {
+            (s.name, line): self.lanes_of(s)
+            for s in pipeline.stages
+            for line in self.lines
+            if s.halos[-1] or self.mirrors(s, pipeline.across)
+        }
+        self.waiting = {s.name: self._waiting(s) for s in pipeline.stages if self.fetched(s)}
+        self.coming = {
+            s.name: self._coming(s, shape.rows)
+            for s in pipeline.stages
+            if s.step is None and pipeline.late
+        }
+        self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.is_shared}
+        self.kept = Kept(self)
 
-    def _first_of_all(self) -> Expr:
-        """The column where the first strip's stored part starts: 0, where rows are aligned, or
-        before, where outputs stand behind what they read."""
-        columns = self.shape.columns
-        lower = least([self.hull(s, self.pipeline.across)[0] for s in self.outputs])
+    def _stored(self, dim: str) -> tuple[Expr, Expr]:
+        """From the first to behind the last that any output stores along `dim`. The first strip starts
+        at 0, where rows are aligned, or before, where outputs stand behind what they read."""
+        lows, highs = zip(*(self.hull(s, dim) for s in self.outputs), strict=True)
+        lower, columns = least([*lows]), self.shape.columns
         value = constant_value(lower)
-        return lower if value is None else integer(min(0, value) // columns * columns)
+        if dim == self.pipeline.across and value is not None:
+            lower = integer(min(0, value) // columns * columns)
+        return lower, greatest([*highs])
+
+    def _number(self, dim: str) -> Expr:
+        """Which of the tiles along `dim` this one is."""
+        if not dim:
+            return integer(0)
+        number: Expr = Iter(self.blocks[dim])
+        return number if self.has_one(dim) else number * self.shape.warps + Iter(self.warp)
+
+    def has_one(self, dim: str) -> bool:
+        """Has a block one tile along `dim`, and not one for each of its warps?"""
+        return dim != self.pipeline.across or bool(self.pipeline.between)
+
+    def _within(self, cut: Cut) -> Expr:
+        """Where in a dimension of the tile the thread's own begin."""
+        out, inside = integer(0), cut.size
+        for holder in cut.holders:
+            inside //= holder.count
+            if holder.by in (Level.WARP, Level.LANE):
+                var = self.warp if holder.by is Level.WARP else self.lane
+                out = out + Iter(var) * inside
+        return tidy(out)
 
     # ----------------------------------------------------------------------------- extents
 
-    def bounds(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
-        """The rows or columns of the group that the stage's loop runs (exclusive end); for a
-        loaded stage, those that memory has."""
-        if stage.step is not None:
-            return loop_range(stage.step, dim)
-        position = stage.frame.position(dim)
-        region = self.time.region(stage.array) if self.time is not None else None
-        if region is None and self.time is not None:
-            region = self.pipeline.region(stage.array)
-        if region:
-            return region[0][position]
-        return integer(0), self.program.arrays[stage.array].extents[position]
-
-    def ends(self, stage: Stage, dim: str) -> tuple[Expr | None, Expr | None]:
-        """Between what a tile lies that needs no guard for the stage: inside the bounds of its loop
-        or beside its border, behind one at a constant place and before one at the end; None where
-        anywhere will do."""
-        low, high = self.bounds(stage, dim)
-        if not stage.is_border:
-            return low, high
-        assert stage.step is not None
-        if not is_edge(stage.step.placed.coordinate(dim).iterator):
-            return None, None
-        return (high, None) if constant_value(low) is not None else (None, low)
-
-    def hull(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
-        """The rows or columns of the group where some loop writes the stage's array."""
-        if stage.step is None:
-            return self.bounds(stage, dim)
-        position = stage.frame.position(dim)
-        if len(self.pipeline.boxes(stage.array)) == 1:
-            return self.bounds(stage, dim)
-        boxes = [box[position] for box in self.pipeline.region(stage.array)]
-        extent = self.program.arrays[stage.array].extents[position]
-        low, high = least([low for low, _ in boxes]), greatest([high for _, high in boxes])
-        if any(constant_value(each) == 0 for each, _ in boxes):
-            low = integer(0)
-        if any(same_index(each, extent) for _, each in boxes):
-            high = extent
-        moved = integer(stage.frame.shifts[position])
-        return tidy(low - moved), tidy(high - moved)
-
-    def computed(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
-        """`bounds` of a computed stage; where it wraps, also what is read beyond them."""
-        low, high = self.bounds(stage, dim)
-        if not self.wraps(stage, dim):
-            return low, high
-        first, end = self.read_range(stage, dim)
-        return least(_outer([low, first], -1)), greatest(_outer([high, end], 1))
-
-    def read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
-        """The rows or columns of a stage that some loop may read (exclusive end)."""
-        key = stage.name, dim
-        if key not in self.read_ranges:
-            self.read_ranges[key] = self._read_range(stage, dim)
-        return self.read_ranges[key]
-
-    def _read_range(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
-        back = ahead = 0
-        if dim == self.pipeline.stream:
-            back, ahead = stage.up, stage.down
-        elif dim == self.pipeline.across:
-            back, ahead = stage.left, stage.right
-        elif dim == self.pipeline.abreast:
-            back, ahead = stage.band.north, stage.band.south
-        ends = [
-            self.computed(s, dim)
-            for s in self.pipeline.stages
-            if s.step is not None and stage.name in s.step.reads.values()
-        ] or [self.bounds(stage, dim)]
-        first = least(_outer([end[0] for end in ends], -1))
-        last = greatest(_outer([end[1] for end in ends], 1))
-        low, high = first - back, last + ahead
-        later = self.pipeline.stage(later_name(stage.name))
-        if later is None or self.is_made_anew(later):
-            return tidy(low), tidy(high)
-        # What the stage after it leaves as it is may be read there.
-        moved = integer(later.ahead_of(stage, dim))
-        theirs = (tidy(end + moved) for end in self.read_range(later, dim))
-        lows, highs = zip((tidy(low), tidy(high)), theirs, strict=True)
-        return least(_outer([*lows], -1)), greatest(_outer([*highs], 1))
-
-    def is_read_unwritten(self, stage: Stage) -> bool:
-        """May some loop read an element of a computed stage that its own loop does not write?"""
-        return not all(
-            lies_within(self.read_range(stage, dim), self.bounds(stage, dim)) for dim in self.group.dims
-        )
-
-    def is_made_anew(self, stage: Stage) -> bool:
-        """Does the stage's window hold nothing of what was there before it, as loops that share it
-        write the whole array?"""
-        array = self.program.arrays[stage.array]
-        return self.pipeline.passes_on(stage) and is_all(self.pipeline.made_with(stage), array)
-
     def inside(self) -> Expr:
         """The tile lies inside every loop's bounds and every loaded array."""
-        shape = self.shape
-        conditions: list[Expr] = []
-        lows: dict[str, list[Expr]] = {"row": [], "column": []}
-        highs: dict[str, list[Expr]] = {"row": [], "column": []}
-        streams = [("row", self.pipeline.stream)] if self.pipeline.stream else []
-        for s in self.pipeline.stages:
-            for what, dim in (*streams, ("column", self.pipeline.across)):
-                lag = s.lag if what == "row" else 0
+        tests: list[list[Expr]] = []
+        for dim, cut in self.cuts.items():
+            lows: list[Expr] = []
+            highs: list[Expr] = []
+            for s in self.pipeline.stages if dim else ():
                 low, high = self.ends(s, dim)
+                around = Halo(s.lag, s.lag + self.spared(s)) if dim == self.pipeline.stream else HERE
+                if dim in self.pipeline.between:
+                    fetched = self.fetched(s)
+                    around = Halo(fetched.low, -fetched.high)
                 if low is not None:
-                    lows[what].append(tidy(low + lag))
+                    lows.append(tidy(low + around.low))
                 if high is not None:
-                    spared = self.spared(s) if what == "row" else 0
-                    highs[what].append(tidy(high + (lag + spared)))
-        last_row = tidy(self.base + shape.steps)
-        last_column = tidy(self.start + (LANES * shape.columns))
-        for low in dict.fromkeys(lows["row"]):
-            conditions.append(self.base >= low)
-        for high in dict.fromkeys(highs["row"]):
-            conditions.append(last_row <= high)
-        for low in dict.fromkeys(lows["column"]):
-            conditions.append(self.start >= low)
-        for high in dict.fromkeys(highs["column"]):
-            conditions.append(last_column <= high)
-        return conjoin(*dict.fromkeys((*conditions, *self._runs_outside())))
-
-    def _runs_outside(self) -> list[Expr]:
-        """All loops run in this iteration of the outer dimensions: some only over some images."""
-        conditions: list[Expr] = []
-        for dim, var in self.outer.items():
-            extent = self.extents[dim]
-            for s in self.pipeline.stages:
-                if s.step is not None and self.bounds(s, dim) != (extent.lower, extent.upper):
-                    conditions += in_range(value_at(extent, Iter(var)), *self.bounds(s, dim))
-        return conditions
+                    highs.append(tidy(high + around.high))
+            last = tidy(self.start[dim] + cut.size)
+            tests.append([self.start[dim] >= low for low in dict.fromkeys(lows)])
+            tests.append([last <= high for high in dict.fromkeys(highs)])
+        if self.pipeline.between:  # tests of starts first
+            tests = [*tests[::2], *tests[1::2]]
+        return conjoin(*dict.fromkeys((*(test for each in tests for test in each), *self.runs_outside())))
 
     def has_views(self) -> bool:
         """Is an argument a view? Neighbours in a row of it may lie apart: only others have 16-byte
@@ -219,14 +149,15 @@ class Tile(PipelineTile):
         the tile loads, and behind that."""
         before: list[Expr] = []
         behind: list[Expr] = []
-        last_column = tidy(self.start + (LANES * self.shape.columns))
+        start = self.start[self.pipeline.across]
+        last_column = tidy(start + self.shape.strip.size)
         for s in self.pipeline.stages:
             array = self.program.arrays[s.array]
             room = straddled_elements(array.dtype, self.shape.columns)
             if s.step is not None or room == 1:
                 continue
             # A loaded column stands where memory has it.
-            before.append(self.start >= (room - 1))
+            before.append(start >= (room - 1))
             end = tidy(last_column + room)
             behind.append(end <= array.extents[-1])
         return conjoin(*dict.fromkeys(before)), conjoin(*dict.fromkeys(behind))
@@ -246,37 +177,77 @@ class Tile(PipelineTile):
             conditions.append(compare("eq", rest, integer(0)))
         return conjoin(*conditions)
 
-    def stores_at(self, stage: Stage, row: Expr) -> list[Expr]:
-        """What must hold for the row to be one that the chunk stores, and not one that only feeds
+    def stores_at(self, stage: Stage, number: Expr) -> list[Expr]:
+        """What must hold for the slice to be one that the chunk stores, and not one that only feeds
         those."""
-        shape = self.shape
-        tests: list[Expr] = [row >= shape.warm]
-        if stage.lag < shape.steps - shape.warm - shape.rows:
-            tests.append(row < (shape.warm + shape.rows))
+        chunk = self.shape.chunk
+        tests: list[Expr] = [number >= chunk.pad]
+        if stage.lag < chunk.behind:
+            tests.append(number < (chunk.pad + chunk.stored))
         return tests
 
-    def loaded_row(self, stage: Stage, row: Expr) -> Expr:
-        """The row that is loaded for a row of the window: behind the last that is needed that one
+    def _lies_stored(self, dim: str, part: Expr) -> list[Expr]:
+        """What must hold for the thread's place along `dim` to be one that the tile stores."""
+        cut = self.cuts[dim]
+        place = tidy(part + self.within[dim])
+        return in_range(place, integer(cut.pad), integer(cut.pad + cut.stored))
+
+    def is_stored_line(self, stage: Stage, number: Expr, *line: Expr) -> Expr:
+        """The line of a slice is one that the tile stores, but for its ends."""
+        tests = self.stores_at(stage, number)
+        for dim, part in zip(self.pipeline.between, line, strict=True):
+            if self.cuts[dim].stored < self.cuts[dim].size:
+                tests += self._lies_stored(dim, part)
+        return conjoin(*tests)
+
+    def is_stored(self, stage: Stage, number: Expr, *line: Expr) -> Expr:
+        """The lane's part of such a line is one that the tile stores."""
+        first, last = self.stored_lanes
+        tests = in_range(Iter(self.lane), integer(first), integer(last))
+        return conjoin(self.is_stored_line(stage, number, *line), *tests)
+
+    @property
+    def stored_lanes(self) -> tuple[int, int]:
+        """The first lane that stores, and the one behind the last."""
+        strip, columns = self.shape.strip, self.shape.columns
+        first = strip.pad // columns
+        return first, first + strip.stored // columns
+
+    def is_stored_column(self, column: Expr) -> Expr:
+        """The column, counted from the lane's first, is one that the tile stores."""
+        return conjoin(*self._lies_stored(self.pipeline.across, column))
+
+    def stores_some(self, stage: Stage, number: Expr) -> Expr:
+        """The tile stores some line of the warp's in the slice."""
+        tests = self.stores_at(stage, number)
+        for dim in self.pipeline.between:
+            cut, first = self.cuts[dim], self.within[dim]
+            last = tidy(first + (cut.by(Level.REGISTER) - 1))
+            tests += [last >= cut.pad, first < (cut.pad + cut.stored)]
+        return conjoin(*tests)
+
+    def loaded_slice(self, stage: Stage, number: Expr) -> Expr:
+        """The slice that is loaded for one of the window: behind the last that is needed that one
         again, which costs no traffic."""
         if not self.spared(stage):
-            return row
-        return combine("min", row, integer(self.last_loaded(stage)))
+            return number
+        return combine("min", number, integer(self.last_loaded(stage)))
 
     def last_loaded(self, stage: Stage) -> int:
-        """The last row of the tile that is loaded of a stage."""
-        return self.shape.steps - 1 - stage.lag - self.spared(stage)
+        """The last slice of the tile that is loaded of a stage."""
+        return self.shape.chunk.size - 1 - stage.lag - self.spared(stage)
 
     def spared(self, stage: Stage) -> int:
         """How many steps at the end of the tile load nothing new: loads run ahead of what uses
         them, and in a short chunk the row or two behind the last that is needed are much of its
         traffic. None in blocks of time steps and in three dimensions, which have long chunks, and
         proofs that this would make longer."""
-        is_long = self.time is not None or self.pipeline.abreast
+        is_long = self.time is not None or self.pipeline.between
         if stage.step is not None or is_long or not self.pipeline.stream:
             return 0
-        shape = self.shape
-        beyond = shape.steps - stage.lag - (shape.warm + shape.rows + stage.below)
-        return beyond if beyond * SPARED > shape.steps else 0
+        chunk = self.shape.chunk
+        beyond = chunk.behind - stage.lag - stage.needed[0].high
+        return beyond if beyond * SPARED > chunk.size else 0
 
     def runs_in_vectors(self, stage: Stage) -> bool:
         """Where rows are whole vectors: do the loops that write the stage's array write all columns
@@ -292,77 +263,97 @@ class Tile(PipelineTile):
                 return False
         return True
 
-    def written(self, stage: Stage, point: dict[str, Expr], index: tuple[Expr, ...]) -> Expr:
-        """Some loop writes the element `index` of the stage's array, at that point."""
-        if len(self.pipeline.boxes(stage.array)) < 2:
-            return self.running(stage, point)
-        return in_region(index, self.pipeline.region(stage.array))
-
-    def running(self, stage: Stage, point: dict[str, Expr], beyond: bool = False) -> Expr:
-        """The stage's loop runs at the point; `beyond`: or one of its iterations is computed
-        again there."""
-        tests: list[Expr] = []
-        for dim in self.group.dims:
-            low, high = self.bounds(stage, dim)
-            if beyond and self.wraps(stage, dim):
-                tests.append(low < high)
-                low, high = self.computed(stage, dim)
-            tests += in_range(point[dim], low, high)
-        return conjoin(*dict.fromkeys(tests))
-
-    def abreast_range(self) -> dict[str, tuple[Expr, Expr]]:
-        """By dimension: the rows of planes that some tile stores, in three dimensions."""
-        return {}
-
     # ------------------------------------------------------------------------------ places
 
-    def cell(self, stage: Stage, row: Expr, column: Expr) -> Load:
-        """The window's cell; columns count from the lane's own first."""
-        dtype = self.program.arrays[stage.array].dtype
-        stage = self.pipeline.holder(stage)
-        place = tidy(column + stage.left)
-        return Load(self.windows[stage.name], (tidy(row), place), dtype)
+    def _load(self, stage: Stage, buffer: str, *place: Expr) -> Load:
+        """The element of a buffer of the stage's."""
+        return Load(buffer, tuple(map(tidy, place)), self.program.arrays[stage.array].dtype)
 
-    def held(self, stage: Stage, place: Expr) -> Load:
-        """An element of the row that the warp holds."""
+    def cell(self, stage: Stage, *place: Expr) -> Load:
+        """The window's cell at a place, which counts from the thread's own first."""
+        stage = self.pipeline.holder(stage)
+        cells = (part + halo.low for part, halo in zip(place, stage.beside, strict=True))
+        return self._load(stage, self.windows[stage.name], *cells)
+
+    def held(self, stage: Stage, place: Expr, *line: Expr) -> Load:
+        """An element of a line that the warp holds."""
         dtype = self.program.arrays[stage.array].dtype
-        return Load(self.strips[stage.name], (place,), dtype)
+        return Load(self.strips[stage.name, line], (place,), dtype)
 
     def taken(self, stage: Stage) -> Load:
         """A register for one element that another lane holds."""
-        dtype = self.program.arrays[stage.array].dtype
-        return Load(self.declare(stage, "taken", (), Register()), (), dtype)
+        return self._load(stage, self.declare(stage, "taken", (), Register()))
 
-    def mirrors(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
-        what stands nearby."""
-        return stage.step is not None and stage.frame.mode(dim) not in ("", "wrap")
+    def unchanging(self, load: Load, step: Step) -> Load:
+        """The register that holds it, where there is one."""
+        return self.kept.register(load, step)
 
-    def wraps(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed beyond its edge along `dim`, as on the other side."""
-        return stage.step is not None and stage.frame.mode(dim) == "wrap"
+    # What the warps of a block share is a plane: rows of a dimension between, of columns.
+
+    def shared_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory: `row` counts the rows kept, from the warp's
+        first on, `column` the lane's columns."""
+        return self.line_at(stage, plane, row + Iter(self.warp) * plane_rows(stage, self.shape), column)
+
+    def line_at(self, stage: Stage, plane: Expr, line: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory; `line` counts the rows kept of the whole tile."""
+        place = column + plane_pad(stage, self.shape) + self.within[self.pipeline.across]
+        return self._load(stage, self.planes[stage.name], plane, line + stage.halos[1].low, place)
+
+    def fetched(self, stage: Stage) -> Halo:
+        """How many rows around the tile's are read of a stage that is loaded: they are fetched for
+        shared memory alone."""
+        return fetched_around(stage, self.shape) if self.pipeline.between else HERE
+
+    def fetched_by_each(self, stage: Stage) -> int:
+        """How many of those rows one warp fetches."""
+        return ceil(self.fetched(stage).width / self.shape.warps)
+
+    def fetched_at(self, stage: Stage, plane: Expr, slot: Expr, column: Expr) -> Load:
+        """An element of the rows that the thread's warp has fetched."""
+        if self.pipeline.late:
+            return self._late(self.waiting, stage, plane, slot, column)
+        return self._load(stage, self.waiting[stage.name], plane, slot, column)
+
+    def coming_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """An element of the warp's rows of a plane that comes late."""
+        return self._late(self.coming, stage, plane, row, column)
+
+    def _late(
+        self, rings: dict[str, str], stage: Stage, plane: Expr, row: Expr, column: Expr
+    ) -> Load:
+        return self._load(stage, rings[stage.name], plane, Iter(self.warp), row, Iter(self.lane), column)
 
     # ----------------------------------------------------------------------------- buffers
 
     def _window(self, stage: Stage) -> str:
-        """The stage's window: its rows, and each lane's columns with those it keeps beside."""
-        rows = stage.rows if self.shape.unroll % stage.rows == 0 else self.shape.unroll
-        width = stage.left + self.shape.columns + stage.right
-        return self.declare(stage, "window", (rows, width), Window(rows), zeroed=True)
+        """The stage's window: its slices, and of each the thread's own cells with those it keeps
+        beside."""
+        unroll = self.shape.unroll
+        slices = stage.slices if unroll % stage.slices == 0 else unroll
+        extents = [
+            cut.by(Level.REGISTER) + halo.width
+            for cut, halo in zip(self.shape.cuts[1:], stage.beside[1:], strict=True)
+        ]
+        return self.declare(stage, "window", (slices, *extents), Window(slices), zeroed=True)
 
     def lanes_of(self, stage: Stage) -> str:
-        """One row of the stage across the warp, for shuffles."""
-        columns = self.shape.columns
-        return self.declare(stage, "row", (LANES * columns,), Lanes(columns))
+        """One line of the stage across the warp, for shuffles."""
+        return self.declare(stage, "row", (self.shape.strip.size,), Lanes(self.shape.columns))
 
+    def _waiting(self, stage: Stage) -> str:
+        """The rows of a plane that the thread's warp has fetched for the block."""
+        if self.pipeline.late:
+            return self._coming(stage, self.fetched_by_each(stage), "fetched")
+        extents = (1, self.fetched_by_each(stage), self.shape.columns)
+        return self.declare(stage, "fetched", extents, Window(1), zeroed=True)
 
-def _outer(ends: list[Expr], sign: int) -> list[Expr]:
-    """The ends without those that others are seen to be greater (`sign` 1) or less (-1) than."""
-    out: list[Expr] = []
-    for end in ends:
-        ahead = [constant_value(end - other) for other in out]
-        if any(n is not None and n * sign <= 0 for n in ahead):
-            continue
-        kept = (other for other, n in zip(out, ahead, strict=True) if n is None)
-        out = [*kept, end]
-    return out
+    def _coming(self, stage: Stage, rows: int, suffix: str = "coming") -> str:
+        """Rows of planes that come late: each thread's own, in shared memory."""
+        planes, shape = self.pipeline.late, self.shape
+        extents = (planes, shape.warps, rows, LANES, shape.columns)
+        return self.declare(stage, suffix, extents, Shared(planes))
+
+    def _plane(self, stage: Stage) -> str:
+        """The rows of a plane that other warps read, in shared memory."""
+        return self.declare(stage, "plane", plane_extents(stage, self.shape), Shared(self.shape.copies))

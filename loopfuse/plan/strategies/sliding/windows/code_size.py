@@ -48,7 +48,7 @@ def is_written_once(pipeline: Pipeline) -> bool:
     elements = {pipeline.program.arrays[stage.array].dtype.bytes for stage in pipeline.stages}
     if min(elements) < 4 or pipeline.outer or not pipeline.stream:
         return False
-    return not pipeline.abreast or max(stage.rows for stage in pipeline.stages) <= FEW
+    return not pipeline.between or max(stage.slices for stage in pipeline.stages) <= FEW
 
 
 def code_of(pipeline: Pipeline, columns: int, rows: int) -> int:

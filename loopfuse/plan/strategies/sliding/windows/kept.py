@@ -1,4 +1,4 @@
-"""What a pipeline of windows reads once for all rows and columns: weights, a bias."""
+"""What a pipeline of windows reads once for all points of a tile: weights, a bias."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ MOST = 32
 
 
 def kept_words(pipeline: Pipeline, program: PolyProgram) -> int:
-    """Registers of 32 bits that the values take which do not move along rows and columns."""
+    """Registers of 32 bits that the values take which do not move with a window."""
     found: dict[Load, int] = {}
     for step in pipeline.steps:
         placed = step.placed
-        inner = (pipeline.stream, pipeline.abreast, pipeline.across)
-        moving = {placed.coordinate(dim).iterator for dim in inner if dim}
+        moving = {placed.coordinate(dim).iterator for dim in pipeline.dims if dim}
         for s in step.placed.unit.statements:
             for load in always_read(s.value):
                 name = step.stage_of(step.array_of(load))

@@ -12,12 +12,16 @@ which make the halo and the shuffles, one a stage and side, cheap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil
 
-from loopfuse.base.machine import LANES, Machine
-from loopfuse.base.options import Tuning
+from loopfuse.base.machine import Machine
 from loopfuse.plan.fusion.cost import operations_of
+from loopfuse.plan.strategies.sliding.windows.cuts import (
+    ALONE,
+    Shape,
+    cut_strip,
+    usual_columns,
+    why_no_strip,
+)
 from loopfuse.plan.strategies.sliding.windows.kept import kept_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.plan.units.rules import Rules
@@ -39,67 +43,34 @@ WARPS = 4
 """Warps of a block, which share nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCut:
-    """Columns of a lane, warps of a block, the strip's columns that are stored and those before."""
-
-    columns: int
-    warps: int
-    pad: int
-    stored: int
-
-    @property
-    def redundancy(self) -> float:
-        """Points computed for each point stored."""
-        return LANES * self.columns / self.stored
-
-
-def cut_line(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> LineCut | str:
+def cut_line(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | str:
     """The way to cut a line that takes least time, or why there is none."""
     tuning = rules.tuning
-    best: LineCut | None = None
+    best: Shape | None = None
     least = 0.0
     why = "its halo is as wide as a strip"
-    usual = _usual_columns(pipeline, program)
+    usual = usual_columns(pipeline, program)
     for number, wider in enumerate(WIDER):
         columns = tuning.columns or usual * wider
-        cut = _cut(pipeline, columns, tuning)
-        if isinstance(cut, str):
-            why = cut
+        strip = cut_strip(pipeline, columns)
+        if not_so := why_no_strip(pipeline, strip):
+            why = not_so
             continue
         registers = line_registers(pipeline, columns, program)
         if registers > (MOST if best is None else FEW) and not tuning.columns:
             why = "its columns take more registers than a thread has"
             continue
-        price = _price(pipeline, cut, program, rules.machine) * (1 + NARROW * number)
+        # Lines of a batch may be shorter than the strips of a block: its other warps would idle.
+        shape = Shape((ALONE, strip), tuning.warps or (1 if pipeline.outer else WARPS))
+        price = _price(pipeline, shape, program, rules.machine) * (1 + NARROW * number)
         if best is None or price < 0.9 * least:
-            best, least = cut, price
+            best, least = shape, price
         if tuning.columns:
             break
     return why if best is None else best
 
 
-def _cut(pipeline: Pipeline, columns: int, tuning: Tuning) -> LineCut | str:
-    """The cut with that many columns a lane, or why there is none."""
-    before = max(stage.before for stage in pipeline.stages)
-    after = max(stage.after for stage in pipeline.stages)
-    pad = ceil(before / columns) * columns
-    stored = (LANES * columns - pad - after) // columns * columns
-    if stored < LANES * columns // 2:
-        return "its halo is as wide as a strip"
-    if max(max(stage.left, stage.right) for stage in pipeline.stages) > columns * LANES // 2:
-        return "it reads columns too far apart"
-    # Lines of a batch may be shorter than the strips of a block: its other warps would idle.
-    return LineCut(columns, tuning.warps or (1 if pipeline.outer else WARPS), pad, stored)
-
-
-def _usual_columns(pipeline: Pipeline, program: PolyProgram) -> int:
-    """Columns of a lane that make accesses of 16 bytes (or 32, of the widest of several types)."""
-    sizes = [program.arrays[stage.array].dtype.bytes for stage in pipeline.stages]
-    return 2 if min(sizes) == 8 else 4 if max(sizes) >= 4 else 8
-
-
-def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram, machine: Machine) -> float:
+def _price(pipeline: Pipeline, shape: Shape, program: PolyProgram, machine: Machine) -> float:
     """Seconds for a column stored: its bytes or its operations, whatever takes longer."""
     moved = busy = 0.0
     for stage in pipeline.stages:
@@ -107,10 +78,10 @@ def _price(pipeline: Pipeline, cut: LineCut, program: PolyProgram, machine: Mach
         if stage.step is None or (info.is_argument and pipeline.last(stage.array) is stage):
             moved += info.dtype.bytes
         words = max(1, info.dtype.bytes // 4)
-        busy += SHUFFLE * words * (stage.left + stage.right) / cut.columns
+        busy += SHUFFLE * words * stage.halos[-1].width / shape.columns
     for step in pipeline.steps:
         busy += sum(operations_of(s, "gpu") for s in step.placed.unit.statements)
-    return max(moved / machine.bandwidth, busy * cut.redundancy / machine.operations)
+    return max(moved / machine.bandwidth, busy * shape.redundancy / machine.operations)
 
 
 def line_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
@@ -140,5 +111,5 @@ def _words(stages: Sequence[Stage], columns: int, program: PolyProgram) -> int:
     total = 0
     for stage in stages:
         words = max(1, program.arrays[stage.array].dtype.bytes // 4)
-        total += words * (columns + stage.left + stage.right)
+        total += words * (columns + stage.halos[-1].width)
     return total

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Load
@@ -46,14 +47,55 @@ def loop_range(step: Step, dim: str) -> tuple[Expr, Expr]:
     return tidy(lower), tidy(upper)
 
 
-@dataclass(frozen=True, slots=True)
-class Tap:
-    """Rows and columns between a point and what it reads there; in three dimensions `row` counts
-    planes, and `beside` the rows within one."""
+Tap = tuple[int, ...]
+"""How far what a point reads lies from it, by dimension of the windows."""
 
-    row: int
-    column: int
-    beside: int = 0
+
+@dataclass(frozen=True, slots=True)
+class Halo:
+    """How far something reaches along one dimension, to the `low` and to the `high` side of where it
+    stands (negative: all of it lies on the other side)."""
+
+    low: int = 0
+    high: int = 0
+
+    @staticmethod
+    def of(places: Collection[int]) -> Halo:
+        """From the first to the last of the places."""
+        return Halo(-min(places), max(places))
+
+    def __bool__(self) -> bool:
+        return bool(self.low or self.high)
+
+    def __add__(self, other: Halo) -> Halo:
+        return Halo(self.low + other.low, self.high + other.high)
+
+    @property
+    def width(self) -> int:
+        """How many lie on both sides."""
+        return self.low + self.high
+
+    def widened(self, other: Halo) -> Halo:
+        """As far as either reaches."""
+        return Halo(max(self.low, other.low), max(self.high, other.high))
+
+    def moved(self, by: int) -> Halo:
+        """As seen from a place that stands `by` before it."""
+        return Halo(self.low - by, self.high + by)
+
+
+HERE = Halo()
+Halos = tuple[Halo, ...]
+"""By dimension of the windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """How many steps old what stands at a point is when what lies beside it along one dimension is
+    first looked at, and for how many `steps` from then on."""
+
+    first: int = 0
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,66 +122,34 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
-    """The rows of a plane, of a stage in three dimensions: `north` and `south` are how many rows
-    of its neighbours a thread keeps beside its own, `left` and `right` how many columns of those;
-    `before` and `after`: how many rows around what a tile stores must be right. `columns_age` and
-    `rows_age`: how many steps old a plane is when its neighbouring columns, or rows, are first
-    looked at; `columns_kept` and `rows_kept`: for how many steps from then on. `dim` is the group dimension that the rows lie along."""
-
-    north: int = 0
-    south: int = 0
-    left: int = 0
-    right: int = 0
-    before: int = 0
-    after: int = 0
-    columns_age: int = 0
-    rows_age: int = 0
-    columns_kept: int = 0
-    rows_kept: int = 0
-    dim: str = ""
-
-    @property
-    def is_read_beside(self) -> bool:
-        """Does someone read other rows of the plane?"""
-        return bool(self.north or self.south)
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     """One array's window, called `name` (the array and how often it was written before). `step`
-    computes its rows; None: they are loaded.
+    computes it; None: it is loaded. What a step makes or loads of it at once is a *slice*: all that
+    stands at one place of the first of `dims`, the dimensions of the windows (`Pipeline.dims`).
 
-    `lag`: rows behind the first load. `delay`: rows that pass between a row's arrival and its
-    first use (loads run ahead). `rows`: how many the window keeps. `up` and `down`: how far
-    above and below a row it is read. `left` and `right`: columns of its neighbours that a lane
-    keeps beside its own. `above`, `below`, `before` and `after`: how many rows above and below,
-    columns before and columns behind what a strip stores must be right. `kept`: how many rows of
-    its own columns a lane keeps from one step to the next, `kept_beside` how many cells of its
-    neighbours' columns. `first` and `last`: how many rows beyond its first and last are read as its
-    edge mode says (where it is computed). In three dimensions all that is said of rows is said of
-    planes, and `band` has the same of the rows within a plane.
+    `lag`: slices behind the first load. `delay`: steps that pass between a slice's arrival and its
+    first use (loads run ahead). `slices`: how many the window keeps. By dimension, `halos`: how far
+    from a point it is read; `needed`: how far around what a tile stores it must be right; `ages` of
+    what lies beside. `corner`: how far along the last dimension it is read at points beside along
+    those between. `folded`: how many slices before its first and behind its last are read as its
+    edge mode says (where it is computed). `kept`: how many slices of its own cells a lane keeps from
+    one step to the next, `kept_beside` how many cells of its neighbours.
     """
 
     name: str
     step: Step | None
     frame: Frame
+    dims: tuple[str, ...]
+    halos: Halos
     lag: int = 0
     delay: int = 0
-    rows: int = 1
-    up: int = 0
-    down: int = 0
-    left: int = 0
-    right: int = 0
-    above: int = 0
-    below: int = 0
-    before: int = 0
-    after: int = 0
-    band: Band = field(default_factory=lambda: Band())
+    slices: int = 1
+    needed: Halos = ()
+    ages: tuple[Ages, ...] = ()
+    corner: Halo = HERE
+    folded: Halo = HERE
     kept: int = 0
     kept_beside: int = 0
-    first: int = 0
-    last: int = 0
 
     @property
     def array(self) -> str:
@@ -165,49 +175,79 @@ class Stage:
         """Does its step write a border only?"""
         return self.step is not None and is_border(self.step.placed.unit)
 
+    def halo(self, dim: str) -> Halo:
+        """How far from a point it is read along the group's dimension."""
+        return self.halos[self.dims.index(dim)] if dim in self.dims else HERE
+
+    @property
+    def beside(self) -> Halos:
+        """By dimension: how many cells a thread keeps beside its own of a slice."""
+        return (HERE, *self.halos[1:-1], self.halos[-1].widened(self.corner))
+
     @property
     def is_stencil(self) -> bool:
         """Is it read beside the point that reads?"""
-        return bool(self.up or self.down or self.left or self.right or self.band.is_read_beside)
+        return any(self.halos)
 
     @property
-    def mirrors_rows(self) -> bool:
-        """Is it made, and read beyond the first or last row of a plane?"""
-        if self.step is None or not self.band.dim:
-            return False
-        return self.frame.modes[self.frame.position(self.band.dim)] != ""
+    def is_shared(self) -> bool:
+        """Does a warp read what others of its block hold: is it read beside along a dimension between?"""
+        return any(self.halos[1:-1])
+
+    @property
+    def folds_between(self) -> bool:
+        """Is it made, and read beyond an edge along a dimension that warps share?"""
+        return self.step is not None and any(self.frame.mode(dim) for dim in self.dims[1:-1])
 
     @property
     def is_local(self) -> bool:
-        """Is it needed only where the strip stores?"""
-        around = (self.above, self.before, self.after, self.band.before, self.band.after)
+        """Is it needed only where the tile stores?"""
+        around = (self.needed[0].low, *self.needed[1:])
         return not self.is_stencil and not any(around)
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """The stages of a window group, producers first, and the steps that make them. `outer`
-    dimensions have no stencil. `abreast`: where there are stencils along three dimensions, the
-    middle one, whose rows the warps of a block hold beside each other ("" where there are two).
-    `lines`: rows lie in line buffers of CPU workers, not in registers. `stream` is "" where there
-    are stencils along one dimension alone: every window then is one row, and nothing streams.
-    `late`: how many steps before a plane is needed it is asked for, where it comes by itself, by way of
+    dimensions have no stencil; `dims` are those that windows have, in the order of memory: steps walk
+    along the first, lanes (or a CPU's vectors) lie along the last, and the warps of a block share those
+    between. The first is "" where there are stencils along one dimension alone: every window then is one
+    slice, and nothing streams. `lines`: slices lie in line buffers of CPU workers, not in registers.
+    `late`: how many steps before a slice is needed it is asked for, where it comes by itself, by way of
     shared memory; 0: loads run ahead of need, and hold registers."""
 
     group: Group
     steps: tuple[Step, ...]
     outer: tuple[str, ...]
-    stream: str
-    across: str
+    dims: tuple[str, ...]
     stages: tuple[Stage, ...]
     planes: Planes
-    abreast: str = ""
     lines: bool = False
     late: int = 0
     regions: Mapping[str, Region] = field(default_factory=dict[str, Region])
     """Of arrays that several loops write: what they write together."""
     passed: frozenset[str] = frozenset()
     """The stages that only wait for the border that the next stage makes."""
+
+    @property
+    def stream(self) -> str:
+        """The dimension that steps walk along; "" where there is none."""
+        return self.dims[0]
+
+    @property
+    def across(self) -> str:
+        """The dimension whose neighbours are neighbours in memory."""
+        return self.dims[-1]
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """The dimensions that the warps of a block share; where there are none, warps share nothing."""
+        return self.dims[1:-1]
+
+    @property
+    def widest(self) -> Halos:
+        """By dimension: how far around what a tile stores some stage must be right."""
+        return tuple(reduce(Halo.widened, each) for each in zip(*(s.needed for s in self.stages), strict=True))
 
     @property
     def program(self) -> PolyProgram:

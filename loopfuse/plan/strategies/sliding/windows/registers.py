@@ -94,9 +94,9 @@ def _boxes_at_once(pipeline: Pipeline) -> int:
         stage.lag
         for stage in pipeline.stages
         if stage.step is not None
-        and stage.left + stage.right
+        and stage.halos[-1]
         and stage.kept > 1
-        and stage.kept_beside >= stage.kept * (stage.left + stage.right)
+        and stage.kept_beside >= stage.kept * stage.halos[-1].width
     ]
     return max([0, *(lags.count(lag) for lag in lags)])
 
@@ -106,7 +106,7 @@ def _is_kept(pipeline: Pipeline, stage: Stage) -> bool:
     later = pipeline.stage(later_name(stage.name))
     if later is None or not later.is_border:
         return True
-    return stage.rows > 1 or stage.is_stencil  # but for the border they are the same values
+    return stage.slices > 1 or stage.is_stencil  # but for the border they are the same values
 
 
 def _mirrored(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> int:
@@ -120,7 +120,7 @@ def _mirrored(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> int:
 
 def _reach(stage: Stage, program: PolyProgram) -> int:
     """Registers for columns beside a lane's own."""
-    return REACH * max(0, stage.left + stage.right - 2) * min(4, program.arrays[stage.array].dtype.bytes) // 4
+    return REACH * max(0, stage.halos[-1].width - 2) * min(4, program.arrays[stage.array].dtype.bytes) // 4
 
 
 def _divides(value: Expr) -> bool:

@@ -14,7 +14,7 @@ from loopfuse.plan.strategies.sliding.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
-from loopfuse.plan.strategies.sliding.windows.shape import Shape, Windowed, fit_windows
+from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit, make_unit
 from loopfuse.plan.units.groups import Group, Refusal, TimeBlock, whole_name
 from loopfuse.plan.units.records import Decision
@@ -28,34 +28,24 @@ OBVIOUS = ("not all loops are parallel", "it has no stencil")
 
 def window_detail(windowed: Windowed) -> str:
     """`sliding, streams down y, strips of 120 columns, chunks of 64 rows`; along a line `sliding,
-    strips of 496 points of i`."""
+    strips of 496 points of i`; in three dimensions `sliding, streams down z, tiles of 26 rows and 120
+    columns, chunks of 64 planes, 8 warps of 4 rows, 2 planes ahead by way of shared memory`."""
     shape, group = windowed.shape, windowed.group
-    if isinstance(shape, Shape) and shape.block is not None:
-        return _block_detail(windowed)
-    pipeline = windowed.pipeline
-    if pipeline.stream:
-        text = (
-            f"sliding, streams down {_iterator(pipeline, pipeline.stream)}, "
-            f"strips of {shape.stored} columns, chunks of {shape.rows} rows"
-        )
-    else:
+    pipeline, stored = windowed.pipeline, shape.strip.stored
+    noun = "plane" if pipeline.between else "row"
+    if not pipeline.stream:
         across = _iterator(pipeline, pipeline.across)
-        text = f"sliding, strips of {shape.stored} points of {across}"
-    return text + _early(windowed, "row") + _blocked(group)
-
-
-def _block_detail(windowed: Windowed) -> str:
-    """`sliding, streams down z, tiles of 26 rows and 120 columns, chunks of 64 planes, 8 warps of 4
-    rows, 2 planes ahead by way of shared memory`."""
-    shape, group = windowed.shape, windowed.group
-    assert isinstance(shape, Shape) and shape.block is not None
-    text = (
-        f"sliding, streams down {_iterator(windowed.pipeline, windowed.pipeline.stream)}, "
-        f"tiles of {shape.block.stored} rows and {shape.stored} columns, "
-        f"chunks of {shape.rows} planes, {shape.warps} warps of {shape.block.held} "
-        f"{'row' if shape.block.held == 1 else 'rows'}"
-    )
-    return text + _early(windowed, "plane") + _blocked(group)
+        text = f"sliding, strips of {stored} points of {across}"
+    else:
+        text = f"sliding, streams down {_iterator(pipeline, pipeline.stream)}, "
+        if pipeline.between:
+            text += f"tiles of {shape.cuts[1].stored} rows and {stored} columns"
+        else:
+            text += f"strips of {stored} columns"
+        text += f", chunks of {shape.chunk.stored} {noun}s"
+        if pipeline.between:
+            text += f", {shape.warps} warps of {_count(shape.rows, 'row')}"
+    return text + _early(windowed, noun) + _blocked(group)
 
 
 def _early(windowed: Windowed, unit: str) -> str:
@@ -63,7 +53,7 @@ def _early(windowed: Windowed, unit: str) -> str:
     shape, late = windowed.shape, windowed.pipeline.late
     if late:
         return f", {_count(late, unit)} ahead by way of shared memory"
-    if isinstance(shape, Shape) and shape.asked:
+    if shape.asked:
         return f", memory asked {_count(shape.asked, unit)} early"
     return ""
 
@@ -89,7 +79,7 @@ def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> 
         return _line_home(pipeline, stages)
     if not stages or any(stage.step is None or stage in stored for stage in stages):
         return "global" if stages or stores[array].home == "global" else "register"
-    rows = max(stage.rows for stage in stages)
+    rows = max(stage.slices for stage in stages)
     if rows == 1 and not any(stage.is_stencil for stage in stages):
         return "register"
     return f"window({rows})"
@@ -98,7 +88,7 @@ def window_home(windowed: Windowed, array: str, stores: Mapping[str, Store]) -> 
 def _line_home(pipeline: Pipeline, stages: Sequence[Stage]) -> str:
     """`line(5)`, or `register` where one pass over a row makes and uses each value."""
     kept = lines_of(pipeline, find_passes(pipeline))
-    rows = max((stage.rows for stage in stages if stage in kept), default=0)
+    rows = max((stage.slices for stage in stages if stage in kept), default=0)
     return f"line({rows})" if rows else "register"
 
 
@@ -302,7 +292,7 @@ def _kept(pipeline: Pipeline, maker: Step | None) -> list[str]:
         made = stage.name in maker.writes.values() if maker else stage.step is not None
         if made and stage.is_stencil:
             name = _name(stage.array)
-            rows[name] = max(stage.rows, rows.get(name, 0))
+            rows[name] = max(stage.slices, rows.get(name, 0))
     where = "in a line buffer" if pipeline.lines else "in registers"
     if not pipeline.stream:
         return [f"{array} stays {where}" for array in rows]

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
-from loopfuse.plan.strategies.sliding.cpu.shape import LineShape, lines_for
+from loopfuse.plan.strategies.sliding.cpu.shape import lines_for, redundancy_in_lines
 from loopfuse.plan.strategies.sliding.windows.blocks import (
-    PLANES,
     PLANES_AHEAD,
     PLANES_LATE,
-    WARMED,
-    BlockRows,
-    Cut,
     cut_block,
     planes_asked,
     should_come_late,
-    steps_of,
 )
 from loopfuse.plan.strategies.sliding.windows.code_size import MOST as MOST_CODE
 from loopfuse.plan.strategies.sliding.windows.code_size import code_of
+from loopfuse.plan.strategies.sliding.windows.cuts import (
+    Shape,
+    cut_chunk,
+    cut_strip,
+    usual_columns,
+    why_no_strip,
+)
 from loopfuse.plan.strategies.sliding.windows.lines import cut_line
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.plan.strategies.sliding.windows.regions import is_all
@@ -55,46 +56,25 @@ FEW_REGISTERS = 168
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How a pipeline is cut: columns a lane, warps a block, the strip's columns that are stored
-    (after `pad` columns that only feed them), rows of a chunk that are stored (after `warm`
-    steps), steps of a chunk, how many of them bring every window's rows back to their places, and
-    how many rows before its load a row is asked for."""
-
-    columns: int
-    warps: int
-    pad: int
-    stored: int
-    rows: int
-    warm: int
-    steps: int
-    unroll: int
-    asked: int = 0
-    block: BlockRows | None = None
-    """The rows of a plane, in three dimensions; `rows` and `warm` then count planes."""
-
-    @property
-    def redundancy(self) -> float:
-        """Points computed for each point stored."""
-        plane = LANES * self.columns / self.stored
-        if self.block is not None:
-            plane *= self.warps * self.block.held / self.block.stored
-        return plane * self.steps / self.rows
-
-
-@dataclass(frozen=True, slots=True)
 class Windowed:
     """A pipeline and its shape."""
 
     pipeline: Pipeline
-    shape: Shape | LineShape
+    shape: Shape
     ahead: int | None = None
-    """Rows that loads run ahead; None: as many as they usually do."""
+    """Slices that loads run ahead; None: as many as they usually do."""
 
     @property
     def group(self) -> Group:
         """The units as a group of kind `window`."""
         return self.pipeline.group
+
+    @property
+    def redundancy(self) -> float:
+        """Points computed for each point stored, about."""
+        if self.pipeline.lines:
+            return redundancy_in_lines(self.pipeline, self.shape)
+        return self.shape.redundancy
 
 
 def fit_windows(
@@ -116,7 +96,7 @@ def fit_windows(
         name = whole_name(stage.array)
         if name in program.gathered:
             return f"`{name}` is read elsewhere at places that depend on data"
-    why = _why_no_block(pipeline) if pipeline.abreast else ""
+    why = _why_no_block(pipeline) if pipeline.between else ""
     if why:
         return why
     if not any(stage.is_stencil for stage in pipeline.stages):
@@ -124,11 +104,11 @@ def fit_windows(
     shape = shape_of(pipeline, pipeline.program, rules)
     if not isinstance(shape, str) and _code(pipeline, shape) > MOST_CODE:
         return "its code would be too long, written out for each of its windows' rows and columns"
-    if pipeline.abreast and (late := _fit_late(pipeline, rules)) is not None:
+    if pipeline.between and (late := _fit_late(pipeline, shape, rules)) is not None:
         return late
     if isinstance(shape, str):
         return shape
-    done = pipeline.abreast or not pipeline.stream
+    done = pipeline.between or not pipeline.stream
     many = 0 if done else registers(pipeline, shape.columns, pipeline.program)
     if many > (REGISTERS if time is None or time.steps == 1 else TIME_REGISTERS):
         return "its windows take more registers than a thread has"
@@ -142,26 +122,24 @@ def fit_windows(
 
 def _code(pipeline: Pipeline, shape: Shape) -> int:
     """Instructions that the pipeline's body computes with."""
-    held = shape.block.held if shape.block is not None else 1
-    return code_of(pipeline, shape.columns, shape.unroll * held)
+    return code_of(pipeline, shape.columns, shape.unroll * shape.rows)
 
 
-def _fit_late(pipeline: Pipeline, rules: Rules) -> Windowed | None:
+def _fit_late(pipeline: Pipeline, shape: Shape | str, rules: Rules) -> Windowed | None:
     """The pipeline with planes that come late, where that is better, or asked for. Not in the second
     launch of a pair of time blocks: it writes arrays whose planes would still be on their way."""
     time, tuning = pipeline.group.time, rules.tuning
     if time is not None and time.back:
         return None
-    cut = cut_block(pipeline, pipeline.program, tuning)
-    if tuning.late == 0 or isinstance(cut, str):
+    if tuning.late == 0 or isinstance(shape, str):
         return None
-    if not tuning.late and not should_come_late(pipeline, cut, pipeline.program, rules.machine):
+    if not tuning.late and not should_come_late(pipeline, shape, pipeline.program, rules.machine):
         return None
     later = come_late(pipeline, tuning.late or PLANES_LATE)
     if later is None:
         return None
-    shape = shape_of(later, later.program, rules)
-    return None if isinstance(shape, str) else Windowed(later, shape)
+    found = shape_of(later, later.program, rules)
+    return None if isinstance(found, str) else Windowed(later, found)
 
 
 def _why_no_block(pipeline: Pipeline) -> str:
@@ -208,19 +186,16 @@ def _has_odd_borders(pipeline: Pipeline, stage: Stage) -> bool:
 def shape_of(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | str:
     """The shape of a pipeline, or why it has none."""
     tuning = rules.tuning
-    if pipeline.abreast:
-        cut = cut_block(pipeline, program, tuning)
-        return cut if isinstance(cut, str) else _block_shape(pipeline, cut, program, rules)
+    if pipeline.between:
+        shape = cut_block(pipeline, program, tuning)
+        if isinstance(shape, str):
+            return shape
+        return replace(shape, asked=planes_asked(pipeline, shape, program, rules.machine))
     if not pipeline.stream:
-        line = cut_line(pipeline, program, rules)
-        if isinstance(line, str):
-            return line
-        return Shape(line.columns, line.warps, line.pad, line.stored, 1, 0, 1, 1)
+        return cut_line(pipeline, program, rules)
     if tuning.columns:
         return _shape(pipeline, tuning.columns, program, rules)
-    widest = max(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
-    narrowest = min(program.arrays[stage.array].dtype.bytes for stage in pipeline.stages)
-    columns = 2 if narrowest == 8 else 4 if widest >= 4 else 8
+    columns = usual_columns(pipeline, program)
     loaded = [stage.array for stage in pipeline.stages if stage.step is None]
     if columns == 4 and all(program.arrays[array].dtype.bytes <= 2 for array in loaded):
         # What is computed is wider than what is loaded: more columns, for longer loads.
@@ -234,62 +209,31 @@ def _shape(
     pipeline: Pipeline, columns: int, program: PolyProgram, rules: Rules
 ) -> Shape | str:
     """The shape of a pipeline with that many columns a lane, or why it has none."""
-    before = max(stage.before for stage in pipeline.stages)
-    after = max(stage.after for stage in pipeline.stages)
-    pad = ceil(before / columns) * columns
-    stored = (LANES * columns - pad - after) // columns * columns
-    if stored < LANES * columns // 2:
-        return "its halo is as wide as a strip"
-    if max(max(stage.left, stage.right) for stage in pipeline.stages) > columns * LANES // 2:
-        return "it reads columns too far apart"
-    lag = max(stage.lag for stage in pipeline.stages)
-    warm = max(stage.above for stage in pipeline.stages)
-    unroll = max(stage.rows for stage in pipeline.stages)
-    tuning = rules.tuning
+    strip, tuning = cut_strip(pipeline, columns), rules.tuning
+    if why := why_no_strip(pipeline, strip):
+        return why
+    lag, warm = max(stage.lag for stage in pipeline.stages), pipeline.widest[0].low
+    unroll = max(stage.slices for stage in pipeline.stages)
     wanted = tuning.rows or min(ROWS[1], max(ROWS[0], 4 * (lag + warm)))
-    steps = ceil((wanted + lag + warm) / unroll) * unroll
-    shape = Shape(columns, 1, pad, stored, steps - lag - warm, warm, steps, unroll)
     few, many = WARPS
     # Images in a batch may be narrower than the strips of a block: its other warps would idle.
     is_slim = registers(pipeline, columns, program) < MANY and not pipeline.outer
     warps = tuning.warps or (few if is_slim else many)
-    ahead = max(stage.delay for stage in pipeline.stages)
-    asked = asked_ahead(pipeline, shape, program, ahead, rules.machine)
-    return replace(shape, warps=warps, asked=asked)
-
-
-def _block_shape(pipeline: Pipeline, cut: Cut, program: PolyProgram, rules: Rules) -> Shape:
-    """The shape of a block that streams down planes."""
-    lag, warm, unroll = steps_of(pipeline, cut.rows.copies)
-    if rules.tuning.rows:
-        steps = ceil((rules.tuning.rows + lag + warm) / unroll) * unroll
-    else:
-        wanted = min(PLANES[1], max(PLANES[0], WARMED * (lag + warm)))
-        steps = max(1, (wanted + lag + warm) // unroll) * unroll
-    return Shape(
-        cut.columns,
-        cut.warps,
-        cut.pad,
-        cut.stored,
-        steps - lag - warm,
-        warm,
-        steps,
-        unroll,
-        planes_asked(pipeline, cut, program, rules.machine),
-        block=cut.rows,
-    )
+    asked = asked_ahead(pipeline, columns, program, rules.machine)
+    return Shape((cut_chunk(pipeline, wanted, unroll), strip), warps, unroll, asked)
 
 
 def asked_ahead(
-    pipeline: Pipeline, shape: Shape, program: PolyProgram, ahead: int, machine: Machine
+    pipeline: Pipeline, columns: int, program: PolyProgram, machine: Machine
 ) -> int:
-    """How many rows before its load a row is asked for, so that a multiprocessor has enough bytes
+    """How many rows before its load a row is asked for, with `columns` a lane, so that a multiprocessor has enough bytes
     under way. Loads alone do not achieve it where few warps fit: ptxas moves them down to about
     300 instructions before their use, however many rows ahead the program has them."""
     loaded = [stage for stage in pipeline.stages if stage.step is None]
     if not loaded:
         return 0
     width = sum(program.arrays[stage.array].dtype.bytes for stage in loaded)
-    warps = min(MULTIPROCESSOR.blocks, MULTIPROCESSOR.warps_with(most_registers(pipeline, shape.columns, program)))
-    rows = machine.in_flight // (warps * LANES * shape.columns * width) - ahead
+    ahead = max(stage.delay for stage in pipeline.stages)
+    warps = min(MULTIPROCESSOR.blocks, MULTIPROCESSOR.warps_with(most_registers(pipeline, columns, program)))
+    rows = machine.in_flight // (warps * LANES * columns * width) - ahead
     return min(rows, ASKED) if rows > 1 else 0

@@ -8,59 +8,34 @@ from dataclasses import dataclass, replace
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.beyond import beyond
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED, inner_of
-from loopfuse.plan.strategies.sliding.windows.records import Band, Frame, Step, Tap
+from loopfuse.plan.strategies.sliding.windows.records import HERE, Frame, Halo, Halos, Step, Tap
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
 
 Taps = dict[str, list[tuple[int, list[Tap]]]]
 """By stage: the steps that read it from before them (their numbers), and where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How far from a point the taps lie, on each side (negative: all lie on the other)."""
-
-    up: int
-    down: int
-    left: int
-    right: int
-    north: int = 0
-    south: int = 0
-    corner: tuple[int, int] = (0, 0)
-    """`left` and `right` of those taps that lie in other rows of a plane."""
-
-    def widen(self, band: Band) -> Band:
-        """The band with room for what is read so."""
-        return replace(
-            band,
-            north=max(band.north, self.north),
-            south=max(band.south, self.south),
-            left=max(band.left, self.corner[0]),
-            right=max(band.right, self.corner[1]),
-        )
+COUNTS = ("one dimension", "two dimensions", "three dimensions")
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A step (its number) that reads a stage: how far, by its subscripts, and (`whole`) with what
-    stands there beyond the stage's edges; how many rows beyond the first and the last it reads."""
+    """A step (its number) that reads a stage: how far by its subscripts (`reach`), and (`whole`) with
+    what stands there beyond the stage's edges; `corner` and `folded` as a stage has them."""
 
     number: int
     taps: tuple[Tap, ...]
-    reach: Reach
-    whole: Reach
-    first: int = 0
-    last: int = 0
+    reach: Halos
+    whole: Halos
+    corner: Halo
+    folded: Halo = HERE
 
 
 def find_taps(
     steps: Sequence[Step],
     frames: Mapping[str, Frame],
-    stream: str,
-    across: str,
-    abreast: str = "",
+    dims: Sequence[str],
 ) -> Taps | str:
-    """Where each step reads the stages that were made before it."""
+    """Where each step reads the stages that were made before it, along the dimensions of windows."""
     out: Taps = {name: [] for name in frames}
     for number, step in enumerate(steps):
         by_iterator = {c.iterator: c for c in step.placed.coordinates}
@@ -77,14 +52,10 @@ def find_taps(
                     assert move is not None
                     c = by_iterator[move[0]]
                     offset[c.dim] = c.constant + move[1] - frame.shifts[position]
-                if any(n for dim, n in offset.items() if dim not in (stream, across, abreast)):
-                    name = whole_name(frame.array)
-                    if not stream:
-                        return f"`{name}` is read along more than one dimension"
-                    count = "three" if abreast else "two"
-                    return f"`{name}` is read along more than {count} dimensions"
-                beside = offset.get(abreast, 0)
-                found.setdefault(name, []).append(Tap(offset.get(stream, 0), offset[across], beside))
+                if any(n for dim, n in offset.items() if dim not in dims):
+                    count = COUNTS[sum(map(bool, dims)) - 1]
+                    return f"`{whole_name(frame.array)}` is read along more than {count}"
+                found.setdefault(name, []).append(tuple(offset.get(dim, 0) for dim in dims))
         for name, taps in found.items():
             out[name].append((number, taps))
     return out
@@ -93,31 +64,26 @@ def find_taps(
 def find_readers(
     steps: Sequence[Step],
     frames: Mapping[str, Frame],
-    stream: str,
-    across: str,
+    dims: Sequence[str],
     program: PolyProgram,
-    abreast: str = "",
 ) -> dict[str, list[Reader]] | str:
-    """By stage: the steps that read it from before them. In three dimensions, only what is mirrored
-    comes from farther away (`plan.strategies.sliding.gpu.mirrors`)."""
-    taps = find_taps(steps, frames, stream, across, abreast)
+    """By stage: the steps that read it from before them."""
+    taps = find_taps(steps, frames, dims)
     if isinstance(taps, str):
         return taps
     made = {name for step in steps for name in step.writes.values()}
     out: dict[str, list[Reader]] = {name: [] for name in frames}
     for name, readers in taps.items():
         for number, found in readers:
-            reach = _reach(found)
-            reader = Reader(number, tuple(found), reach, reach)
+            reach = tuple(Halo.of(places) for places in zip(*found, strict=True))
+            corner = Halo.of([tap[-1] for tap in found if any(tap[1:-1])] or [0])
+            reader = Reader(number, tuple(found), reach, reach, corner)
             if name in made:
                 step, frame = steps[number], frames[name]
-                outer = [dim for dim in frame.dims if dim not in (stream, across, abreast)]
+                outer = [dim for dim in frame.dims if dim not in dims]
                 if why := _why_beyond(step, frame, outer, program):
                     return why
-                if abreast:
-                    reader = _mirrored(reader, step, frame, (stream, abreast, across), program)
-                else:
-                    reader = _beyond_edges(reader, step, frame, stream, across, program)
+                reader = _beyond_edges(reader, step, frame, dims, program)
                 if isinstance(reader, str):
                     return reader
             out[name].append(reader)
@@ -125,58 +91,28 @@ def find_readers(
 
 
 def _beyond_edges(
-    reader: Reader, step: Step, frame: Frame, stream: str, across: str, program: PolyProgram
+    reader: Reader, step: Step, frame: Frame, dims: Sequence[str], program: PolyProgram
 ) -> Reader | str:
-    """The reader of a stage that is made, with what it reads beyond that stage's edges."""
-    rows, columns = [tap.row for tap in reader.taps], [tap.column for tap in reader.taps]
-    vertical = beyond(step, frame, stream, program)
-    sideways = beyond(step, frame, across, program)
-    if isinstance(vertical, str):
-        return vertical
-    if isinstance(sideways, str):
-        return sideways
-    first, last = vertical.least(rows), vertical.most(rows)
-    rows += vertical.folded(rows)
-    columns += sideways.folded(columns)
-    whole = replace(
-        reader.reach, up=-min(rows), down=max(rows), left=-min(columns), right=max(columns)
-    )
-    if vertical.mode in MIRRORED:  # a few rows alone are copied to and fro
-        first = last = max(first, last)
-    return Reader(reader.number, reader.taps, reader.reach, whole, first, last)
-
-
-def _mirrored(
-    reader: Reader, step: Step, frame: Frame, dims: tuple[str, str, str], program: PolyProgram
-) -> Reader | str:
-    """The reader of a stage that is made in three dimensions, with what it reads mirrored; `dims`:
-    along which planes, rows and columns lie. A loop may not run beyond a stage whose edge it reads:
-    there the tile holds nothing of it."""
-    places = [
-        [tap.row for tap in reader.taps],
-        [tap.beside for tap in reader.taps],
-        [tap.column for tap in reader.taps],
-    ]
-    first = last = 0
-    for found, dim in zip(places, dims, strict=True):
-        if frame.mode(dim) not in MIRRORED:
+    """The reader of a stage that is made, with what it reads beyond that stage's edges. Where warps
+    share a tile only what is mirrored comes from farther away (`plan.strategies.sliding.gpu.mirrors`),
+    and a loop may not run beyond a stage whose edge it reads: there the tile holds nothing of it."""
+    whole, folded = list(reader.whole), HERE
+    for k, dim in enumerate(dims):
+        is_mirrored = frame.mode(dim) in MIRRORED
+        if len(dims) > 2 and not is_mirrored:
             if why := _why_beyond(step, frame, (dim,), program):
                 return why
-        else:
-            edge = beyond(step, frame, dim, program)
-            if isinstance(edge, str):
-                return edge
-            if dim == dims[0]:
-                first = last = max(edge.least(found), edge.most(found))
-            found += edge.folded(found)
-    planes, rows, columns = places
-    whole = replace(
-        reader.reach,
-        up=-min(planes), down=max(planes),
-        north=-min(rows), south=max(rows),
-        left=-min(columns), right=max(columns),
-    )  # fmt: skip
-    return Reader(reader.number, reader.taps, reader.reach, whole, first, last)
+            continue
+        edge = beyond(step, frame, dim, program)
+        if isinstance(edge, str):
+            return edge
+        places = [tap[k] for tap in reader.taps]
+        if k == 0:
+            first, last = edge.least(places), edge.most(places)
+            # Where it is mirrored, a few slices alone are copied to and fro.
+            folded = Halo(max(first, last), max(first, last)) if is_mirrored else Halo(first, last)
+        whole[k] = Halo.of(places + edge.folded(places))
+    return replace(reader, whole=tuple(whole), folded=folded)
 
 
 def _why_beyond(
@@ -192,18 +128,3 @@ def _why_beyond(
             name, label = whole_name(frame.array), step.placed.unit.label
             return f"`{name}` is read with `.{edge.mode}` by {label}, which runs beyond it"
     return ""
-
-
-def _reach(taps: Sequence[Tap]) -> Reach:
-    rows, columns = [tap.row for tap in taps], [tap.column for tap in taps]
-    beside = [tap.beside for tap in taps]
-    corners = [tap.column for tap in taps if tap.beside] or [0]
-    return Reach(
-        -min(rows),
-        max(rows),
-        -min(columns),
-        max(columns),
-        -min(beside),
-        max(beside),
-        (-min(corners), max(corners)),
-    )

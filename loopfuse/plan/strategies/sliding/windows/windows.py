@@ -1,14 +1,14 @@
-"""Sliding windows: what each loop of a chain of stencils reads of the others, and how many rows
-and columns a strip has to keep of every array for that.
+"""Sliding windows: what each loop of a chain of stencils reads of the others, and how much a tile has
+to keep of every array for that.
 
-A chain is streamed along one group dimension (rows, `stream`); the last one (columns, `across`)
-is held by the lanes of a warp. Every array that moves along both becomes a *stage*: a window of
-rows, either loaded or computed by one of the units. At step t a stage stands at row
-`first + t - lag`; `lag` is how many rows it must stay behind the loads for what it reads to be
-there.
+A chain is streamed along one group dimension, the first that its windows have; the last is held by
+the lanes of a warp, those between by the warps of a block. Every array that moves along all of them
+becomes a *stage*: a window of slices, either loaded or computed by one of the units. At step t a stage
+stands at slice `first + t - lag`; `lag` is how many slices it must stay behind the loads for what it
+reads to be there.
 
     before:  for y, x: rows[y, x] = f(img[y, x-2..x+2])      for y, x: blur[y, x] = g(rows[y-2..y+2, x])
-    stages:  img (lag 0, 1 row, 2 columns left and right)   rows (lag 0, 5 rows)   blur (lag 2, 1 row)
+    stages:  img (lag 0, 1 slice, halo 2 of x)   rows (lag 0, 5 slices, halo 2 of y)   blur (lag 2, 1 slice)
 
 A time loop around the chain is a longer chain: T iterations of it, one after the other. An array
 then has a stage for each time it is written, and one more for what it holds before:
@@ -16,7 +16,7 @@ then has a stage for each time it is written, and one more for what it holds bef
     before:  for t: { for x: b[x] = f(a[x-1..x+1]);  for x: a[x] = g(b[x-1..x+1]) }
     stages:  a.0 (loaded)   b.1   a.1   b.2   a.2   ...
 
-A chain along one dimension (each line of a batch) has no rows to stream: every stage is one row,
+A chain along one dimension (each line of a batch) has nothing to stream: every stage is one slice,
 none is behind another.
 """
 
@@ -67,7 +67,8 @@ def find_pipeline(
     planes_ahead: int | None = 1,
 ) -> Pipeline | str:
     """The units, as they run, as a pipeline of windows, or why they are none. Loads run `ahead`
-    rows (or `planes_ahead` planes, None: along two dimensions, no fewer and no more) ahead of need.
+    slices (or `planes_ahead` where they are planes; None: along two dimensions, no fewer and no more)
+    ahead of need.
     `time`: several iterations of the time loop around them."""
     units = with_borders(units, scope)
     units = tuple(_counting_up(unit) for unit in units)
@@ -94,16 +95,16 @@ def find_pipeline(
     ordered = order_dims(whole)
     if planes_ahead is not None and (line := _as_lines(whole, steps, ordered, planes)) is not None:
         return line
-    *outer, stream, across = ordered
-    flat = Pipeline(whole, steps, tuple(outer), stream, across, (), planes)
+    flat = Pipeline(whole, steps, ordered[:-2], ordered[-2:], (), planes)
     found = _with_stages(flat, ahead)
     if isinstance(found, Pipeline) or len(ordered) < 3 or planes_ahead is None:
         return found
     why = found
-    *outer, stream, abreast, across = ordered
-    deep = Pipeline(whole, steps, tuple(outer), stream, across, (), planes, abreast)
+    deep = Pipeline(whole, steps, ordered[:-3], ordered[-3:], (), planes)
     found = _with_stages(deep, planes_ahead)
-    return why if isinstance(found, Pipeline) and not _is_deep(found) else found
+    if isinstance(found, Pipeline) and not any(stage.is_shared for stage in found.stages):
+        return why
+    return found
 
 
 def _counting_up(unit: Unit) -> Unit:
@@ -121,12 +122,12 @@ def _counting_up(unit: Unit) -> Unit:
 
 
 def _as_lines(
-    group: Group, steps: tuple[Step, ...], ordered: Sequence[str], planes: Planes
+    group: Group, steps: tuple[Step, ...], ordered: tuple[str, ...], planes: Planes
 ) -> Pipeline | str | None:
     """The pipeline along the last dimension alone, where nothing is read along others; None: there
     are others to try."""
-    *outer, across = ordered
-    found = _with_stages(Pipeline(group, steps, tuple(outer), "", across, (), planes), 0)
+    outer = ordered[:-1]
+    found = _with_stages(Pipeline(group, steps, outer, ("", ordered[-1]), (), planes), 0)
     if not outer:
         return found
     if isinstance(found, str):
@@ -138,8 +139,7 @@ def _as_lines(
 
 def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     """The pipeline with its stages, along the dimensions that it names, or why it has none."""
-    stream, across, abreast = pipeline.stream, pipeline.across, pipeline.abreast
-    inner = tuple(dim for dim in (stream, abreast, across) if dim)
+    inner = tuple(dim for dim in pipeline.dims if dim)
     dims = (*pipeline.outer, *inner)
     frames = find_frames(pipeline.steps, pipeline.program, dims, len(inner))
     if isinstance(frames, str):
@@ -148,7 +148,7 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
     if isinstance(frames, str):
         return frames
     program = pipeline.program
-    stages = find_stages(pipeline.steps, frames, stream, across, ahead, program, abreast)
+    stages = find_stages(pipeline.steps, frames, pipeline.dims, ahead, program)
     if isinstance(stages, str):
         return stages
     found = replace(pipeline, stages=stages)
@@ -161,7 +161,7 @@ def _with_stages(pipeline: Pipeline, ahead: int) -> Pipeline | str:
             made = found.last(stage.array)
             if stage.step is not None or made is None:
                 continue
-            if not (abreast and stage.is_local and stage.frame.shifts == made.frame.shifts):
+            if not (pipeline.between and stage.is_local and stage.frame.shifts == made.frame.shifts):
                 return f"`{whole_name(stage.array)}` is overwritten by the loops that read it"
     return found
 
@@ -217,11 +217,6 @@ def come_late(pipeline: Pipeline, planes: int) -> Pipeline | None:
         return None
     stages = tuple(replace(stage, lag=stage.lag + planes) for stage in found.stages)
     return replace(found, stages=stages, late=planes)
-
-
-def _is_deep(pipeline: Pipeline) -> bool:
-    """Does some stage need both its planes and the rows of a plane?"""
-    return any(stage.band.is_read_beside for stage in pipeline.stages)
 
 
 def _why_not_streamed(

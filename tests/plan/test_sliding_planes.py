@@ -65,6 +65,14 @@ CHAINS = {
             for z in 0..D, y in 0..H, x in 0..W:
                 b[z, y, x] = b[z, y, x] + a.clamp[z-1, y, x] - a.clamp[z, y+1, x] + a.clamp[z, y, x+1]
         """,
+    "read one plane further": """
+        kernel f(a: f32[D, H, W], w: f32[D, H, W], out c: f32[D, H, W]):
+            temp b: f32[D, H, W]
+            for z in 1..D-1, y in 1..H-1, x in 0..W:
+                b[z, y, x] = w[z, y, x] * (a[z-1, y, x] + a[z, y-1, x] + a[z, y+1, x] - a[z+1, y, x])
+            for z in 1..D-2, y in 1..H-1, x in 0..W:
+                c[z, y, x] = b[z, y, x] + 2.0 * b[z+1, y, x]
+        """,
     "blur3d": """
         kernel f(a: f32[D, H, W], out c: f32[D, H, W]):
             temp b: f32[D, H, W]

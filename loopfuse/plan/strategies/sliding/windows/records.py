@@ -202,8 +202,7 @@ class Stage:
     @property
     def is_local(self) -> bool:
         """Is it needed only where the tile stores?"""
-        around = (self.needed[0].low, *self.needed[1:])
-        return not self.is_stencil and not any(around)
+        return not any(self.halos) and not any(self.needed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.codegen.targets.assemble import find_ptxas, read_report
 from loopfuse.plan.strategies.sliding.windows.blocks import block_registers
 from loopfuse.plan.strategies.sliding.windows.cuts import Shape
-from loopfuse.plan.strategies.sliding.windows.kept import kept_words
+from loopfuse.plan.strategies.sliding.windows.invariants import invariant_words
 from loopfuse.plan.strategies.sliding.windows.registers import TOLERANCE, most_registers, registers
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed
 
@@ -52,7 +52,7 @@ def plane_estimates(windows: dict[str, Windowed]) -> dict[str, int]:
     for name, each in windows.items():
         shape, pipeline = each.shape, each.pipeline
         if pipeline.between:
-            kept = kept_words(pipeline, pipeline.program)
+            kept = invariant_words(pipeline, pipeline.program)
             most = block_registers(pipeline, shape, pipeline.program, kept)
             found[name] = min(most, MULTIPROCESSOR.registers_with(shape.warps))
     return found

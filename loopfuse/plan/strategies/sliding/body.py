@@ -117,8 +117,8 @@ class WindowBody(BodyBuilder):
         tile = self.tile
         stage = tile.pipeline.stage(name)
         if stage is None:
-            found = super().storage(tile.pipeline.planes.whole(load), statement, iteration)
-            return found if self.arms else tile.unchanging(found, self.current)
+            found = super().storage(tile.pipeline.parts.whole(load), statement, iteration)
+            return found if self.arms else tile.invariant(found, self.current)
         place: list[Expr] = []
         for dim, own in tile.own.items():
             if not dim:  # nothing streams: the slice that stands there

@@ -61,7 +61,7 @@ class PipelineTile:
         site, dtype = self.site, self.program.arrays[array].dtype
         if copy:
             return Load(declare_copy(site, self.program, array), index, dtype)
-        load = self.pipeline.planes.whole(Load(array, index, dtype))
+        load = self.pipeline.parts.whole(Load(array, index, dtype))
         declare_global(site.program, site.stores, site.extents, site.names, load.array)
         return load
 
@@ -69,7 +69,7 @@ class PipelineTile:
         """Where the stage has its value at a place of the tile."""
         raise NotImplementedError
 
-    def unchanging(self, load: Load, step: Step) -> Load:
+    def invariant(self, load: Load, step: Step) -> Load:
         """Where the tile keeps an element of memory that stays the same in all of it: there."""
         return load
 

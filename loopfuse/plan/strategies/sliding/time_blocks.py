@@ -16,7 +16,7 @@ from loopfuse.lang.nodes import Expr, combine, compare, integer
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.fusion.cost import CostModel, arrays_of
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders
-from loopfuse.plan.strategies.sliding.windows.planes import common_period
+from loopfuse.plan.strategies.sliding.windows.parts import common_period
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
 from loopfuse.plan.units.forest import Scope, Unit, in_order

@@ -4,8 +4,7 @@ of columns and streams down the rows; every array between the loops is a few lin
     before:  for y, x: b[y, x] = f(a[y, x-1..x+1])      for y, x: c[y, x] = g(b[y-1..y+1, x])
     after:   for each chunk, strip (threads): for y: { for x: a row of b; for x: a row of c }
 
-Strips overlap by the columns that the chain reads sideways, chunks by the rows it reads up and
-down. Each stage runs exactly over what is needed of it, so that its loop over a row has no guard.
+Strips overlap by the chain's halo of columns, chunks by that of rows. Each stage runs exactly over what is needed of it, so that its loop over a row has no guard.
 """
 
 from __future__ import annotations

@@ -169,11 +169,11 @@ def mirror_rows(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
         source = tidy(row - distance)
         last = tidy(here - (distance - 1))
         out.append(Guard(compare("eq", last, high), (copy_row(tile, stage, source, row),)))
-    above = tuple(
+    before = tuple(
         copy_row(tile, stage, row, tidy(row - distance))
         for distance in range(1, stage.slices)
     )
-    return [*out, *([Guard(compare("eq", here, low), above)] if above else [])]
+    return [*out, *([Guard(compare("eq", here, low), before)] if before else [])]
 
 
 def copy_row(tile: LineTile, stage: Stage, source: Expr, target: Expr) -> TreeNode:

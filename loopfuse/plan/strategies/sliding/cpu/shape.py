@@ -47,7 +47,7 @@ def _is_far(pipeline: Pipeline, stage: Stage, program: PolyProgram) -> bool:
     return False
 
 
-def lines_for(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:
+def cut_lines(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape | str:
     """The shape of a pipeline on the CPU, or why it has none."""
     kept = lines_of(pipeline, find_passes(pipeline))
     if not any(stage.is_stencil for stage in kept):

@@ -1,4 +1,4 @@
-"""Rows of a plane that no warp of a block holds: those that a tile reads above its first and below
+"""Rows of a plane that no warp of a block holds: those that a tile reads before its first and behind
 its last row. The warps fetch them between them, a row or two each, and hand them to shared memory
 with their own.
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
-from loopfuse.plan.strategies.sliding.gpu.load import has_elements, load_line, nothing
+from loopfuse.plan.strategies.sliding.gpu.load import has_elements, load_columns, nothing
 from loopfuse.plan.strategies.sliding.gpu.slices import is_plain
 from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.blocks import plane_rows
@@ -51,10 +51,10 @@ def hand_over(tile: WindowTile, stage: Stage, plane: Expr, where: Where) -> list
     """The rows fetched of the plane, to shared memory."""
     kept = tile.shape.warps * plane_rows(stage, tile.shape)
 
-    def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
+    def make(row: Expr, slot: Expr) -> tuple[TreeNode, ...]:
         var = tile.site.names.fresh("v")
         node = Copy(
-            tile.line_at(stage, plane, line, Iter(var)),
+            tile.row_at(stage, plane, row, Iter(var)),
             tile.fetched_at(stage, plane, slot, Iter(var)),
         )
         vectors = Where.VECTOR if tile.pipeline.late else where
@@ -70,14 +70,14 @@ def fetch(tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where)
     def cells(slot: Expr) -> Callable[[Expr], Load]:
         return lambda column: tile.fetched_at(stage, plane, slot, column)
 
-    def make(line: Expr, slot: Expr) -> tuple[TreeNode, ...]:
+    def make(row: Expr, slot: Expr) -> tuple[TreeNode, ...]:
         between = tile.pipeline.dims[1]
-        row = tidy(tile.start[between] + line)
+        here = tidy(tile.start[between] + row)
 
         def point(column: Expr) -> dict[str, Expr]:
-            return tile.point(plane, integer(0), column) | {between: row}
+            return tile.point(plane, integer(0), column) | {between: here}
 
-        return load_line(tile, stage, cells(slot), point, edge, where)
+        return load_columns(tile, stage, cells(slot), point, edge, where)
 
     out: list[TreeNode] = _by_warps(tile, stage, held, make)
     if tile.pipeline.late or stage.ages[1].first > 2:  # older than what the warps load: theirs begin here
@@ -93,21 +93,21 @@ def fetch(tile: WindowTile, stage: Stage, plane: Expr, edge: bool, where: Where)
 
 
 def _by_warps(tile: WindowTile, stage: Stage, between: int, make: Row) -> list[TreeNode]:
-    """Each warp's share of the rows: of those above the tile's first and, `between` further, of those
-    below its last."""
+    """Each warp's share of the rows: of those before the tile's first and, `between` further, of those
+    behind its last."""
     around = tile.fetched(stage)
     each = tile.fetched_by_each(stage)
     var = tile.site.names.fresh("k")
     own = Iter(tile.warp) * each
     number = tidy(own + Iter(var))
-    line = tidy(number - around.low)
+    row = tidy(number - around.low)
     if around.low and around.high:
-        is_below = combine("max", tidy(line + 1), integer(0))
-        is_below = combine("min", is_below, integer(1))
-        line = line + between * is_below
+        is_behind = combine("max", tidy(row + 1), integer(0))
+        is_behind = combine("min", is_behind, integer(1))
+        row = row + between * is_behind
     elif around.high:
-        line = tidy(line + between)
-    body = make(line, Iter(var))
+        row = tidy(row + between)
+    body = make(row, Iter(var))
     if around.width < each * tile.shape.warps:
         body = (Guard(number < around.width, body),)
     return [Loop(var, integer(0), integer(each), 1, Where.UNROLLED, body)]

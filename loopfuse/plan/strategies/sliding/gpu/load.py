@@ -1,4 +1,4 @@
-"""What a tile in three dimensions loads: lines of a plane of memory, the lane's own columns of one row."""
+"""What a tile in three dimensions loads: rows of a plane of memory, the lane's own columns of one row."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def _load_plane(
 
     var = tile.site.names.fresh("r")
     row = Iter(var)
-    body = load_line(tile, stage, cells(row), points(row), edge, where)
+    body = load_columns(tile, stage, cells(row), points(row), edge, where)
     if stage.is_local and not tile.pipeline.late:
         is_stored = tile.is_stored(stage, plane, row)
         body = (Guard(is_stored, body, (nothing(tile, stage, cells(row)),)),)
     elif stage.is_local:
-        stored = tile.is_stored if where is Where.VECTOR else tile.is_stored_line
+        stored = tile.is_stored if where is Where.VECTOR else tile.is_stored_row
         body = (Guard(stored(stage, plane, row), body),)
     count = integer(tile.shape.rows)
     loads: list[TreeNode] = [Loop(var, integer(0), count, 1, Where.UNROLLED, body)]
@@ -101,7 +101,7 @@ def has_elements(tile: WindowTile, stage: Stage) -> Expr:
     return conjoin(*(extent > 0 for extent in dict.fromkeys(extents)))
 
 
-def load_line(
+def load_columns(
     tile: WindowTile, stage: Stage, cells: Cells, points: Points, edge: bool, where: Where
 ) -> tuple[TreeNode, ...]:
     """The lane's columns of one row, where the array has them."""
@@ -145,7 +145,7 @@ def _move(tile: WindowTile, target: Load, memory: Load) -> Copy:
 
 
 def nothing(tile: WindowTile, stage: Stage, cells: Cells) -> TreeNode:
-    """Zeros in the place of a line."""
+    """Zeros in the place of a row."""
     var = tile.site.names.fresh("v")
     zero = Copy(cells(Iter(var)), zero_of(tile, stage))
     return Loop(var, integer(0), integer(tile.shape.columns), 1, Where.UNROLLED, (zero,))

@@ -52,17 +52,17 @@ def mirror_own_columns(tile: WindowTile, stage: Stage, plane: Expr) -> list[Tree
         return []
     first = tidy(tile.start[across] + stage.frame.shift(across))
     out: list[TreeNode] = []
-    for line in tile.lines:
-        out.append(spread(tile, stage, plane, *line))
+    for row in tile.rows:
+        out.append(spread(tile, stage, plane, *row))
         head = columns(tile, Where.UNROLLED)
         _, folded = _folded(tile, stage, across, tidy(tile.own[across] + Iter(head[0])))
         place = _within(folded - first, tile.shape.strip.size)
-        node = Copy(tile.cell(stage, plane, *line, Iter(head[0])), tile.held(stage, place, *line))
+        node = Copy(tile.cell(stage, plane, *row, Iter(head[0])), tile.held(stage, place, *row))
         out.append(Loop(*head, (node,)))
     return out
 
 
-def line_beside(tile: WindowTile, stage: Stage, row: Expr) -> Expr:
+def row_beside(tile: WindowTile, stage: Stage, row: Expr) -> Expr:
     """Which row of the block's tile holds what the edge mode reads at the thread's row."""
     between = tile.pipeline.dims[1]
     _, folded = _folded(tile, stage, between, tidy(tile.own[between] + row))
@@ -84,7 +84,7 @@ def mirror_own_rows(tile: WindowTile, stage: Stage, plane: Expr) -> list[TreeNod
         return []
 
     def make(row: Expr, column: Expr) -> tuple[TreeNode, ...]:
-        source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
+        source = tile.row_at(stage, plane, row_beside(tile, stage, row), column)
         return (Copy(tile.cell(stage, plane, row, column), source),)
 
     def outside(row: Expr) -> tuple[Expr, tuple[TreeNode, ...]]:

@@ -22,10 +22,10 @@ from loopfuse.plan.strategies.sliding.gpu.fetch import fetch_rows
 from loopfuse.plan.strategies.sliding.gpu.launch import launch_of
 from loopfuse.plan.strategies.sliding.gpu.load import ask_for_plane, load_plane
 from loopfuse.plan.strategies.sliding.gpu.mirrors import (
-    line_beside,
     mirror_own_columns,
     mirror_own_rows,
     mirror_planes,
+    row_beside,
 )
 from loopfuse.plan.strategies.sliding.gpu.slices import compute_slice, halo, over, own_spans
 from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
@@ -49,7 +49,7 @@ def plan_planes(windowed: Windowed, site: Site, name: str, labels: tuple[str, ..
     ways = choose("inside", "edge")
     if not tile.has_views():
         ways = Guard(tile.aligned(ends=True), (choose("whole", "whole edge"),), (ways,))
-    nodes: tuple[TreeNode, ...] = (*tile.kept.copies(), ways)
+    nodes: tuple[TreeNode, ...] = (*tile.invariants.copies(), ways)
     most = register_limit(windowed.pipeline, shape, windowed.pipeline.program)
     return launch_of(tile, nodes, name, labels, most)
 
@@ -125,8 +125,8 @@ def spread_rows(tile: WindowTile, stage: Stage, plane: Expr, where: Where) -> li
     for rows, moved in parts:
 
         def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
-            line = row - moved
-            target = tile.shared_at(stage, plane, line, column)
+            own = row - moved
+            target = tile.shared_at(stage, plane, own, column)
             return (Copy(target, tile.cell(stage, plane, row, column)),)
 
         out += over(tile, (rows, (0, tile.shape.columns)), where, make)
@@ -145,7 +145,7 @@ def fill_beside(tile: WindowTile, stage: Stage, plane: Expr, edge: bool) -> list
 
         def make(row: Expr, column: Expr, moved: int = moved) -> tuple[TreeNode, ...]:
             if mirrors:
-                source = tile.line_at(stage, plane, line_beside(tile, stage, row), column)
+                source = tile.row_at(stage, plane, row_beside(tile, stage, row), column)
             else:
                 source = tile.shared_at(stage, plane, row - moved, column)
             return (Copy(tile.cell(stage, plane, row, column), source),)

@@ -99,7 +99,7 @@ def over(
     *around: Callable[..., tuple[Expr, tuple[TreeNode, ...]]],
 ) -> list[TreeNode]:
     """Loops over a slice's dimensions, in each from where to where (exclusive), around what `make` gives
-    for one place; the last loop runs as `where` says. `around`: guards around each line, the outermost
+    for one place; the last loop runs as `where` says. `around`: guards around each row, the outermost
     first, each with what is done instead."""
     if any(first >= end for first, end in spans):
         return []
@@ -272,27 +272,27 @@ def is_unneeded(tile: WindowTile, stage: Stage) -> bool:
     return is_alone(tile, [stage]) and not tile.is_read_unwritten(stage)
 
 
-def spread(tile: WindowTile, stage: Stage, number: Expr, *line: Expr) -> TreeNode:
-    """The lane's own columns of a line where other lanes can read them."""
+def spread(tile: WindowTile, stage: Stage, number: Expr, *row: Expr) -> TreeNode:
+    """The lane's own columns of a row where other lanes can read them."""
     head = columns(tile, Where.UNROLLED)
-    target = tile.held(stage, tidy(tile.within[tile.pipeline.across] + Iter(head[0])), *line)
-    return Loop(*head, (Copy(target, tile.cell(stage, number, *line, Iter(head[0]))),))
+    target = tile.held(stage, tidy(tile.within[tile.pipeline.across] + Iter(head[0])), *row)
+    return Loop(*head, (Copy(target, tile.cell(stage, number, *row, Iter(head[0]))),))
 
 
 def halo(tile: WindowTile, stage: Stage, number: Expr) -> list[TreeNode]:
-    """The columns of neighbouring lanes, beside each line of the thread's. The first and last lane's
+    """The columns of neighbouring lanes, beside each row of the thread's. The first and last lane's
     come from the other end of the strip: what is computed of them is not stored."""
     sides, count = stage.halos[-1], tile.shape.columns
     out: list[TreeNode] = []
-    for line in tile.lines if sides else ():
-        out.append(spread(tile, stage, number, *line))
+    for row in tile.rows if sides else ():
+        out.append(spread(tile, stage, number, *row))
         for first, width in ((-sides.low, sides.low), (count, sides.high)):
             if not width:
                 continue
             var = tile.site.names.fresh("h")
             column = tidy(Iter(var) + first)
             place = tidy(tile.within[tile.pipeline.across] + column) % tile.shape.strip.size
-            node = Copy(tile.cell(stage, number, *line, column), tile.held(stage, place, *line))
+            node = Copy(tile.cell(stage, number, *row, column), tile.held(stage, place, *row))
             out.append(Loop(var, integer(0), integer(width), 1, Where.UNROLLED, (node,)))
     return out
 

@@ -5,8 +5,8 @@ streams down the rows; every array between the loops is a window of rows in regi
     after:   for each strip, chunk: for y: a row of a; a row of b; a row of c, one row behind
 
 A lane holds `columns` neighbouring columns; what it needs of its neighbours' columns comes by
-shuffle. Strips overlap by the columns that the chain reads sideways, chunks of rows by those it
-reads up and down: what is computed there is not stored. A tile that lies inside every loop's
+shuffle. Strips overlap by the chain's halo of columns, chunks by that of rows: what is computed
+there is not stored. A tile that lies inside every loop's
 bounds takes a way without guards, with 16-byte accesses: one where rows start at multiples of that,
 one where they start anywhere. The others test each element.
 
@@ -50,7 +50,7 @@ def plan_sliding(windowed: Windowed, site: Site, name: str, labels: tuple[str, .
     if tile.outer and not tile.has_views():  # images of a batch are mostly ends
         edge = (Guard(tile.aligned(ends=True), tile_steps(tile, "whole edge"), edge),)
     ways = Guard(inside, interior, edge)
-    nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.kept.copies(), ways)),)
+    nodes: tuple[TreeNode, ...] = (Guard(started, (*tile.invariants.copies(), ways)),)
     most = most_registers(pipeline, shape.columns, pipeline.program)
     return launch_of(tile, nodes, name, labels, most)
 

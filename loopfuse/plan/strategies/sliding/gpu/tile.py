@@ -11,7 +11,7 @@ from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.gpu.extents import Extents
-from loopfuse.plan.strategies.sliding.gpu.kept import Kept
+from loopfuse.plan.strategies.sliding.gpu.invariants import Invariants
 from loopfuse.plan.strategies.sliding.tile import holding_stages
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     fetched_around,
@@ -41,7 +41,7 @@ class WindowTile(Extents):
     By dimension of the windows: `stored` is from where to where all tiles store, `first` the first
     that this one stores, `start` the first that it computes, and `within` how far behind that the
     thread's own begin. Step t of stage s is slice `own + t - s.lag` of the first dimension. A thread
-    has a line of neighbours in memory for each place of `lines`.
+    has a row of neighbours in memory for each place of `rows`.
     """
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
@@ -62,15 +62,15 @@ class WindowTile(Extents):
             self.start[dim] = tidy(self.first[dim] - cut.pad)
             self.within[dim] = self._within(cut)
             self.own[dim] = tidy(self.start[dim] + self.within[dim])
-        self.lines: list[tuple[Expr, ...]] = [
+        self.rows: list[tuple[Expr, ...]] = [
             tuple(map(integer, place))
             for place in product(*(range(cut.by(Level.REGISTER)) for cut in shape.cuts[1:-1]))
         ]
         self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.strips = {
-            (s.name, line): self.lanes_of(s)
+            (s.name, row): self.lanes_of(s)
             for s in pipeline.stages
-            for line in self.lines
+            for row in self.rows
             if s.halos[-1] or self.mirrors(s, pipeline.across)
         }
         self.waiting = {s.name: self._waiting(s) for s in pipeline.stages if self.fetched(s)}
@@ -80,7 +80,7 @@ class WindowTile(Extents):
             if s.step is None and pipeline.late
         }
         self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.is_shared}
-        self.kept = Kept(self)
+        self.invariants = Invariants(self)
 
     def _stored(self, dim: str) -> tuple[Expr, Expr]:
         """From the first to behind the last that any output stores along `dim`. The first strip starts
@@ -192,19 +192,19 @@ class WindowTile(Extents):
         place = tidy(part + self.within[dim])
         return in_range(place, integer(cut.pad), integer(cut.pad + cut.stored))
 
-    def is_stored_line(self, stage: Stage, number: Expr, *line: Expr) -> Expr:
-        """The line of a slice is one that the tile stores, but for its ends."""
+    def is_stored_row(self, stage: Stage, number: Expr, *row: Expr) -> Expr:
+        """The row of a slice is one that the tile stores, but for its ends."""
         tests = self.stores_at(stage, number)
-        for dim, part in zip(self.pipeline.between, line, strict=True):
+        for dim, part in zip(self.pipeline.between, row, strict=True):
             if self.cuts[dim].stored < self.cuts[dim].size:
                 tests += self._lies_stored(dim, part)
         return conjoin(*tests)
 
-    def is_stored(self, stage: Stage, number: Expr, *line: Expr) -> Expr:
-        """The lane's part of such a line is one that the tile stores."""
+    def is_stored(self, stage: Stage, number: Expr, *row: Expr) -> Expr:
+        """The lane's part of such a row is one that the tile stores."""
         first, last = self.stored_lanes
         tests = in_range(Iter(self.lane), integer(first), integer(last))
-        return conjoin(self.is_stored_line(stage, number, *line), *tests)
+        return conjoin(self.is_stored_row(stage, number, *row), *tests)
 
     @property
     def stored_lanes(self) -> tuple[int, int]:
@@ -218,7 +218,7 @@ class WindowTile(Extents):
         return conjoin(*self._lies_stored(self.pipeline.across, column))
 
     def stores_some(self, stage: Stage, number: Expr) -> Expr:
-        """The tile stores some line of the warp's in the slice."""
+        """The tile stores some row of the warp's in the slice."""
         tests = self.stores_at(stage, number)
         for dim in self.pipeline.between:
             cut, first = self.cuts[dim], self.within[dim]
@@ -275,30 +275,30 @@ class WindowTile(Extents):
         cells = (part + halo.low for part, halo in zip(place, stage.beside, strict=True))
         return self._load(stage, self.windows[stage.name], *cells)
 
-    def held(self, stage: Stage, place: Expr, *line: Expr) -> Load:
-        """An element of a line that the warp holds."""
+    def held(self, stage: Stage, place: Expr, *row: Expr) -> Load:
+        """An element of a row that the warp holds."""
         dtype = self.program.arrays[stage.array].dtype
-        return Load(self.strips[stage.name, line], (place,), dtype)
+        return Load(self.strips[stage.name, row], (place,), dtype)
 
     def taken(self, stage: Stage) -> Load:
         """A register for one element that another lane holds."""
         return self._load(stage, self.declare(stage, "taken", (), Register()))
 
-    def unchanging(self, load: Load, step: Step) -> Load:
+    def invariant(self, load: Load, step: Step) -> Load:
         """The register that holds it, where there is one."""
-        return self.kept.register(load, step)
+        return self.invariants.register(load, step)
 
     # What the warps of a block share is a plane: rows of a dimension between, of columns.
 
     def shared_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
         """An element of a plane in shared memory: `row` counts the rows kept, from the warp's
         first on, `column` the lane's columns."""
-        return self.line_at(stage, plane, row + Iter(self.warp) * plane_rows(stage, self.shape), column)
+        return self.row_at(stage, plane, row + Iter(self.warp) * plane_rows(stage, self.shape), column)
 
-    def line_at(self, stage: Stage, plane: Expr, line: Expr, column: Expr) -> Load:
-        """An element of a plane in shared memory; `line` counts the rows kept of the whole tile."""
+    def row_at(self, stage: Stage, plane: Expr, row: Expr, column: Expr) -> Load:
+        """An element of a plane in shared memory; `row` counts the rows kept of the whole tile."""
         place = column + plane_pad(stage, self.shape) + self.within[self.pipeline.across]
-        return self._load(stage, self.planes[stage.name], plane, line + stage.halos[1].low, place)
+        return self._load(stage, self.planes[stage.name], plane, row + stage.halos[1].low, place)
 
     def fetched(self, stage: Stage) -> Halo:
         """How many rows around the tile's are read of a stage that is loaded: they are fetched for
@@ -338,7 +338,7 @@ class WindowTile(Extents):
         return self.declare(stage, "window", (slices, *extents), Window(slices), zeroed=True)
 
     def lanes_of(self, stage: Stage) -> str:
-        """One line of the stage across the warp, for shuffles."""
+        """One row of the stage across the warp, for shuffles."""
         return self.declare(stage, "row", (self.shape.strip.size,), Lanes(self.shape.columns))
 
     def _waiting(self, stage: Stage) -> str:

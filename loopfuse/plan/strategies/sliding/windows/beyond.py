@@ -2,7 +2,7 @@
 its window has to hold for that.
 
     reflect, rows:   b.reflect[y-2] at y = 0 is b[2]: made two rows after b[0], so the reader runs
-                     two rows behind, and the window keeps rows 0 to 2 and those above for it
+                     two rows behind, and the window keeps rows 0 to 2 and those before them for it
 
 A loop may also run beyond the array itself, where what it writes is shifted.
 """

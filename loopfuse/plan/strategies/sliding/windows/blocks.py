@@ -24,7 +24,7 @@ from loopfuse.plan.strategies.sliding.windows.cuts import (
     cut_strip,
     usual_columns,
 )
-from loopfuse.plan.strategies.sliding.windows.kept import kept_words
+from loopfuse.plan.strategies.sliding.windows.invariants import invariant_words
 from loopfuse.plan.strategies.sliding.windows.records import HERE, Halo, Pipeline, Stage, Step
 from loopfuse.poly.model import PolyProgram
 
@@ -55,7 +55,7 @@ def cut_block(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape
     best: Shape | None = None
     least = 0.0
     why = "its halo is as wide as a tile"
-    usual, kept = usual_columns(pipeline, program), kept_words(pipeline, program)
+    usual, kept = usual_columns(pipeline, program), invariant_words(pipeline, program)
     for shape in _shapes(pipeline, usual, tuning):
         if any(cut.stored * 2 < cut.size for cut in shape.cuts[1:]):
             continue
@@ -221,7 +221,7 @@ def _planes_wanted(
 
 def _blocks(pipeline: Pipeline, shape: Shape, program: PolyProgram) -> int:
     """How many blocks a multiprocessor is taken to hold."""
-    registers = block_registers(pipeline, shape, program, kept_words(pipeline, program))
+    registers = block_registers(pipeline, shape, program, invariant_words(pipeline, program))
     return _blocks_with(shape, registers, shared_bytes(pipeline, shape, program))
 
 

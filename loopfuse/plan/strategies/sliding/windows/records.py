@@ -9,7 +9,7 @@ from functools import reduce
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
-from loopfuse.plan.strategies.sliding.windows.planes import Planes
+from loopfuse.plan.strategies.sliding.windows.parts import Parts
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.groups import Box, Group, Region
 from loopfuse.poly.model import PolyProgram
@@ -220,7 +220,7 @@ class Pipeline:
     outer: tuple[str, ...]
     dims: tuple[str, ...]
     stages: tuple[Stage, ...]
-    planes: Planes
+    parts: Parts
     lines: bool = False
     late: int = 0
     regions: Mapping[str, Region] = field(default_factory=dict[str, Region])
@@ -250,8 +250,8 @@ class Pipeline:
 
     @property
     def program(self) -> PolyProgram:
-        """The program, with the planes of its arrays as arrays."""
-        return self.planes.program
+        """The program, with the parts of its arrays as arrays."""
+        return self.parts.program
 
     def stage(self, name: str) -> Stage | None:
         """The stage called `name`, if there is one."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.lang.nodes import Binary, Expr
 from loopfuse.lang.walk import walk_expr
-from loopfuse.plan.strategies.sliding.windows.kept import kept_words
+from loopfuse.plan.strategies.sliding.windows.invariants import invariant_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.poly.model import PolyProgram
 
@@ -52,7 +52,7 @@ def registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     own = sum(_words_kept(s, program) * s.kept for s in stages if _is_kept(pipeline, s)) * columns
     beside = sum(_words(s, program) * s.kept_beside for s in stages if _is_kept(pipeline, s))
     widest = max(_words(stage, program) for stage in stages)
-    rest = REST + (COLUMN + WORD * widest) * columns + kept_words(pipeline, program)
+    rest = REST + (COLUMN + WORD * widest) * columns + invariant_words(pipeline, program)
     mirrored = sum(_mirrored(pipeline, stage, program) for stage in stages) * columns
     divided = (
         DIVIDED if any(_divides(s.value) for u in pipeline.group.units for s in u.statements) else 0

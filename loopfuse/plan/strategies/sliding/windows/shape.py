@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
-from loopfuse.plan.strategies.sliding.cpu.shape import lines_for, redundancy_in_lines
+from loopfuse.plan.strategies.sliding.cpu.shape import cut_lines, redundancy_in_lines
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     PLANES_AHEAD,
     PLANES_LATE,
@@ -22,10 +22,10 @@ from loopfuse.plan.strategies.sliding.windows.cuts import (
     usual_columns,
     why_no_strip,
 )
-from loopfuse.plan.strategies.sliding.windows.lines import cut_line
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.plan.strategies.sliding.windows.regions import is_all
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers, registers
+from loopfuse.plan.strategies.sliding.windows.strips import cut_strips
 from loopfuse.plan.strategies.sliding.windows.windows import Pipeline, come_late, find_pipeline
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, TimeBlock, whole_name
@@ -170,7 +170,7 @@ def _fit_lines(
             return f"`{name}` is read elsewhere at places that depend on data"
         if _has_odd_borders(pipeline, stage):
             return f"other loops write other parts of `{name}`"
-    shape = lines_for(pipeline, pipeline.program, rules.tuning)
+    shape = cut_lines(pipeline, pipeline.program, rules.tuning)
     return shape if isinstance(shape, str) else Windowed(replace(pipeline, lines=True), shape)
 
 
@@ -192,7 +192,7 @@ def shape_of(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | 
             return shape
         return replace(shape, asked=planes_asked(pipeline, shape, program, rules.machine))
     if not pipeline.stream:
-        return cut_line(pipeline, program, rules)
+        return cut_strips(pipeline, program, rules)
     if tuning.columns:
         return _shape(pipeline, tuning.columns, program, rules)
     columns = usual_columns(pipeline, program)

@@ -37,7 +37,7 @@ from loopfuse.plan.strategies.sliding.windows.align import align_steps
 from loopfuse.plan.strategies.sliding.windows.borders import is_border, with_borders, without_edges
 from loopfuse.plan.strategies.sliding.windows.frames import find_frames
 from loopfuse.plan.strategies.sliding.windows.left import reads_what_was_left
-from loopfuse.plan.strategies.sliding.windows.planes import Planes, find_planes
+from loopfuse.plan.strategies.sliding.windows.parts import Parts, find_parts
 from loopfuse.plan.strategies.sliding.windows.records import (
     Frame,
     Pipeline,
@@ -75,10 +75,10 @@ def find_pipeline(
     why = _why_not_streamed(units, scope, program, time is not None, planes_ahead is not None)
     if why:
         return why
-    planes = find_planes(units, program, time)
-    if isinstance(planes, str):
-        return planes
-    unrolled = _unroll(units, scope, planes, time)
+    parts = find_parts(units, program, time)
+    if isinstance(parts, str):
+        return parts
+    unrolled = _unroll(units, scope, parts, time)
     if isinstance(unrolled, str):
         return unrolled
     if why := reads_what_was_left(unrolled, scope if time else None, program):
@@ -93,14 +93,14 @@ def find_pipeline(
     )
     whole = Group(Legality.STREAMED, dims, members, scope=scope, time=time, loaded=loaded)
     ordered = order_dims(whole)
-    if planes_ahead is not None and (line := _as_lines(whole, steps, ordered, planes)) is not None:
-        return line
-    flat = Pipeline(whole, steps, ordered[:-2], ordered[-2:], (), planes)
+    if planes_ahead is not None and (found := _as_strips(whole, steps, ordered, parts)) is not None:
+        return found
+    flat = Pipeline(whole, steps, ordered[:-2], ordered[-2:], (), parts)
     found = _with_stages(flat, ahead)
     if isinstance(found, Pipeline) or len(ordered) < 3 or planes_ahead is None:
         return found
     why = found
-    deep = Pipeline(whole, steps, ordered[:-3], ordered[-3:], (), planes)
+    deep = Pipeline(whole, steps, ordered[:-3], ordered[-3:], (), parts)
     found = _with_stages(deep, planes_ahead)
     if isinstance(found, Pipeline) and not any(stage.is_shared for stage in found.stages):
         return why
@@ -121,13 +121,13 @@ def _counting_up(unit: Unit) -> Unit:
     return unit if common == unit.common else replace(unit, common=common)
 
 
-def _as_lines(
-    group: Group, steps: tuple[Step, ...], ordered: tuple[str, ...], planes: Planes
+def _as_strips(
+    group: Group, steps: tuple[Step, ...], ordered: tuple[str, ...], parts: Parts
 ) -> Pipeline | str | None:
     """The pipeline along the last dimension alone, where nothing is read along others; None: there
     are others to try."""
     outer = ordered[:-1]
-    found = _with_stages(Pipeline(group, steps, outer, ("", ordered[-1]), (), planes), 0)
+    found = _with_stages(Pipeline(group, steps, outer, ("", ordered[-1]), (), parts), 0)
     if not outer:
         return found
     if isinstance(found, str):
@@ -275,7 +275,7 @@ def _kept_for_others(units: Sequence[Unit], program: PolyProgram) -> str:
 
 
 def _unroll(
-    units: Sequence[Unit], scope: Scope, planes: Planes, time: TimeBlock | None
+    units: Sequence[Unit], scope: Scope, parts: Parts, time: TimeBlock | None
 ) -> list[Step] | str:
     """Every unit once an iteration, and which stage each of its arrays is."""
     newest: dict[str, str] = {}  # by array: the stage that holds it now
@@ -283,7 +283,7 @@ def _unroll(
     out: list[Step] = []
     for ahead in range(time.steps if time else 1):
         for whole in units:
-            unit = planes.resolve(whole, time, ahead)
+            unit = parts.resolve(whole, time, ahead)
             swaps = _swaps(unit, scope, time, ahead)
             if isinstance(swaps, str):
                 return swaps

@@ -1,4 +1,4 @@
-"""Planes: arrays of which a time loop uses one part at a time, as one array for each part.
+"""Arrays of which a time loop uses one part at a time, as one array for each part (reports say planes).
 
     before:  for t: for y, x: u[(t + 1) % 2, y, x] = f(u[t % 2, y, x-1..x+1])      u[2, H, W]
     after:   u@0[H, W] and u@1[H, W], which exchange their roles from one iteration to the next
@@ -24,15 +24,15 @@ from loopfuse.poly.model import Array, PolyProgram, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Planes:
-    """Which dimensions of which arrays are planes, and the program's arrays with their planes
+class Parts:
+    """Which dimensions of which arrays number parts, and the program's arrays with their parts
     (`u@0`) added."""
 
     program: PolyProgram
     positions: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     def split(self, load: Load, time: TimeBlock | None, ahead: int) -> Load:
-        """The access, of an iteration `ahead` in a block, as one of a plane."""
+        """The access, of an iteration `ahead` in a block, as one of a part."""
         if load.array not in self.positions:
             return load
         places: list[int] = []
@@ -41,10 +41,10 @@ class Planes:
             assert place is not None
             places.append(place)
         kept = [p for k, p in enumerate(load.index) if k not in self.positions[load.array]]
-        return replace(load, array=plane_name(load.array, places), index=tuple(kept))
+        return replace(load, array=part_name(load.array, places), index=tuple(kept))
 
     def whole(self, load: Load) -> Load:
-        """An access of a plane as one of the program's array."""
+        """An access of a part as one of the program's array."""
         name, _, places = load.array.partition("@")
         if not places:
             return load
@@ -54,7 +54,7 @@ class Planes:
         return replace(load, array=name, index=tuple(index))
 
     def resolve(self, unit: Unit, time: TimeBlock | None, ahead: int) -> Unit:
-        """The unit with its accesses of planes, `ahead` iterations into a block."""
+        """The unit with its accesses of parts, `ahead` iterations into a block."""
         if not self.positions:
             return unit
 
@@ -79,13 +79,13 @@ class Planes:
         return replace(unit, items=items, statements=statements_of(items))
 
 
-def find_planes(
+def find_parts(
     units: Sequence[Unit], program: PolyProgram, time: TimeBlock | None
-) -> Planes | str:
-    """The planes of the arrays that have more dimensions than the units' loops, or why subscripts
+) -> Parts | str:
+    """The parts of the arrays that have more dimensions than the units' loops, or why subscripts
     of the time loop make none."""
     if time is None:
-        return Planes(program)
+        return Parts(program)
     depth = len(units[0].common)
     positions: dict[str, tuple[int, ...]] = {}
     arrays = dict(program.arrays)
@@ -124,12 +124,12 @@ def find_planes(
         for load in accesses:
             for ahead in range(time.steps):
                 places = [settled(load.index[p], time, ahead) or 0 for p in found]
-                plane = plane_name(name, places)
+                part = part_name(name, places)
                 kept = tuple(e for k, e in enumerate(array.extents) if k not in found)
-                arrays[plane] = Array(plane, array.dtype, array.kind, kept, array.private_to)
+                arrays[part] = Array(part, array.dtype, array.kind, kept, array.private_to)
     if not positions:
-        return Planes(program)
-    return Planes(replace(program, arrays=arrays), positions)
+        return Parts(program)
+    return Parts(replace(program, arrays=arrays), positions)
 
 
 def _why_not(name: str, subscript: Expr, time: TimeBlock) -> str:
@@ -164,7 +164,7 @@ def settled(subscript: Expr, time: TimeBlock | None, ahead: int) -> int | None:
 
 
 def common_period(units: Sequence[Unit], iterator: str) -> int:
-    """After how many iterations of the time loop all planes are back in their roles (1: there are
+    """After how many iterations of the time loop all parts are back in their roles (1: there are
     none)."""
     periods = [_period(part, iterator) for load in _accesses(units) for part in load.index]
     return lcm(*(period for period in periods if period))
@@ -185,8 +185,8 @@ def _period(subscript: Expr, iterator: str) -> int:
     return period
 
 
-def plane_name(array: str, places: Sequence[int]) -> str:
-    """What the plane of the array at these places is called."""
+def part_name(array: str, places: Sequence[int]) -> str:
+    """What the part of the array at these places is called."""
     return "@".join((array, *map(str, places)))
 
 

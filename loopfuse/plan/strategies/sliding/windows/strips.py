@@ -22,7 +22,7 @@ from loopfuse.plan.strategies.sliding.windows.cuts import (
     usual_columns,
     why_no_strip,
 )
-from loopfuse.plan.strategies.sliding.windows.kept import kept_words
+from loopfuse.plan.strategies.sliding.windows.invariants import invariant_words
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
@@ -43,7 +43,7 @@ WARPS = 4
 """Warps of a block, which share nothing."""
 
 
-def cut_line(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | str:
+def cut_strips(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | str:
     """The way to cut a line that takes least time, or why there is none."""
     tuning = rules.tuning
     best: Shape | None = None
@@ -56,7 +56,7 @@ def cut_line(pipeline: Pipeline, program: PolyProgram, rules: Rules) -> Shape | 
         if not_so := why_no_strip(pipeline, strip):
             why = not_so
             continue
-        registers = line_registers(pipeline, columns, program)
+        registers = strip_registers(pipeline, columns, program)
         if registers > (MOST if best is None else FEW) and not tuning.columns:
             why = "its columns take more registers than a thread has"
             continue
@@ -84,7 +84,7 @@ def _price(pipeline: Pipeline, shape: Shape, program: PolyProgram, machine: Mach
     return max(moved / machine.bandwidth, busy * shape.redundancy / machine.operations)
 
 
-def line_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
+def strip_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> int:
     """Registers of 32 bits that a thread takes, at most: the columns of the stages that are live
     while one is made, and the rest."""
     order = [None, *pipeline.steps]
@@ -94,7 +94,7 @@ def line_registers(pipeline: Pipeline, columns: int, program: PolyProgram) -> in
     for k in range(len(order)):
         live = [stage for stage, first, last in spans if first <= k <= last]
         widest = max(widest, _words(live, columns, program))
-    return REST + widest + kept_words(pipeline, program)
+    return REST + widest + invariant_words(pipeline, program)
 
 
 def _life(pipeline: Pipeline, stage: Stage, number: dict[int, int]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ MOST = 32
 """The most registers of 32 bits that such values may take; others are read again at each row."""
 
 
-def kept_words(pipeline: Pipeline, program: PolyProgram) -> int:
+def invariant_words(pipeline: Pipeline, program: PolyProgram) -> int:
     """Registers of 32 bits that the values take which do not move with a window."""
     found: dict[Load, int] = {}
     for step in pipeline.steps:

@@ -16,7 +16,7 @@ from loopfuse.lang.index import TRUE, conjoin, in_range, is_checked
 from loopfuse.lang.nodes import Const, Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.plan.mapping.space import value_at
-from loopfuse.plan.strategies.sliding.windows.kept import MOST
+from loopfuse.plan.strategies.sliding.windows.invariants import MOST
 from loopfuse.plan.strategies.sliding.windows.records import Step, array_name
 from loopfuse.tree.looptree import Buffer, Copy, Global, Guard, Register, TreeNode
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 
 
-class Kept:
+class Invariants:
     """The registers of one tile that hold such values; filled where its rows are planned."""
 
     def __init__(self, tile: WindowTile) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from loopfuse.lang.index import ceil_div, greatest, least
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.body import declare_global
-from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, value_at
-from loopfuse.plan.strategies.sliding.windows.cuts import Shape
+from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, value_at
+from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Shape
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.plan.units.storage import Store
@@ -17,12 +18,15 @@ from loopfuse.tree.looptree import Buffer, Global, Home
 
 
 class PipelineTile:
-    """One tile of a pipeline, for one iteration of the outer dimensions: `outer` has their variables.
-    By dimension of the windows, `blocks` has the variables that number tiles, `own` the group's place of
-    what a thread counts from 0."""
+    """One tile of a pipeline, as `shape` cuts it, for one iteration of the outer dimensions: `outer` has
+    their variables.
+
+    By dimension of the windows: `blocks` has the variables that number tiles; `stored` is from where to
+    where all tiles store, `first` the first that this one stores, `start` the first that it computes,
+    `within` how far behind that the thread's own begin, and `own` where these are in the group.
+    """
 
     outer: dict[str, str]
-    own: dict[str, Expr]
     blocks: dict[str, str]
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
@@ -32,6 +36,51 @@ class PipelineTile:
         self.extents = dim_extents(self.group, site.program)
         self.outputs = stored_stages(pipeline, site.stores)
         self.read_ranges: dict[tuple[str, str], tuple[Expr, Expr]] = {}
+
+    def lay(self) -> None:
+        """Finds where the tile lies, once its variables have names."""
+        self.cuts = dict(zip(self.pipeline.dims, self.shape.cuts, strict=True))
+        self.stored = {dim: self.store_range(dim) for dim in self.cuts}
+        self.first: dict[str, Expr] = {}
+        self.start: dict[str, Expr] = {}
+        self.within: dict[str, Expr] = {}
+        self.own: dict[str, Expr] = {}
+        for dim, cut in self.cuts.items():
+            self.first[dim] = tidy(self.stored[dim][0] + self.number(dim) * cut.stored)
+            self.start[dim] = tidy(self.first[dim] - cut.pad)
+            self.within[dim] = self.place_within(cut)
+            self.own[dim] = tidy(self.start[dim] + self.within[dim])
+
+    def hull(self, stage: Stage, dim: str) -> tuple[Expr, Expr]:
+        """From where to where along `dim` the stage may be stored."""
+        raise NotImplementedError
+
+    def store_range(self, dim: str) -> tuple[Expr, Expr]:
+        """From the first to behind the last that any output stores along `dim`."""
+        lows, highs = zip(*(self.hull(s, dim) for s in self.outputs), strict=True)
+        return least([*lows]), greatest([*highs])
+
+    def number(self, dim: str) -> Expr:
+        """Which of the tiles along `dim` this one is."""
+        return Iter(self.blocks[dim]) if dim else integer(0)
+
+    def place_within(self, cut: Cut) -> Expr:
+        """Where in a dimension of the tile the thread's own begin."""
+        return integer(0)
+
+    def counts(self, tiles: Callable[[str], int]) -> list[tuple[str, Expr]]:
+        """The variables that number iterations and groups of so many `tiles` of a dimension, with how many
+        of each there are."""
+        out = [(var, count_of(self.extents[dim])) for dim, var in self.outer.items()]
+        for dim, var in self.blocks.items():
+            first, end = self.stored[dim]
+            out.append((var, ceil_div(tidy(end - first), self.cuts[dim].stored * tiles(dim))))
+        return out
+
+    def mirrors(self, stage: Stage, dim: str) -> bool:
+        """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
+        what stands nearby."""
+        return stage.step is not None and stage.frame.mode(dim) not in ("", "wrap")
 
     def fresh(self, dim: str, suffix: str = "") -> str:
         """A new variable, named after a dimension of the group."""

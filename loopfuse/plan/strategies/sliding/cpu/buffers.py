@@ -9,10 +9,8 @@ Strips overlap by the chain's halo of columns, chunks by that of rows. Each stag
 
 from __future__ import annotations
 
-from loopfuse.lang.index import ceil_div
-from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Expr, integer
-from loopfuse.plan.mapping.space import Site, count_of
+from loopfuse.lang.nodes import integer
+from loopfuse.plan.mapping.space import Site, nested
 from loopfuse.plan.strategies.sliding.cpu.rows import pass_nodes
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile
 from loopfuse.plan.strategies.sliding.windows.cuts import Shape
@@ -33,12 +31,5 @@ def plan_lines(
     nodes: tuple[TreeNode, ...] = (
         Loop(tile.step, integer(0), steps, 1, Where.ROTATED, tuple(body)),
     )
-    chain: list[tuple[str, Expr]] = [
-        (var, count_of(tile.extents[dim])) for dim, var in tile.outer.items()
-    ]
-    for (dim, var), cut in zip(tile.blocks.items(), shape.cuts, strict=True):
-        low, high = tile.all_stored[dim]
-        chain.append((var, ceil_div(tidy(high - low), cut.stored)))
-    for var, count in reversed(chain):
-        nodes = (Loop(var, integer(0), count, 1, Where.THREAD, nodes),)
-    return Launch(name, "sliding", labels, nodes)
+    chain = [(*each, Where.THREAD) for each in tile.counts(lambda dim: 1)]
+    return Launch(name, "sliding", labels, nested(chain, nodes))

@@ -194,11 +194,11 @@ def store_row(tile: LineTile, stage: Stage, row: Expr) -> list[TreeNode]:
     """The part of the row that is the tile's own, to memory."""
     (chunk, strip), across = tile.shape.cuts, tile.pipeline.across
     own = (integer(strip.pad), integer(strip.pad + strip.stored))
-    columns = meet(own, moved(tile.stored(stage, across), tile.own[across]))
+    columns = meet(own, moved(tile.hull(stage, across), tile.own[across]))
     var = tile.site.names.fresh("v")
     target = tile.place(stage, tile.element(stage, row, Iter(var)))
     node = Copy(target, tile.cell(stage, row, Iter(var)))
-    stored = {dim: tile.stored(stage, dim) for dim in tile.group.dims}
+    stored = {dim: tile.hull(stage, dim) for dim in tile.group.dims}
     tests = in_range(row, integer(chunk.pad), integer(chunk.pad + chunk.stored))
     tests += inside(tile, row, stored)
     return guarded(conjoin(*tests), [Loop(var, *columns, 1, Where.SERIAL, (node,))])

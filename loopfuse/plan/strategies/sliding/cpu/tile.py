@@ -20,7 +20,7 @@ class LineTile(PipelineTile):
     """A strip of columns times a chunk of rows, for one iteration of the outer dimensions.
 
     Rows and columns are counted from the tile's first: step t of stage s is row `t - s.lag`. `step` is
-    the variable of the steps; `all_stored`: from where to where all tiles store.
+    the variable of the steps.
     """
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
@@ -28,13 +28,7 @@ class LineTile(PipelineTile):
         self.blocks = {dim: self.fresh(dim, end) for dim, end in zip(pipeline.dims, "cs", strict=True)}
         self.step = site.names.fresh("t")
         self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
-        self.all_stored: dict[str, Range] = {}
-        self.own = {}
-        for dim, cut in zip(pipeline.dims, shape.cuts, strict=True):
-            lows, highs = zip(*(self.stored(s, dim) for s in self.outputs), strict=True)
-            self.all_stored[dim] = least([*lows]), greatest([*highs])
-            first = self.all_stored[dim][0] + Iter(self.blocks[dim]) * cut.stored
-            self.own[dim] = tidy(first - cut.pad)
+        self.lay()
         self.passes = find_passes(pipeline)
         lines = lines_of(pipeline, self.passes, self.fills)
         self.lines: dict[str, str] = {}
@@ -64,7 +58,7 @@ class LineTile(PipelineTile):
         shift = integer(stage.frame.shifts[position])
         return tidy(0 - shift), tidy(extent - shift)
 
-    def stored(self, stage: Stage, dim: str) -> Range:
+    def hull(self, stage: Stage, dim: str) -> Range:
         """The rows or columns of the group that the launch stores: copies of arrays are filled as
         a whole."""
         whole = self.to_copy or self.has_borders(stage)
@@ -118,10 +112,6 @@ class LineTile(PipelineTile):
         """May the pass that makes the stage store it in memory: it runs over no more than what is
         the tile's own, and nothing reads it?"""
         return not is_read(self.pipeline, stage) and not any(any(s.needed) for s in around.made)
-
-    def mirrors(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed, and read beyond its edge along `dim`."""
-        return stage.step is not None and stage.frame.modes[stage.frame.position(dim)] != ""
 
     # ------------------------------------------------------------------------------ places
 

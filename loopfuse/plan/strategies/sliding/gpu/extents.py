@@ -124,11 +124,6 @@ class Extents(PipelineTile):
             tests += in_range(point[dim], low, high)
         return conjoin(*dict.fromkeys(tests))
 
-    def mirrors(self, stage: Stage, dim: str) -> bool:
-        """The stage is computed, and read beyond its edge along `dim`, where it has a copy of
-        what stands nearby."""
-        return stage.step is not None and stage.frame.mode(dim) not in ("", "wrap")
-
     def wraps(self, stage: Stage, dim: str) -> bool:
         """The stage is computed beyond its edge along `dim`, as on the other side."""
         return stage.step is not None and stage.frame.mode(dim) == "wrap"

@@ -6,7 +6,7 @@ from itertools import product
 from math import ceil
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.index import conjoin, greatest, in_range, least
+from loopfuse.lang.index import conjoin, in_range
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
 from loopfuse.plan.mapping.space import Site
@@ -38,10 +38,8 @@ SPARED = 40
 class WindowTile(Extents):
     """A tile, as `shape` cuts it, for one iteration of the outer dimensions.
 
-    By dimension of the windows: `stored` is from where to where all tiles store, `first` the first
-    that this one stores, `start` the first that it computes, and `within` how far behind that the
-    thread's own begin. Step t of stage s is slice `own + t - s.lag` of the first dimension. A thread
-    has a row of neighbours in memory for each place of `rows`.
+    Step t of stage s is slice `own + t - s.lag` of the first dimension. A thread has a row of neighbours
+    in memory for each place of `rows`.
     """
 
     def __init__(self, pipeline: Pipeline, shape: Shape, site: Site) -> None:
@@ -51,17 +49,7 @@ class WindowTile(Extents):
         }
         self.warp, self.lane = self.fresh(pipeline.dims[1], "w"), site.names.fresh("lane")
         self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
-        self.cuts = dict(zip(pipeline.dims, shape.cuts, strict=True))
-        self.stored = {dim: self._stored(dim) for dim in pipeline.dims}
-        self.first: dict[str, Expr] = {}
-        self.start: dict[str, Expr] = {}
-        self.within: dict[str, Expr] = {}
-        self.own = {}
-        for dim, cut in self.cuts.items():
-            self.first[dim] = tidy(self.stored[dim][0] + self._number(dim) * cut.stored)
-            self.start[dim] = tidy(self.first[dim] - cut.pad)
-            self.within[dim] = self._within(cut)
-            self.own[dim] = tidy(self.start[dim] + self.within[dim])
+        self.lay()
         self.rows: list[tuple[Expr, ...]] = [
             tuple(map(integer, place))
             for place in product(*(range(cut.by(Level.REGISTER)) for cut in shape.cuts[1:-1]))
@@ -82,28 +70,25 @@ class WindowTile(Extents):
         self.planes = {s.name: self._plane(s) for s in pipeline.stages if s.is_shared}
         self.invariants = Invariants(self)
 
-    def _stored(self, dim: str) -> tuple[Expr, Expr]:
-        """From the first to behind the last that any output stores along `dim`. The first strip starts
-        at 0, where rows are aligned, or before, where outputs stand behind what they read."""
-        lows, highs = zip(*(self.hull(s, dim) for s in self.outputs), strict=True)
-        lower, columns = least([*lows]), self.shape.columns
-        value = constant_value(lower)
+    def store_range(self, dim: str) -> tuple[Expr, Expr]:
+        """The first strip starts at 0, where rows are aligned, or before, where outputs stand behind what
+        they read."""
+        lower, upper = super().store_range(dim)
+        columns, value = self.shape.columns, constant_value(lower)
         if dim == self.pipeline.across and value is not None:
             lower = integer(min(0, value) // columns * columns)
-        return lower, greatest([*highs])
+        return lower, upper
 
-    def _number(self, dim: str) -> Expr:
-        """Which of the tiles along `dim` this one is."""
-        if not dim:
-            return integer(0)
-        number: Expr = Iter(self.blocks[dim])
+    def number(self, dim: str) -> Expr:
+        """A block has one tile along `dim`, or one for each of its warps."""
+        number = super().number(dim)
         return number if self.has_one(dim) else number * self.shape.warps + Iter(self.warp)
 
     def has_one(self, dim: str) -> bool:
         """Has a block one tile along `dim`, and not one for each of its warps?"""
         return dim != self.pipeline.across or bool(self.pipeline.between)
 
-    def _within(self, cut: Cut) -> Expr:
+    def place_within(self, cut: Cut) -> Expr:
         """Where in a dimension of the tile the thread's own begin."""
         out, inside = integer(0), cut.size
         for holder in cut.holders:

@@ -515,7 +515,7 @@ def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
     reassociate = planned.options.reassociate
     plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
     items = registry.claimed(plan.items, planned.program, machine.device)
-    return items, place_storage(planned.program, planned.dependences, items)
+    return items, place_storage(planned.program, planned.dependences, items, machine.device)
 
 
 # ----------------------------------------------------------------------------- tree to code

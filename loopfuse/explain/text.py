@@ -75,9 +75,11 @@ def ratio_text(report: Report) -> str:
 
 def home_text(home: str) -> str:
     """A home as a sentence part: `window(5)` is `a window of 5 rows in registers`."""
-    found = re.fullmatch(r"(window|line)\((\d+)\)", home)
+    found = re.fullmatch(r"(register|window|line)\((\d+)\)", home)
     if found:
         kind, rows = found.groups()
+        if kind == "register":
+            return "one register" if rows == "1" else f"{rows} registers"
         plural = "row" if rows == "1" else "rows"
         if kind == "window":
             return f"a window of {rows} {plural} in registers"

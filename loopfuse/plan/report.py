@@ -340,6 +340,8 @@ def _kernel_info(
         home = "global" if stores[name].home == "global" else "register"
         if home == "register" and name in lines:
             home = "line(1)"
+        if elements := stores[name].elements:
+            home = f"register({elements})"
         home = fit.home(name, stores) or home
         shown = base_name(name)
         homes[shown] = max(home, homes.get(shown, home), key=_room)

@@ -47,7 +47,7 @@ def build_tree(
 ) -> Scheduled:
     """The LoopTree of `plan` for `device` (cpu or gpu)."""
     items = registry.claimed(plan.items, program, device)
-    stores = place_storage(program, dependences, items)
+    stores = place_storage(program, dependences, items, device)
     # Hidden from other names: the parameters, and iterators of host loops.
     names = Names(set(program.symbols) | {p.name for p in program.kernel.scalars})
     names.strided, names.rows = rules.strided, dict(rules.rows)

@@ -338,7 +338,7 @@ ROWS = [
         rewrite("if xb * 128 + 128 <= W", "xb * 128 + 128", "xb * 128 + 1")),
     # ------------------------------------------------ scatter: places that depend on data
     Row("colliding updates in parallel", "scatter_add gpu", "the loop over m is one of blocks",
-        all_of(everywhere("db * 256 + dt", "db"), put("grid for db", colliding))),
+        all_of(everywhere("db * 64 + dt", "db"), put("grid for db", colliding))),
     Row("updates backwards", "scatter_add gpu", "m runs from the last to the first",
         backwards("m", "M"), reassociate=False),
     Row("subscript's bound widened", "scatter_add gpu", "up to V + 1", in_every_node(wider_check),

@@ -14,7 +14,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import TRUE, conjoin, in_range, trip_count
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, compare, integer
-from loopfuse.lang.walk import children, map_expr, substitute, symbols, with_children
+from loopfuse.lang.walk import children, iterators, map_expr, substitute, symbols, with_children
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Item, Nest, statements_of
 from loopfuse.plan.units.groups import Group
@@ -147,10 +147,16 @@ class BodyBuilder:
         self.values = saved
         if not body or defined == Const(False, TRUE.dtype):
             return []
-        out = Loop(var, *bounds, Where.SERIAL, tuple(body))
+        out = Loop(var, *bounds, Where.UNROLLED if self.names_registers(nest) else Where.SERIAL, tuple(body))
         if defined == TRUE:
             return [out]
         return [Guard(self.scalars(substitute(defined, iteration), iteration), (out,))]
+
+    def names_registers(self, nest: Nest) -> bool:
+        """Does the loop's iterator say which register something is in?"""
+        accessed = [load for s in statements_of(nest.children) for load in (s.target, *(a.load for a in s.reads))]
+        names = {name for load in accessed if self.stores[load.array].elements for part in load.index for name in iterators(part)}
+        return nest.loop.iterator in names
 
     def cleared(self, nest: Nest, iteration: Mapping[str, Expr]) -> list[TreeNode]:
         """Zeros for the arrays that are private to an iteration of the loop, where all iterations
@@ -313,8 +319,9 @@ class BodyBuilder:
         if store.home == "register":
             if load.array not in self.names.buffers:
                 self.names.used.add(load.array)
-                self.names.add(Buffer(load.array, load.array, array.dtype, (), Register()))
-            return Load(load.array, (), load.dtype, span=load.span)
+                extents = array.extents if store.elements else ()
+                self.names.add(Buffer(load.array, load.array, array.dtype, extents, Register()))
+            return Load(load.array, load.index if store.elements else (), load.dtype, span=load.span)
         leading = tuple(
             tidy(iteration[name] - self.extents[name][0]) for name in store.leading
         )

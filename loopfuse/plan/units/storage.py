@@ -3,18 +3,24 @@
 before:  temp t[N]: written in one loop, read in the next
 after:   one register, if each point of the fused loops touches one element and every value is
          used at the point that made it
+
+before:  temp h[4], of each point its own, in loops of four iterations
+after:   four registers, and the loops written out (on a GPU)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from math import prod
 
+from loopfuse.lang.index import trip_count
+from loopfuse.lang.linear import constant_value, linear
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem
 from loopfuse.poly.isl import IN, OUT
 from loopfuse.poly.isl_relations import affine_map, is_equal_along
-from loopfuse.poly.model import Access, Array, Dependence, Dependences, PolyProgram, Statement
+from loopfuse.poly.model import Access, Array, Dependence, Dependences, Loop, PolyProgram, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +28,20 @@ class Store:
     """Where an array lives. `home` is none (never stored: recomputed or dead), register, window
     (some rows of it, in registers) or global; a global array keeps `leading`, the iterators it stays expanded over; `zeroed` where
     a read may see an element nothing wrote. `cleared`: one copy serves all iterations, and each
-    of the loop over this iterator sets it to zero first ("": none does)."""
+    of the loop over this iterator sets it to zero first ("": none does). `elements`: how many registers, where each
+    element has one."""
 
     home: str
     leading: tuple[str, ...] = ()
     zeroed: bool = False
     cleared: str = ""
+    elements: int = 0
+
+
+MOST_ELEMENTS = 32
+"""Elements of an array that a GPU's thread keeps in registers."""
+MOST_WRITTEN_OUT = 256
+"""Instances of one statement that are written out for that."""
 
 
 Hosts = dict[str, int]
@@ -36,9 +50,9 @@ loop, and what one leaves for another is there for each of its iterations."""
 
 
 def place_storage(
-    program: PolyProgram, dependences: Dependences, plan: Sequence[PlanItem]
+    program: PolyProgram, dependences: Dependences, plan: Sequence[PlanItem], device: str
 ) -> dict[str, Store]:
-    """The home of every array of the program."""
+    """The home of every array of the program on a device (cpu or gpu)."""
     groups: list[tuple[Group, Hosts]] = []
 
     def visit(items: Sequence[PlanItem], host: Hosts) -> None:
@@ -55,7 +69,7 @@ def place_storage(
         for name in dict.fromkeys(name for access in accesses for name, _ in access.parts):
             touching[name].append(statement)
     return {
-        name: _place(array, program, dependences, groups, touching[name])
+        name: _place(array, program, dependences, groups, touching[name], device)
         for name, array in program.arrays.items()
     }
 
@@ -74,6 +88,7 @@ def _place(
     dependences: Dependences,
     groups: Sequence[tuple[Group, Hosts]],
     touching: Sequence[Statement],
+    device: str,
 ) -> Store:
     """`touching` are the program's statements that touch the array, in order."""
     if array.is_argument:
@@ -116,6 +131,10 @@ def _place(
         for group, inside in owners
     ):
         return Store("register")
+    if not zeroed and device == "gpu" and len(owners) == 1 and {s.id for _, s in users} == ids and fit is None:
+        ((group, inside),) = owners
+        if elements := _in_registers(array, inside, group):
+            return Store("register", elements=elements)
     apart = tuple(i for i in array.private_to if not _is_sequential(i, users, groups))
     if not zeroed:
         return Store("global", apart)
@@ -213,6 +232,44 @@ def _fits_register(
             if not is_equal_along(moved, k, k):
                 return False
     return True
+
+
+def _in_registers(array: Array, users: Sequence[Statement], group: Group) -> int:
+    """How many registers a thread needs for its own copy of the array, where each subscript is known once loops of
+    few iterations are written out; 0: it has none, or too many."""
+    if group.legality is not Legality.INDEPENDENT or not array.extents:
+        return 0
+    sizes = [constant_value(extent) for extent in array.extents]
+    if None in sizes or not 0 < (elements := prod(filter(None, sizes))) <= MOST_ELEMENTS:
+        return 0
+    for statement in users:
+        placed = next((p for p in group.members if statement.id in p.unit.ids), None)
+        if placed is None or statement.id in group.recomputed:
+            return 0
+        dims = {c.iterator for c in placed.coordinates}
+        if not dims or not dims <= {*array.private_to}:
+            return 0
+        short = written_out(statement.loops, dims)
+        if prod(short.values()) > MOST_WRITTEN_OUT:
+            return 0
+        for access, _ in touches(statement, array.name):
+            if len(access.parts) != 1 or access.load.swapped is not None:
+                return 0
+            for part in access.load.index:
+                terms = linear(part)
+                if terms is None or not terms.keys() - {""} <= short.keys():
+                    return 0
+    return elements
+
+
+def written_out(loops: Sequence[Loop], dims: Container[str] = ()) -> dict[str, int]:
+    """The iterations of those of the loops, but for `dims`, that have so few that they may be written out."""
+    trips = {
+        loop.iterator: constant_value(trip_count(loop.lower, loop.upper, loop.step))
+        for loop in loops
+        if loop.iterator not in dims and not loop.unknown
+    }
+    return {name: count for name, count in trips.items() if count is not None and 0 < count <= MOST_ELEMENTS}
 
 
 def _where(statement: Statement, placed: Placed, group: Group, prefix: tuple[str, ...]):

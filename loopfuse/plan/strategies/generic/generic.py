@@ -27,12 +27,18 @@ from loopfuse.plan.mapping.threads import chunk_of, strip_of, thread_body
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite.prefetch import Scope, goes_across, with_loads_ahead, written_in
 
 BLOCK = 256
 """Threads of a one-dimensional block."""
 
 TILE = (32, 8)
 """Threads along the fastest and the next dimension of a two-dimensional block."""
+
+RECURRENCE_BLOCK = 64
+RECURRENCE_TILE = (32, 2)
+"""The same where each thread goes along a loop and stores as it goes: there are few threads, and all multiprocessors
+should have some."""
 
 FEWEST = 8
 """So few iterations are no loop of their own."""
@@ -53,7 +59,11 @@ def _gpu_loops(
     group: Group, site: Site, dims: tuple[str, ...], extents: Mapping[str, Extent]
 ) -> tuple[TreeNode, ...]:
     names = site.names
-    tiles = [BLOCK] if len(dims) == 1 else list(TILE)
+    goes_along = _goes_along(group, site)
+    if len(dims) == 1:
+        tiles = [RECURRENCE_BLOCK if goes_along else BLOCK]
+    else:
+        tiles = list(RECURRENCE_TILE if goes_along else TILE)
     tiled = dict(zip(reversed(dims), tiles))
     chain: list[tuple[str, Expr, Where]] = []
     threads: list[tuple[str, Expr, Where]] = []
@@ -76,7 +86,21 @@ def _gpu_loops(
             chain.append((var, count, Where.GRID))
             point[dim] = value_at(extent, Iter(var))
     body = thread_body(group, site, extents, point)
+    if goes_along:
+        body = with_loads_ahead(body, Scope(names.buffers, names.fresh, written_in(body), threads[-1][0]))
     return nested(chain + threads, (Guard(conjoin(*guards), body),))
+
+
+def _goes_along(group: Group, site: Site) -> bool:
+    """Does a thread store as it goes along a loop of its own?"""
+    host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()
+    for placed in group.members:
+        elsewhere = host | {c.iterator for c in placed.coordinates}
+        for statement in placed.unit.statements:
+            own = [loop.iterator for loop in statement.loops if loop.iterator not in elsewhere]
+            if site.stores[statement.target.array].home == "global" and own and goes_across(own[-1], statement.target):
+                return True
+    return False
 
 
 def _cpu_loops(

@@ -1,0 +1,178 @@
+"""Threads that go along a loop of their own: their loads run ahead, and small arrays of theirs are registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopfuse import pipeline
+from loopfuse.base.diagnostics import Source
+from loopfuse.base.options import CPU, Options, Target
+from loopfuse.explain.text import home_text
+from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import Load
+from loopfuse.tree.interp.run import run_tree
+from loopfuse.tree.looptree import Copy, Loop, Register
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite import prefetch
+from loopfuse.tree.walk import walk_nodes
+from tests.plan.mutate_prefetch import RECURRENCE
+
+HEAD = "kernel f(a: f32[B, T, D], w: f32[T], i: i32[B, T, D], inout s: f32[B, D], out y: f32[B, T, D]):\n"
+
+
+def planned(text: str, target: str = "sm_90") -> pipeline.Planned:
+    program = pipeline.read_program(Source("f.lf", text))
+    made = pipeline.plan_kernel(program, "f", Options(target=CPU if target == "cpu" else Target(target)))
+    assert made.verdict.answer == "proved", made.verdict
+    return made
+
+
+def runs_ahead(made: pipeline.Planned) -> set[str]:
+    """The arrays that registers are filled from before they are needed."""
+    names = {buffer.name: buffer for buffer in made.tree.buffers}
+    copies = (node for launch in made.tree.launches for node in walk_nodes(launch.body) if isinstance(node, Copy))
+    return {
+        copy.value.array
+        for copy in copies
+        if isinstance(names[copy.target.array].home, Register) and isinstance(copy.value, Load)
+        and not isinstance(names[copy.value.array].home, Register)
+    }  # fmt: skip
+
+
+RUNNING = """    for n in 0..B, d in 0..D:
+        var h: f32 = s[n, d]
+        for t in 0..T:
+            h = {value}
+            y[n, t, d] = h
+"""
+AHEAD = {
+    "a product": ("0.5 * h + a[n, t, d]", {"a"}),
+    "the element before": ("0.5 * h + a[n, max(t - 1, 0), d]", {"a"}),
+    "what all threads read": ("0.5 * h + a[n, t, d] * w[t]", {"a"}),
+    "either way of a condition": ("a[n, t, d] if h > 0.0 else -h", set[str]()),
+    "the condition": ("h * 0.5 if a[n, t, d] > 0.0 else -h", {"a"}),
+    "a place that data say": ("h + a[n, min(max(i[n, t, d], 0), T - 1), d]", {"i"}),
+    "one place all the way": ("h + a[n, 3, d] if T > 3 else h", set[str]()),
+}
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_what_each_iteration_loads_whatever_the_data_are_runs_ahead(name: str) -> None:
+    value, arrays = AHEAD[name]
+    assert runs_ahead(planned(HEAD + RUNNING.format(value=value))) == arrays
+
+
+NOT_AHEAD = {
+    "what the loop writes": """    for n in 0..B, d in 0..D:
+        for t in 1..T:
+            y[n, t, d] = 0.5 * y[n, t - 1, d] + 1.0
+""",
+    "along neighbours in memory": """    for n in 0..B, t in 0..T:
+        var h: f32 = 0.0
+        for d in 0..D:
+            h = 0.5 * h + a[n, t, d]
+            y[n, t, d] = h
+""",
+    "under a condition": """    for n in 0..B, d in 0..D:
+        var h: f32 = s[n, d]
+        for t in 0..T:
+            if h < 1.0:
+                h = 0.5 * h + a[n, t, d]
+            y[n, t, d] = h
+""",
+    "few iterations": """    for n in 0..B, d in 0..D:
+        var h: f32 = s[n, d]
+        for t in 0..7:
+            h = 0.5 * h + a[n, t, d]
+            y[n, t, d] = h
+""",
+    "long work of each iteration": """    for n in 0..B, d in 0..D:
+        var h: f32 = s[n, d]
+        for t in 0..T:
+            h = 0.5 * h + a[n, t, d]
+            for u in 0..T:
+                h = h * w[u]
+            y[n, t, d] = h
+""",
+    "nothing stored on the way": """    for n in 0..B, d in 0..D:
+        var h: f32 = s[n, d]
+        for t in 0..T:
+            h = 0.5 * h + a[n, t, d]
+        s[n, d] = h
+""",
+}
+
+
+@pytest.mark.parametrize("name", NOT_AHEAD)
+def test_nothing_else_runs_ahead(name: str) -> None:
+    assert runs_ahead(planned(HEAD + NOT_AHEAD[name])) == set()
+
+
+def test_registers_under_way_are_counted() -> None:
+    """Wide elements, several arrays and a thread's own array leave fewer iterations ahead."""
+
+    def count(made: pipeline.Planned) -> int:
+        (extent,) = {b.extents for b in made.tree.buffers if "_ahead" in b.name}
+        return int(str(getattr(extent[0], "value", 0)))
+
+    one = HEAD + RUNNING.format(value="0.5 * h + a[n, t, d]")
+    assert count(planned(one)) == prefetch.LONGEST == 32
+    assert count(planned(RECURRENCE)) == 16
+    assert count(planned(RECURRENCE.replace("f32", "f64"))) == 8
+    assert not runs_ahead(planned(RECURRENCE.replace("f32[2]", "f32[30]").replace("0..2", "0..30").replace("f32", "f64")))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 15, 16, 17, 31, 32, 33, 48, 53])
+def test_any_number_of_iterations(steps: int) -> None:
+    made = planned(RECURRENCE)
+    rng = np.random.default_rng(steps)
+    arrays: dict[str, Any] = {name: rng.random((2, steps, 3), np.float32) for name in ("a", "b")}
+    arrays["w"] = rng.random(2, np.float32)
+    arrays["y"] = np.full((2, steps, 3), np.nan, np.float32)
+    sizes = {"B": 2, "T": steps, "D": 3}
+    right = interpret(made.program.kernel, arrays, sizes)
+    run_tree(made.tree, arrays, sizes, order="reverse")
+    np.testing.assert_array_equal(arrays["y"], right["y"])
+
+
+def test_an_array_of_each_thread_is_registers() -> None:
+    made = planned(RECURRENCE)
+    (own,) = (buffer for buffer in made.tree.buffers if buffer.name == "h")
+    assert isinstance(own.home, Register) and len(own.extents) == 1
+    for launch in made.tree.launches:
+        for node in walk_nodes(launch.body):
+            if isinstance(node, Loop) and any(s in node.var for s in ("s", "u")):
+                assert node.mapping is Where.UNROLLED, node.var
+    (kernel,) = made.report.kernels
+    assert dict(kernel.homes)["h"] == "register(2)"
+
+
+def test_a_register_is_said_as_one() -> None:
+    assert home_text("register(1)") == "one register" and home_text("register(4)") == "4 registers"
+
+
+ELSEWHERE = {
+    "too many": RECURRENCE.replace("f32[2]", "f32[33]").replace("0..2", "0..33"),
+    "a place that data say": RECURRENCE.replace("h[0] - h[1]", "h[t % 2] - h[1]"),
+    "a length that is not known": RECURRENCE.replace("f32[2]", "f32[T]").replace("0..2", "0..min(T, 2)"),
+    "another thread's": """
+kernel f(a: f32[B, D], out y: f32[B, D]):
+    temp h: f32[4]
+    for n in 0..4:
+        h[n] = a[0, 0] * f32(n)
+    for n in 0..B, d in 0..D:
+        y[n, d] = a[n, d] + h[d % 4]
+""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_arrays_that_stay_in_memory(name: str) -> None:
+    assert not any(isinstance(b.home, Register) and b.name == "h" for b in planned(ELSEWHERE[name]).tree.buffers)
+
+
+def test_a_cpu_has_its_stack() -> None:
+    assert not any(isinstance(b.home, Register) and b.extents for b in planned(RECURRENCE, "cpu").tree.buffers)

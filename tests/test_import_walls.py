@@ -45,7 +45,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.mapping": ("tree.rewrite", *_PLAN),
     "plan.fusion": ("plan.mapping", *_PLAN),
     "plan.strategies": ("plan.fusion", "plan.mapping", "tree.rewrite", *_PLAN),
-    "plan.strategies.generic": ("plan.strategies", "plan.mapping", *_PLAN),
+    "plan.strategies.generic": ("plan.strategies", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),

@@ -57,12 +57,10 @@ WALLS: dict[str, tuple[str, ...]] = {
         "plan.strategies.sliding", "plan.strategies.sliding.cpu", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan.strategies.sliding.gpu": (
-        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.cpu", "plan.mapping",
-        *_PLAN,
+        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.mapping", *_PLAN,
     ),
     "plan.strategies.sliding.cpu": (
-        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.fusion",
-        "plan.mapping", *_PLAN,
+        "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan": (
         "plan.fusion", "plan.strategies", "plan.strategies.generic", "plan.strategies.pointwise",

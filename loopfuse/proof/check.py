@@ -396,7 +396,7 @@ class _Checker:
         where = access.parts[0][1].domain()
         for _, relation in access.parts[1:]:
             where = where.union(relation.domain())
-        where = instance.intersect_range(where).domain()
+        where = instance.intersect_range(where).domain().coalesce()
         if not where.is_empty():
             self.accesses.add_read(
                 leaf,

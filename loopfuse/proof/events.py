@@ -229,14 +229,18 @@ class Events:
         reader = isl.Reader(space)
         last = len(scope.names)
         domain = scope.domain.insert_dims(isl.SET, last, 1).set_dim_name(isl.SET, last, loop.var)
-        lower = reader.piecewise(self._bound(loop.lower), domain)
-        upper = reader.piecewise(self._bound(loop.upper), domain)
         here = reader.affine({loop.var: 1})
-        if lower is None or upper is None or here is None:
+        # Each bound by itself: one of `min(a, b)` would be two pieces.
+        lowers = [reader.piecewise(self._bound(each), domain) for each in _parts(loop.lower, "max", loop.step)]
+        uppers = [reader.piecewise(self._bound(each), domain) for each in _parts(loop.upper, "min", 1)]
+        if any(each is None for each in (here, *lowers, *uppers)):
             raise Undecided(f"the bounds of the loop over {loop.var} are not affine")
-        domain = domain.intersect(here.ge_set(lower)).intersect(here.lt_set(upper))
+        for lower in lowers:
+            domain = domain.intersect(here.ge_set(lower))
+        for upper in uppers:
+            domain = domain.intersect(here.lt_set(upper))
         if loop.step > 1:
-            phase = here.sub(lower).mod_val(loop.step)
+            phase = here.sub(lowers[0]).mod_val(loop.step)
             domain = domain.intersect(phase.eq_set(reader.constant(0)))
         return replace(scope, names=names, reader=reader, domain=domain)
 
@@ -668,6 +672,13 @@ class Events:
         owner: list[Expr | int] = [leaf.launch, int(leaf.in_ticket)]
         owner += [Iter(var) for var in leaf.host]
         return owner + [Iter(var) for var in leaf.level_vars(range(level + 1))]
+
+
+def _parts(bound: Expr, op: str, step: int) -> list[Expr]:
+    """The bounds of which it is the least (`min`) or the greatest; itself where steps count from it."""
+    if step == 1 and isinstance(bound, Binary) and bound.op == op:
+        return [*_parts(bound.left, op, step), *_parts(bound.right, op, step)]
+    return [bound]
 
 
 def _targets(node: TreeNode) -> set[str]:

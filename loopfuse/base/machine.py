@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cache
 from math import isqrt
 from pathlib import Path
+from platform import machine as system_machine
 
 LANES = 32
 """Threads of a warp of NVIDIA's GPUs: what strategies that lay rows over a warp are written for."""
@@ -101,6 +103,10 @@ class Machine:
     """Bytes of arrays that stay in a CPU's caches from one loop to the next, where all processors share them."""
     lanes: int = 1
     """Threads of a warp."""
+    vector: int = VECTOR
+    """Bytes of a CPU's vector registers."""
+    vector_registers: int = 16
+    """How many it has."""
     in_flight: int = 0
     """Bytes that a multiprocessor must have asked for to keep memory busy: so many that blocks of time steps ask as
     many rows ahead as was best when measured."""
@@ -171,6 +177,35 @@ def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), pr
         processors = min(processors, int(setting)) if setting.isdecimal() and int(setting) else processors
     share = size * min(processors, shared) // shared
     return isqrt(size * share) * 3 // 4
+
+
+LEVELS = {"x86-64-v2": (16, 16), "x86-64-v3": (VECTOR, 16), "x86-64-v4": (64, 32)}
+"""Bytes and number of the vector registers of a level of the x86-64 ABI."""
+_ARM = (16, 32)
+_LEVEL_OF = {"avx2": "x86-64-v3", "avx512f": "x86-64-v4"}
+"""What tells that a processor has registers of a level."""
+
+
+@cache
+def _flags_here() -> frozenset[str]:
+    """What this machine's processor has, in Linux's words (none of them: it has vectors as all of its kind)."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line for line in lines if line.startswith("flags")), "").partition(":")[2].split())
+
+
+def with_vectors(machine: Machine, cpu: str, features: str = "") -> Machine:
+    """The CPU with the vector registers of the processor that code is made for: LLVM's words for it, or a level of the x86-64
+    ABI ("": this machine's own)."""
+    if machine.device != "cpu":
+        return machine
+    words = {word[1:] for word in features.split(",") if word.startswith("+")} if cpu else _flags_here()
+    level = cpu if cpu in LEVELS else next((_LEVEL_OF[word] for word in ("avx512f", "avx2") if word in words), "x86-64-v2")
+    is_arm = cpu not in LEVELS and (system_machine() in ("aarch64", "arm64") and not words & {"sse2", "avx"})
+    size, count = _ARM if is_arm else LEVELS[level]
+    return replace(machine, vector=size, vector_registers=count)
 
 
 CPU = Machine(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.contract.strategy import CONTRACT
 from loopfuse.plan.strategies.generic.strategy import GENERIC
 from loopfuse.plan.strategies.pointwise.strategy import POINTWISE
 from loopfuse.plan.strategies.reduce import REDUCE
@@ -21,6 +22,7 @@ from loopfuse.poly.model import PolyProgram
 STRATEGIES: tuple[Strategy, ...] = (
     SLIDING,
     REDUCE,
+    CONTRACT,
     ROWS,
     POINTWISE,
     GENERIC,

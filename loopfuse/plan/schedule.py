@@ -53,7 +53,10 @@ def build_tree(
     names.strided, names.rows = rules.strided, dict(rules.rows)
     names.used |= set(program.arrays)
     extents = iterator_extents(program, stores)
-    site = Site(program, stores, names, device, extents, teams=rules.teams, tuning=rules.tuning)
+    site = Site(
+        program, stores, names, device, extents, machine=rules.machine, teams=rules.teams, tiles=rules.tiles,
+        tuning=rules.tuning,
+    )  # fmt: skip
     if not rules.strided and registry.may_collapse(items, site):
         site = replace(site, collapses=find_collapses(program))
     builder = _TreeBuilder(site, program.kernel.name)

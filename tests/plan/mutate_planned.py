@@ -52,6 +52,20 @@ kernel k(a: f32[H, W], b: f32[W], out c: f32[H, W]):
     for y in 0..H, x in 0..W:
         c[y, x] = a[y, x] + b[x]
 """
+STAIRS = """
+kernel matmul_bias_relu(a: f32[M, K], b: f32[K, N], bias: f32[N], out c: f32[M, N]):
+    temp product: f32[M, N]
+    temp biased: f32[M, N]
+    for i in 0..M, j in 0..N:
+        product[i, j] = 0.0
+        for k in 0..min(i + 2, K):
+            product[i, j] += a[i, k] * b[k, j]
+    for i in 0..M, j in 0..N:
+        biased[i, j] = product[i, j] + bias[j]
+    for i in 0..M, j in 0..N:
+        c[i, j] = max(biased[i, j], 0.0)
+"""
+"""The example, but for a bound that makes it no product for tiles."""
 IN_PLACE = """
 kernel k(inout a: f64[N, M], out b: f64[N, M]):
     temp t: f64[N, M]
@@ -89,7 +103,7 @@ BASES = [
     planned("transpose_add", "sm_90", {"M": 4, "N": 6}),
     planned("csr_matvec", "sm_90", {"R": 4, "C": 5, "Z": 9}),
     planned("wave", "cpu", {"N": 7, "steps": 3}),
-    planned("matmul_bias_relu", "cpu", {"M": 3, "N": 4, "K": 5}),
+    planned("matmul_bias_relu", "cpu", {"M": 3, "N": 4, "K": 5}, text=STAIRS),
     planned("in_place", "cpu", {"N": 4, "M": 5}, text=IN_PLACE),
     planned("predicated", "cpu", {"N": 6}, text=PREDICATED),
 ]

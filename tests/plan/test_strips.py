@@ -36,7 +36,7 @@ ROW_SUM = """
 PRODUCT = """
     kernel k(a: f32[M, K], b: f32[K, N], out c: f32[M, N]):
         for i in 0..M, j in 0..N:
-            c[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+            c[i, j] = sum(k in 0..min(i, K): a[i, k] * b[k, j])
     """
 TAPS = """
     kernel k(x: f32[N + K], w: f32[K], out y: f32[N]):

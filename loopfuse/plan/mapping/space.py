@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopfuse.base.machine import CPU, Machine
 from loopfuse.base.options import Tuning
 from loopfuse.lang.index import ceil_div, greatest, in_range, least
 from loopfuse.lang.linear import linear, tidy
@@ -31,8 +32,8 @@ read."""
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
-    that the tree is going to run as one (`poly.collapse`). `teams`: several threads may run one point of a
-    group together. `tuning`: what is asked for (0, None: the strategy chooses)."""
+    that the tree is going to run as one (`poly.collapse`). `machine`: what is planned for. `teams`: several threads
+    may run one point of a group together. `tiles`: products may run in tiles of registers. `tuning`: what is asked for (0, None: the strategy chooses)."""
 
     program: PolyProgram
     stores: Mapping[str, Store]
@@ -40,7 +41,9 @@ class Site:
     device: str
     extents: Mapping[str, tuple[Expr, Expr]]
     collapses: tuple[tuple[str, ...], ...] = ()
+    machine: Machine = CPU
     teams: bool = True
+    tiles: bool = True
     tuning: Tuning = DEFAULT
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopfuse.base.machine import Machine, machine_of
-from loopfuse.base.options import Options, Tuning
+from loopfuse.base.machine import Machine, machine_of, with_vectors
+from loopfuse.base.options import Options, Tuning, cpu_from_environment
 from loopfuse.poly.model import PolyProgram
 
 DEFAULT = Tuning()
@@ -17,7 +17,8 @@ class Rules:
     chain of stencils lie in line buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks
     of steps; `most_steps`: of at most so many (0: any number). `chains`: loops run together that no common
     iteration could run; `teams`: several threads may run one point of a
-    group together; `turns`: two launches that are one with arrays exchanged are one."""
+    group together; `tiles`: products may run in tiles of registers; `turns`: two launches that are one with arrays
+    exchanged are one."""
 
     machine: Machine
     strided: frozenset[str] = frozenset()
@@ -28,6 +29,7 @@ class Rules:
     most_steps: int = 0
     chains: bool = True
     teams: bool = True
+    tiles: bool = True
     turns: bool = True
 
     @staticmethod
@@ -37,6 +39,7 @@ class Rules:
         target = options.target
         sums = any(statement.reduction for statement in program.statements)
         machine = machine_of(target.name) if sums else target.planned
+        machine = with_vectors(machine, target.cpu_name or cpu_from_environment(), target.cpu_features)
         shares = machine.has_warps or machine.device == "cpu"
         return Rules(
             machine,

@@ -370,12 +370,15 @@ class Machine:
 
     def _shuffle(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
         target, value, source, clamp, members = operands
-        assert (clamp, members) == ("31", "-1")
+        assert (clamp, members) == ("0" if op[2] == "up" else "31", "-1")
         data = self.get(value, 32, mask).reshape(-1, WARP)
         index = (self.get(source, 32, mask) & np.uint32(31)).reshape(-1, WARP).astype(np.int64)
         if op[2] == "down":  # from so many lanes on; behind the last each has its own
             index = np.arange(WARP) + index
             index = np.where(index < WARP, index, np.arange(WARP))
+        elif op[2] == "up":  # from so many lanes before; the first have their own
+            index = np.arange(WARP) - index
+            index = np.where(index >= 0, index, np.arange(WARP))
         else:
             assert op[2] == "idx"
         self.put(target, np.take_along_axis(data, index, axis=1).reshape(-1), mask)

@@ -40,6 +40,7 @@ from loopfuse.tree.looptree import (
     Mapping,
     Prefetch,
     Raise,
+    Scan,
     Ticket,
     TreeNode,
     modulus_of,
@@ -91,7 +92,7 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (counter, count)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Barrier() | Arrive():
+        case Combine() | Scan() | Barrier() | Arrive():
             return ()
         case _:
             assert_never(node)
@@ -111,7 +112,7 @@ def accessed_buffers(body: tuple[TreeNode, ...]) -> tuple[dict[str, int], frozen
                 written.add(target.array)
             case Raise(flag=target) | Await(flag=target) | Ticket(counter=target):
                 written.add(target.array)
-            case Combine(buffer=buffer):
+            case Combine(buffer=buffer) | Scan(buffer=buffer):
                 counts[buffer] = counts.get(buffer, 0) + 1
                 written.add(buffer)
             case _:

@@ -12,7 +12,7 @@ from loopfuse.poly import isl
 from loopfuse.poly.isl_flow import pieces_of
 from loopfuse.poly.model import Statement
 from loopfuse.proof.events import Events, Leaf
-from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, Global
+from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, Global, Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Read:
     """One Load of a leaf, as a relation of its own: { `name`[instance] -> cell }.
 
     `number` says which read of `statement` it is; without a statement, the read only moves a
-    value (Copy, Fold, Combine). `ask` finds out what it must find, once, when that is needed.
+    value (Copy, Fold, Combine, Scan). `ask` finds out what it must find, once, when that is needed.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Accesses:
         self.tile_writes: list[Write] = []  # to memory, by the first way of a tile
         self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
         self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
-        self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold or Combine takes in
+        self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold, Combine or Scan takes in
         self.count = 0
 
     def statement_of(self, leaf: Leaf) -> Statement:
@@ -105,7 +105,7 @@ class Accesses:
         self.reads_of.setdefault(leaf.name, []).append(read)
         if isinstance(leaf.node, Copy):
             self.copied[leaf.name] = read
-        if isinstance(leaf.node, Copy | Fold | Combine):
+        if isinstance(leaf.node, Copy | Fold | Combine | Scan):
             self.moved[leaf.name] = read
         return read
 

@@ -43,6 +43,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Scan,
     Ticket,
 )
 from loopfuse.tree.walk import has_windows, walk_nodes
@@ -118,7 +119,7 @@ def _written(launch: Launch) -> set[str]:
                 found.add(place.array)
             case Raise(flag=place) | Await(flag=place) | Ticket(counter=place):
                 found.add(place.array)
-            case Combine(buffer=name):
+            case Combine(buffer=name) | Scan(buffer=name):
                 found.add(name)
             case Loop() | Guard() | Barrier() | Prefetch() | Arrive():
                 pass

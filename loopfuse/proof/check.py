@@ -64,6 +64,7 @@ from loopfuse.tree.looptree import (
     Fold,
     LoopTree,
     Register,
+    Scan,
     Window,
     modulus_of,
 )
@@ -325,7 +326,7 @@ class _Checker:
             case Fold(target=target, value=value):
                 self.accesses.add_read(leaf, value)
                 self.accesses.add_write(leaf, target, None)
-            case Combine(buffer=buffer):
+            case Combine(buffer=buffer) | Scan(buffer=buffer):
                 register = Load(buffer, (), self.events.buffers[buffer].dtype)
                 self.accesses.add_read(leaf, register)
                 self.accesses.add_write(leaf, register, None)
@@ -487,7 +488,7 @@ class _Checker:
         return bool(free_updates(self.program.statements, read.array, self.reassociate))
 
     def _partial_results(self) -> set[str]:
-        """The buffers that Folds and Combines use, and those that their results are copied to."""
+        """The buffers that Folds, Combines and Scans use, and those that their results are copied to."""
         moved = [
             (write, self.accesses.moved[write.leaf.name])
             for writes in self.accesses.writes.values()
@@ -496,7 +497,7 @@ class _Checker:
         ]
         found: set[str] = set()
         for write, read in moved:
-            if isinstance(write.leaf.node, Fold | Combine):
+            if isinstance(write.leaf.node, Fold | Combine | Scan):
                 found |= {write.load.array, read.buffer}
         while more := {w.load.array for w, read in moved if read.buffer in found} - found:
             found |= more

@@ -45,6 +45,7 @@ from loopfuse.tree.looptree import (
     Mapping,
     Prefetch,
     Raise,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -351,7 +352,7 @@ class Events:
         for node in nodes:
             inside = tuple(walk_nodes((node,)))
             for each in inside if held else ():
-                combined = {each.buffer} if isinstance(each, Combine) else set[str]()
+                combined = {each.buffer} if isinstance(each, Combine | Scan) else set[str]()
                 read = {load.array for load in _loads_of(each)} | combined
                 if read & held:
                     raise Undecided(f"{min(read & held)} is read after the tile that fills it")
@@ -418,7 +419,7 @@ class Events:
                     scope, domain=scope.domain.subtract(holds), time=(*scope.time, 1)
                 )
                 self._nodes(node.otherwise, otherwise)
-            case Compute() | Copy() | Fold() | Combine() | Barrier() | Raise() | Await():
+            case Compute() | Copy() | Fold() | Combine() | Scan() | Barrier() | Raise() | Await():
                 self._leaf(node, self._take_turns(scope))
             case Prefetch() | Arrive():
                 pass  # they neither read nor write
@@ -431,7 +432,7 @@ class Events:
                 return  # it changes nothing
             case Compute(target=target) | Copy(target=target) | Fold(target=target):
                 self.written.add(target.array)
-            case Combine(buffer=buffer):
+            case Combine(buffer=buffer) | Scan(buffer=buffer):
                 self.written.add(buffer)
             case _:
                 pass
@@ -463,7 +464,7 @@ class Events:
         )
 
     def _synchronises(self, node: TreeNode) -> bool:
-        waits = isinstance(node, Barrier | Combine | Raise | Await)
+        waits = isinstance(node, Barrier | Combine | Scan | Raise | Await)
         return waits or self._reads_lanes(node)
 
     def _lane_reads(self, node: TreeNode | Launch) -> Iterator[tuple[Load, int]]:
@@ -688,7 +689,7 @@ def _targets(node: TreeNode) -> set[str]:
         match each:
             case Compute(target=target) | Copy(target=target) | Fold(target=target):
                 found.add(target.array)
-            case Combine(buffer=buffer):
+            case Combine(buffer=buffer) | Scan(buffer=buffer):
                 found.add(buffer)
             case _:
                 pass

@@ -27,6 +27,7 @@ from loopfuse.tree.looptree import (
     Lanes,
     Mapping,
     Register,
+    Scan,
     Shared,
     Window,
     modulus_of,
@@ -43,7 +44,7 @@ class Needs:
         self.known: dict[str, Any] = {}
         self.windowed = values.has_windows
         self.folded = {  # what adds to a partial result needs it, without a read of its own
-            _target(leaf) for leaf in values.events.leaves if isinstance(leaf.node, Fold | Combine)
+            _target(leaf) for leaf in values.events.leaves if isinstance(leaf.node, Fold | Combine | Scan)
         }
         strips = [b.home.columns for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
         self.columns = max(strips, default=1)
@@ -67,7 +68,7 @@ class Needs:
         """Does the leaf fill a window, a strip or a register? And nothing but a STREAMED loop reads
         those."""
         if not self.windowed or leaf.rotated is None or not isinstance(leaf.node, Compute | Copy):
-            return False  # a Combine takes what other threads have
+            return False  # a Combine or a Scan takes what other threads have
         target = _target(leaf)
         if target in self.folded:
             return False
@@ -179,7 +180,7 @@ def _target(leaf: Leaf) -> str:
     match leaf.node:
         case Compute(target=target) | Copy(target=target) | Fold(target=target):
             return target.array
-        case Combine(buffer=buffer):
+        case Combine(buffer=buffer) | Scan(buffer=buffer):
             return buffer
         case _:
             return ""

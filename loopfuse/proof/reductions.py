@@ -4,6 +4,11 @@ Two proofs, of which one is enough. By its readers: whatever reads a result find
 (`verify_sets`) that the program asks for: all updates of the element read, and what the first of
 them found there, no less and no more. Or by its effects (`verify_effects`), which several
 reductions into one array need.
+
+A reader of a running value asks for the updates before it, and no others. An update may run several
+times, into accumulators of their own: once for a partial result that others start from, and again where
+the values in between are wanted. Then what arrives at each reader is compared by instances of the
+update: each comes by one way, from one of its runs.
 """
 
 from __future__ import annotations
@@ -97,7 +102,7 @@ class _ByReaders:
                 raise Wrong(f"{read.what} finds no result of {self.update.id}")
         if end is not None and end.buffer not in buffers:
             raise Wrong(f"no result of {self.update.id} reaches {end.what}")
-        self.sets.check_updates()
+        self.sets.check_updates(once=False)
         for reads in self.accesses.reads.values():
             for read in reads:
                 if (
@@ -119,30 +124,34 @@ class _ByReaders:
 
     def _check_reader(self, reader: Reader) -> None:
         """What arrives at the reader is what the program asks for, no less and no more."""
-        required, starts = self._required(reader)
+        required, starts, updates = self._required(reader)
         arrived = self.sets.arrivals(reader.touch, reader.buffer)
+        several = not self.sets.runs_once
         for name in dict.fromkeys([*required, *arrived]):
             want, have = required.get(name), arrived.get(name)
             if want is None and have is not None and not have.is_empty():
                 raise Wrong(f"{reader.what} finds what is no part of {self.update.id}")
             if want is None or want.is_empty():
                 continue
-            several = self._kind(name) == "start"  # each thread may have one
-            if not several and (have is None or not want.is_subset(have)):
+            # Each thread may have a start, and each of several runs its update.
+            alone = self._kind(name) != "start" and not (several and self._kind(name) == "update")
+            if alone and (have is None or not want.is_subset(have)):
                 raise Wrong(f"{reader.what} misses an update of {self.update.id}")
             if have is not None and not have.is_subset(want):
                 raise Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
         for statement, needed in starts.items():
-            self._check_start(reader, statement, needed, arrived)
+            self._check_each(reader, statement, needed, arrived, "start")
+        if several and updates is not None:
+            self._check_each(reader, self.update.id, updates, arrived, "update")
 
-    def _check_start(
-        self, reader: Reader, statement: str, needed: Any, arrived: dict[str, Any]
+    def _check_each(
+        self, reader: Reader, statement: str, needed: Any, arrived: dict[str, Any], kind: str
     ) -> None:
         """Of what a reduction starts from, which every thread may compute for itself, one copy arrives: of
-        each value in { instance -> reader }."""
+        each value in { instance -> reader }; and so of an update that runs several times."""
         found: Any = None
         for name, have in arrived.items():
-            if self._kind(name) != "start" or not self._runs(name, statement):
+            if self._kind(name) != kind or not self._runs(name, statement):
                 continue
             instance = self.accesses.instances[name]
             if not instance.range_product(have).is_injective():
@@ -157,9 +166,10 @@ class _ByReaders:
     def _kind(self, leaf: str) -> str:
         return self.sets.kinds[leaf][1] if leaf in self.sets.kinds else ""
 
-    def _required(self, reader: Reader) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _required(self, reader: Reader) -> tuple[dict[str, Any], dict[str, Any], Any | None]:
         """By leaf (or INITIAL): { leaf -> reader }, what the sets should consist of, with all copies of what
-        they start from; and by statement that a set starts from: { instance -> reader }."""
+        they start from and all runs of updates; by statement that a set starts from: { instance -> reader };
+        and the same of the update."""
         values: dict[str, Any] = {}  # by statement: { instance -> reader }
 
         def need(name: str, relation: Any) -> None:
@@ -203,7 +213,10 @@ class _ByReaders:
                 raise Wrong(f"{reader.what} misses an instance of {name}")
             if name != self.update.id:
                 starts[name] = relation.intersect_params(self.program.context)
-        return required, starts
+        updates = values.get(self.update.id)
+        if updates is not None:
+            updates = updates.intersect_params(self.program.context)
+        return required, starts, updates
 
     def _leaf(self, name: str) -> Leaf:
         return self.sets.kinds[name][0].leaf

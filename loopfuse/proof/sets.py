@@ -2,10 +2,10 @@
 
 An accumulator's value is taken as the set of what went into it. A neutral element starts an empty
 set, an update adds itself, a Fold adds what the other accumulator holds, a Combine adds what the
-copies of the other threads hold, a Copy moves a set, any other write starts a set of its own
+copies of the other threads hold, a Scan starts a set of what those of the threads before it hold, a Copy moves a set, any other write starts a set of its own
 value, and a caller's array starts with what it held. `Sets.arrivals` follows the contributions
-backwards from whatever reads a cell: { update's leaf -> reader }, through every Fold, Combine and
-Copy. No contribution may arrive by two ways.
+backwards from whatever reads a cell: { update's leaf -> reader }, through every Fold, Combine,
+Scan and Copy. No contribution may arrive by two ways.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from loopfuse.poly import isl
 from loopfuse.poly.model import Statement
 from loopfuse.proof.accesses import Accesses, Read, Write
 from loopfuse.proof.events import READ, WRITE, Leaf, Time, Undecided, compare_times
-from loopfuse.tree.looptree import Combine, Compute, Copy, Fold
+from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, Scan
 
 INITIAL = "@initial"
 """The name of what the caller's array held, among contributions."""
@@ -71,7 +71,8 @@ class Sets:
         self.reset: dict[str, list[tuple[Touch, Any | None]]] = {}
         self.gone: dict[str, Any | None] = {}
         self.found: dict[tuple[Touch, Touch], Any | None] = {}
-        self.arrived: dict[str, dict[str, Any] | None] = {}  # by a Copy's, Fold's, Combine's read
+        self.arrived: dict[str, dict[str, Any] | None] = {}  # by a Copy's, Fold's, Combine's, Scan's read
+        self.runs_once = True
 
     # ------------------------------------------------------------------------- storage
 
@@ -108,6 +109,8 @@ class Sets:
                 return "fold"
             case Combine(op=op) if op == self.op:
                 return "combine"
+            case Scan(op=op) if op == self.op:
+                return "scan"
             case _:
                 return "start"
 
@@ -127,7 +130,7 @@ class Sets:
             for touch in self._touches(buffer):
                 assert touch.leaf is not None
                 kind = self.kinds[touch.leaf.name][1]
-                if kind in ("reset", "move", "start"):
+                if kind in ("reset", "move", "start", "scan"):
                     found.append((touch, None))
                 elif kind == "combine":  # copies that are not defined afterwards
                     others = touch.cell.domain().subtract(self._defined_by(touch.leaf))
@@ -167,13 +170,13 @@ class Sets:
             condition = Binary("and", condition, Compare("eq", Iter(var), zero), DType.BOOL)
         return leaf.points.intersect(leaf.reader.condition(condition)).set_tuple_name(leaf.name)
 
-    def check_updates(self, elsewhere: str = "") -> None:
-        """Each update reads the accumulator it writes, and runs once; all that add to an
-        accumulator find a set in it (not asked of buffer `elsewhere`)."""
+    def check_updates(self, elsewhere: str = "", once: bool = True) -> None:
+        """Each update reads the accumulator it writes, and runs once (`once`; `runs_once` says whether
+        it does); all that add to an accumulator find a set in it (not asked of buffer `elsewhere`)."""
         instances: list[Any] = []
         for write, kind in self.kinds.values():
             buffer = write.load.array
-            if kind in ("update", "fold", "combine") and buffer != elsewhere:
+            if kind in ("update", "fold", "combine", "scan") and buffer != elsewhere:
                 touch = next(t for t in self._touches(buffer) if t.leaf is write.leaf)
                 self._unstarted(touch, buffer)
             if kind != "update":
@@ -190,7 +193,8 @@ class Sets:
             count = 1 if update.predicate is None else 2
             if len(own) != count or any(read.load != write.load for read in own):
                 raise Undecided(f"{update.id} does not update the accumulator it reads")
-        if instances and not isl.union_of(instances).is_injective():
+        self.runs_once = not instances or bool(isl.union_of(instances).is_injective())
+        if once and not self.runs_once:
             raise Wrong(f"an instance of {self.name} runs twice")
 
     # ------------------------------------------------------------------------- sets
@@ -284,7 +288,7 @@ class Sets:
         return found
 
     def taken(self, read: Read) -> dict[str, Any]:
-        """`arrivals` at what a Copy, Fold or Combine reads, kept for all who ask."""
+        """`arrivals` at what a Copy, Fold, Combine or Scan reads, kept for all who ask."""
         if read.name not in self.arrived:
             if read.buffer not in self.buffers:
                 raise Wrong(f"{read.buffer} holds no part of {self.name}")
@@ -318,8 +322,15 @@ class Sets:
         """{ read -> write }: into which instances of the leaf's write its reads go.
 
         For a Combine, each thread's own copy stays in its cell (its write keeps the set); those
-        of the other threads enter the first, or all.
+        of the other threads enter the first, or all. For a Scan, those of threads before it enter each.
         """
+        if kind == "scan":
+            assert isinstance(leaf.node, Scan)
+            apart = [Iter(name) for name in leaf.names if name not in leaf.node.over]
+            team = leaf.relation(apart, "team")
+            turn = leaf.relation([Iter(name) for name in leaf.node.over], "turn")
+            earlier = team.apply_range(team.reverse()).intersect(turn.lex_lt_map(turn))
+            return earlier.set_tuple_name(isl.IN, read.name)
         if kind != "combine":
             own = [Iter(name) for name in leaf.names]
             return leaf.relation(own, leaf.name).set_tuple_name(isl.IN, read.name)

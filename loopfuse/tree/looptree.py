@@ -10,7 +10,7 @@ Grammar::
     host    = HostLoop var lower upper step turns host* | Launch name body
     node    = Loop var lower upper step mapping node* | Guard condition node* node*
             | Compute statement iteration target value | Copy target value
-            | Fold op target value | Combine op buffer over everywhere | Barrier scope
+            | Fold op target value | Combine op buffer over everywhere | Scan op buffer over | Barrier scope
             | Raise flag | Await flag | Ticket counter node* | Prefetch source | Arrive pending
 
 A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LANE as needed) on
@@ -33,7 +33,7 @@ around Copies to the same places. A lane may make another's, so that neighbourin
 neighbours in memory: what has come is every lane's own only behind a Barrier of the warp, and asked
 for again only behind another.
 
-Threads of a launch run in any order except where a Barrier, Combine, shuffle (a Lanes buffer
+Threads of a launch run in any order except where a Barrier, Combine, Scan, shuffle (a Lanes buffer
 read across lanes) or flag orders them. GRID iterations are independent unless flags say so.
 """
 
@@ -298,6 +298,22 @@ class Combine:
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """A collective: of the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n threads together,
+    numbered with the last loop fastest; whole warps, n <= 1024) hold of register buffer `buffer`, each becomes
+    what those of the threads before it make together: the neutral element for the first thread, never the own.
+
+    The order is part of the meaning: with x[t] the copy of thread t, each group of 32 runs `for d in 1, 2, 4, 8, 16:
+    x[t] = op(x[t-d], x[t])` for t >= d, all t at once; so does each group's last, as one group padded with the
+    neutral element. Then the copy of thread t of group g becomes op(what groups before g make, what threads of
+    g before t make), each the neutral element where there are none. Contains the barriers it needs."""
+
+    op: str
+    buffer: str
+    over: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """Threads of `scope` (warp, block, cluster) wait for each other; writes before it are seen
     after it. Every thread of the scope reaches it."""
@@ -341,6 +357,7 @@ TreeNode = (
     | Copy
     | Fold
     | Combine
+    | Scan
     | Barrier
     | Raise
     | Await

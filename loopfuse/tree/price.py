@@ -31,6 +31,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Scan,
     Ticket,
     TreeNode,
 )
@@ -110,7 +111,7 @@ def _node(node: TreeNode, middles: Middles) -> Expr:
             return integer(ceil(OPERATION + expression_price(value, "cpu") + tested))
         case Ticket():
             return price(node.body, middles)
-        case Copy() | Fold() | Combine() | Prefetch() | Raise() | Await():
+        case Copy() | Fold() | Combine() | Scan() | Prefetch() | Raise() | Await():
             return integer(OPERATION)
         case Barrier() | Arrive():
             return integer(0)

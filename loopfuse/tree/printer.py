@@ -37,6 +37,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Prefetch,
     Raise,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -150,6 +151,8 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
         case Combine():
             where = " everywhere" if node.everywhere else ""
             lines.append(f"{indent}combine {node.op} {node.buffer} over {', '.join(node.over)}{where}")
+        case Scan():
+            lines.append(f"{indent}scan {node.op} {node.buffer} over {', '.join(node.over)}")
         case Barrier():
             lines.append(f"{indent}barrier {node.scope}")
         case Raise():

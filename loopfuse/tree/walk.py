@@ -30,6 +30,7 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Scan,
     Ticket,
     TreeNode,
     Window,
@@ -73,7 +74,7 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (count, counter)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Barrier() | Arrive():
+        case Combine() | Scan() | Barrier() | Arrive():
             return ()
 
 
@@ -101,7 +102,7 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
                 return replace(node, target=as_load(change(target)), value=as_load(change(value)))
             case Prefetch(source=source):
                 return Prefetch(as_load(change(source)))
-            case Combine() | Barrier() | Arrive():
+            case Combine() | Scan() | Barrier() | Arrive():
                 return node
             case _:
                 raise TypeError(f"no expressions are changed in {type(node).__name__}")

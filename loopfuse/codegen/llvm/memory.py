@@ -126,7 +126,8 @@ def shuffle(writer: Writer, operation: Operation) -> None:
     kind = writer.kind(value.type)
     if writer.device.is_nvidia:
         name = f"llvm.nvvm.shfl.sync.{mode}.i32"
-        before, after = [("i32", "-1")], [("i32", writer.names[offset]), ("i32", "31")]
+        # The last lane whose value may be asked for; upwards, the first.
+        before, after = [("i32", "-1")], [("i32", writer.names[offset]), ("i32", "0" if mode == "up" else "31")]
     else:
         name = "llvm.amdgcn.ds.bpermute"
         before, after = [("i32", _source_lane(writer, mode, writer.names[offset]))], []

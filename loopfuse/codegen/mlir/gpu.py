@@ -76,33 +76,34 @@ def _reduce_group(
     return value
 
 
+def _team(emitter: Emitter, what: str, over: tuple[str, ...]) -> tuple[int, Value]:
+    """How many threads do something together, over the loops `over`, and the thread's number among them."""
+    chain = emitter.block_variables
+    if tuple(each[0] for each in chain[len(chain) - len(over) :]) != over:
+        raise not_lowered(f"a {what} over {', '.join(over)}, which are not the innermost loops")
+    count = 1
+    for _, extent in chain[len(chain) - len(over) :]:
+        count *= extent
+    whole = count == emitter.threads
+    if not whole and count % LANES and LANES % count:
+        raise not_lowered(f"a {what} of {count} out of {emitter.threads} threads")
+    builder, thread = emitter.builder, emitter.thread
+    assert thread is not None
+    return count, thread if whole else builder.binary("remui", thread, builder.constant(count, I32))
+
+
 def emit_combine(
     emitter: Emitter, op: str, name: str, over: tuple[str, ...], everywhere: bool = False
 ) -> None:
     """Combine, in the order its docstring gives; on the CPU there is nobody to combine with."""
     if not emitter.gpu or not over:
         return
-    chain = emitter.block_variables
-    if tuple(each[0] for each in chain[len(chain) - len(over) :]) != over:
-        raise not_lowered(f"a Combine over {', '.join(over)}, which are not the innermost loops")
-    count = 1
-    for _, extent in chain[len(chain) - len(over) :]:
-        count *= extent
-    whole = count == emitter.threads
-    if not whole and count % LANES and LANES % count:
-        raise not_lowered(f"a Combine of {count} out of {emitter.threads} threads")
+    count, place = _team(emitter, "Combine", over)
     builder = emitter.builder
-    storage = emitter.storage[name]
-    dtype = storage.buffer.dtype
     thread = emitter.thread
     assert thread is not None
-    place = thread if whole else builder.binary("remui", thread, builder.constant(count, I32))
-    size = storage.memref.type.size
-    for number in range(size):
-        where = builder.constant(number, INDEX)
-        value = builder.load(storage.memref, where)
-        if dtype is DType.BOOL:
-            value = builder.compare("ne", value, builder.constant(0, value.type))
+
+    def combined(value: Value, dtype: DType) -> Value:
         value = _reduce_group(emitter, op, value, dtype, place, count)
         if count > LANES:
             value = _across_groups(emitter, op, value, dtype, place, count)
@@ -115,15 +116,72 @@ def emit_combine(
                 lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
                 first = builder.binary("subi", lane, place)
             value = shuffled(emitter, "idx", value, first, dtype)
+        return value
+
+    _change(emitter, name, combined)
+
+
+def _change(emitter: Emitter, name: str, change: Callable[[Value, DType], Value]) -> None:
+    """Each element of a register buffer changed."""
+    builder, storage = emitter.builder, emitter.storage[name]
+    dtype = storage.buffer.dtype
+    for number in range(storage.memref.type.size):
+        where = builder.constant(number, INDEX)
+        value = builder.load(storage.memref, where)
+        if dtype is DType.BOOL:
+            value = builder.compare("ne", value, builder.constant(0, value.type))
+        value = change(value, dtype)
         if dtype is DType.BOOL:
             value = builder.convert("extui", value, STORAGE[dtype])
         builder.store(value, storage.memref, where)
 
 
-def _across_groups(
-    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
-) -> Value:
-    """The second stage: each warp's result through shared memory, then the same tree."""
+def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
+    """Scan, in the order its docstring gives."""
+    if not emitter.gpu:
+        raise not_lowered("a Scan on the CPU")
+    count, place = _team(emitter, "Scan", over)
+    builder, thread = emitter.builder, emitter.thread
+    assert thread is not None
+    one = builder.constant(1, I32)
+    lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
+
+    def before(value: Value, dtype: DType, distance: Value) -> Value:
+        """What the lane before has; the first has the neutral element."""
+        other = shuffled(emitter, "up", value, distance, dtype)
+        is_first = builder.compare("eq", lane, builder.constant(0, I32))
+        return builder.select(is_first, builder.constant(neutral(op, dtype), other.type), other)
+
+    def scanned(value: Value, dtype: DType) -> Value:
+        whole = _scan_group(emitter, op, value, dtype, lane)
+        own = before(whole, dtype, one)
+        if count == LANES:
+            return emit_binary(emitter, op, builder.constant(neutral(op, dtype), own.type), own, dtype)
+        groups, first, _ = _groups_values(emitter, op, whole, dtype, place, count, LANES - 1)
+        above = before(_scan_group(emitter, op, groups, dtype, lane), dtype, one)
+        warp = builder.binary("shrui", thread, builder.constant(5, I32))
+        others = shuffled(emitter, "idx", above, builder.binary("subi", warp, first), dtype)
+        return emit_binary(emitter, op, others, own, dtype)
+
+    _change(emitter, name, scanned)
+
+
+def _scan_group(emitter: Emitter, op: str, value: Value, dtype: DType, lane: Value) -> Value:
+    """The steps over a group of 32 of Scan's docstring: what a lane and those before it make."""
+    builder = emitter.builder
+    for distance in (1, 2, 4, 8, 16):
+        offset = builder.constant(distance, I32)
+        other = shuffled(emitter, "up", value, offset, dtype)
+        both = emit_binary(emitter, op, other, value, dtype)
+        value = builder.select(builder.compare("uge", lane, offset), both, value)
+    return value
+
+
+def _groups_values(
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int, source_lane: int
+) -> tuple[Value, Value, Value]:
+    """What lane `source_lane` of each of the team's warps has, through shared memory: each lane has a warp's, or
+    the neutral element; and the team's first warp, and the lane."""
     builder = emitter.builder
     groups = -(-count // LANES)
     thread = emitter.thread
@@ -139,7 +197,7 @@ def _across_groups(
         stored = builder.convert("extui", value, kind) if dtype is DType.BOOL else value
         builder.store(stored, shared, builder.convert("index_cast", warp, INDEX))
 
-    builder.branch(builder.compare("eq", lane, builder.constant(0, I32)), write)
+    builder.branch(builder.compare("eq", lane, builder.constant(source_lane, I32)), write)
     emit_barrier(emitter, "block")
     first = builder.binary(
         "subi", warp, builder.binary("shrui", place, five)
@@ -151,6 +209,14 @@ def _across_groups(
     if groups < LANES:
         inside = builder.compare("ult", lane, builder.constant(groups, I32))
         other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
+    return other, first, lane
+
+
+def _across_groups(
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
+) -> Value:
+    """The second stage: each warp's result through shared memory, then the same tree."""
+    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0)
     return _reduce_group(emitter, op, other, dtype, lane, LANES)
 
 

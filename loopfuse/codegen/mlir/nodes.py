@@ -21,6 +21,7 @@ from loopfuse.codegen.mlir.gpu import (
     emit_barrier,
     emit_combine,
     emit_raise,
+    emit_scan,
     emit_ticket,
 )
 from loopfuse.codegen.mlir.index import (
@@ -51,6 +52,7 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -111,6 +113,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
         case Combine(op=op, buffer=buffer, over=over, everywhere=everywhere):
             emit_combine(emitter, FOLDS[op], buffer, over, everywhere)
+        case Scan(op=op, buffer=buffer, over=over):
+            emit_scan(emitter, FOLDS[op], buffer, over)
         case Barrier(scope=scope):
             emit_barrier(emitter, scope)
         case Raise(flag=flag, value=value):

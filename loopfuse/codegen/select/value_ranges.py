@@ -34,7 +34,7 @@ from loopfuse.lang.nodes import (
     Select,
     Unary,
 )
-from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, LoopTree, Raise, Ticket
+from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, LoopTree, Raise, Scan, Ticket
 
 ROUNDS = 12
 """How often ranges may grow; what still grows then may be anything."""
@@ -73,7 +73,7 @@ def ranges_of(tree: LoopTree) -> dict[str, Range | None]:
                     writes.append(node)
                 case Fold(target=target) | Raise(flag=target) | Ticket(counter=target):
                     held[target.array] = of_type(target.dtype)
-                case Combine(buffer=name):
+                case Combine(buffer=name) | Scan(buffer=name):
                     held[name] = of_type(tree.buffer(name).dtype)
                 case _:
                     pass

@@ -23,6 +23,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Mapping,
     Raise,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -34,7 +35,7 @@ def emit_fused(tree: LoopTree, kernel: nodes.Kernel) -> str:
     """The tree as plain `scf` loops over memrefs, one function a launch.
 
     Mapped, unrolled and vector loops become serial ones, and of a guard on alignment the general
-    side is shown. A tree whose threads work together (Combine, flags, shared memory) has no such
+    side is shown. A tree whose threads work together (Combine, Scan, flags, shared memory) has no such
     form: its text is the module that is compiled.
     """
     if not _is_independent(tree):
@@ -50,7 +51,7 @@ def _is_independent(tree: LoopTree) -> bool:
         if isinstance(buffer.home, Window) and buffer.home.columns:
             return False
     return not any(
-        isinstance(node, Combine | Raise | Await | Ticket)
+        isinstance(node, Combine | Scan | Raise | Await | Ticket)
         for launch in tree.launches
         for node in walk_nodes(launch.body)
     )

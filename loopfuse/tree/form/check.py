@@ -42,6 +42,7 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -337,7 +338,7 @@ def _check_node(node: TreeNode, place: _Place) -> None:
         case Fold():
             _check_move(node.value, node.target, what, place)
             _check_op(node.op, what, place)
-        case Combine():
+        case Combine() | Scan():
             _check_combine(node, what, place)
         case Barrier(scope=scope):
             if scope not in ("warp", "block", "cluster"):
@@ -384,7 +385,7 @@ def _check_converged(scope: str, what: What, place: _Place) -> None:
         )
 
 
-def _check_combine(node: Combine, what: What, place: _Place) -> None:
+def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
     _check_op(node.op, what, place)
     buffer = _declared(node.buffer, what, place)
     if not isinstance(buffer.home, Register) or buffer.extents:
@@ -398,7 +399,9 @@ def _check_combine(node: Combine, what: What, place: _Place) -> None:
         threads *= place.sizes[var]
     if threads > 1024:
         raise place.fail(what, f"it combines at most 1024 threads, not {threads}")
-    if node.everywhere and threads % LANES and LANES % threads:
+    if isinstance(node, Scan) and threads % LANES:
+        raise place.fail(what, f"it scans over whole warps, not {threads} threads")
+    if isinstance(node, Combine) and node.everywhere and threads % LANES and LANES % threads:
         raise place.fail(what, f"whole warps or equal parts of one have a result everywhere, not {threads} threads")
     lanes_only = all(place.vars[var] is Mapping.LANE for var in node.over)
     _check_converged("warp" if lanes_only else "block", what, place)

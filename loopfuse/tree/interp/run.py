@@ -51,6 +51,7 @@ from loopfuse.tree.looptree import (
     Prefetch,
     Raise,
     Register,
+    Scan,
     Shared,
     Ticket,
     TreeNode,
@@ -216,12 +217,12 @@ class _LaunchWriter:
         self.nodes = itertools.count()
         self.lane = next((loop.var for loop in self.chain if loop.mapping is Mapping.LANE), None)
         used = [*walk_nodes(self.body)]
-        names = {n.buffer for n in used if isinstance(n, Combine)} | {
+        names = {n.buffer for n in used if isinstance(n, Combine | Scan)} | {
             load.array for node in used for e in node_expressions(node) for load in loads(e)
         }
         self.used = [self.buffers[name] for name in sorted(names)]
         self.waits = any(
-            isinstance(n, Combine | Barrier | Raise | Await | Ticket) for n in used
+            isinstance(n, Combine | Scan | Barrier | Raise | Await | Ticket) for n in used
         ) or any(self.scope(buffer) not in ("thread", "global") for buffer in self.used)
 
     # ---------------------------------------------------------------- storage
@@ -417,7 +418,7 @@ class _LaunchWriter:
                 operation = write.operation(FOLD_BINARY[op], value.dtype)
                 text = f"{operation}({write.value(node.target)}, {write.value(value)})"
                 self.emit_store(node.target, text, (value,), depth)
-            case Combine():
+            case Combine() | Scan():
                 self.emit_combine(node, depth)
             case Barrier(scope=scope):
                 self.emit_wait(scope, "'barrier'", depth)
@@ -465,7 +466,7 @@ class _LaunchWriter:
         assert isinstance(buffer.home, Lanes | Window)
         return not owns_lane(load.index[-1], self.lane, buffer.home.columns, self.ranges)
 
-    def emit_combine(self, node: Combine, depth: int) -> None:
+    def emit_combine(self, node: Combine | Scan, depth: int) -> None:
         buffer = self.buffers[node.buffer]
         dtype = buffer.dtype
         inner = [loop for loop in self.chain if loop.mapping in _INNER]
@@ -484,12 +485,14 @@ class _LaunchWriter:
             lambda: semantics.scalar_type(dtype)(semantics.neutral(node.op, dtype)),
         )
         cell = f"{self.name(buffer)}[0]"
-        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell}, {node.everywhere})"
+        everywhere = isinstance(node, Scan) or node.everywhere
+        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell}, {everywhere})"
         lanes_only = all(
             loop.mapping is Mapping.LANE for loop in inner if loop.var in node.over
         )
         scope = "warp" if lanes_only else "block"
-        self.emit_wait(scope, f"'combine', {detail}", depth, "combined = ")
+        kind = "scan" if isinstance(node, Scan) else "combine"
+        self.emit_wait(scope, f"{kind!r}, {detail}", depth, "combined = ")
         undefined = self.writer.bind(("poison", dtype), lambda: poison(dtype))
         self.emit(depth, f"{cell} = combined[0] if combined else {undefined}")
 

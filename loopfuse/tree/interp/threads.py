@@ -116,7 +116,9 @@ def _meet(first: Wait, group: list[Thread]) -> bool:
     """Do what the group came together for; False if it has to wait longer (await)."""
     match first.kind:
         case "combine":
-            _combine(group)
+            _combine(group, reduce_in_warps)
+        case "scan":
+            _combine(group, scan_in_warps)
         case "ticket":
             (cells, offset), count = first.detail
             number = cells[offset]
@@ -135,8 +137,8 @@ def _meet(first: Wait, group: list[Thread]) -> bool:
     return True
 
 
-def _combine(group: list[Thread]) -> None:
-    """Combine's order, see `looptree.Combine`."""
+def _combine(group: list[Thread], together: Callable[[Sequence[Any], Callable[[Any, Any], Any], Any], Any]) -> None:
+    """Combine's and Scan's order, see there: `together` makes one value of all, or one for each."""
     parts: dict[Any, list[Thread]] = {}
     for thread in group:
         assert thread.wait is not None
@@ -149,9 +151,10 @@ def _combine(group: list[Thread]) -> None:
         if len(details) != count:
             raise _fail(f"{len(details)} of {count} threads come to a combine")
         values = [detail[5] for detail, _ in details]
-        result = (reduce_in_warps(values, operation, neutral),)
-        for _, thread in details if everywhere else details[:1]:
-            thread.send = result
+        made = together(values, operation, neutral)
+        results = made if isinstance(made, list) else [made] * len(details)
+        for result, (_, thread) in zip(results, details if everywhere else details[:1]):
+            thread.send = (result,)
 
 
 def reduce_in_warps(
@@ -169,6 +172,22 @@ def reduce_in_warps(
         return x[0]
 
     return warp([warp(values[k : k + LANES]) for k in range(0, len(values), LANES)])
+
+
+def scan_in_warps(
+    values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any
+) -> list[Any]:
+    """What comes before each of at most 1024 values, in the order that Scan defines."""
+
+    def warp(part: Sequence[Any]) -> list[Any]:
+        x = [*part, *([neutral] * (LANES - len(part)))]
+        for distance in (1, 2, 4, 8, 16):
+            x = [operation(x[t - distance], x[t]) if t >= distance else x[t] for t in range(LANES)]
+        return x
+
+    groups = [warp(values[k : k + LANES]) for k in range(0, len(values), LANES)]
+    before = [neutral, *warp([group[-1] for group in groups])]
+    return [operation(b, e) for b, group in zip(before, groups) for e in (neutral, *group[:-1])]
 
 
 def run_clusters(clusters: Iterable[Cluster], together: bool) -> None:

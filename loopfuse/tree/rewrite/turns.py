@@ -42,6 +42,7 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Mapping,
     Prefetch,
+    Scan,
     TreeNode,
 )
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
@@ -78,7 +79,7 @@ def merge(tree: LoopTree, fresh: Fresh) -> LoopTree:
     tree = replace(tree, buffers=(*tree.buffers, *added), body=body)
     used = {load.array for launch in tree.launches for load in _touched(launch.body)}
     used |= {name for buffer in added for name in buffer.turns}
-    used |= {n.buffer for launch in tree.launches for n in walk_nodes(launch.body) if isinstance(n, Combine)}
+    used |= {n.buffer for launch in tree.launches for n in walk_nodes(launch.body) if isinstance(n, Combine | Scan)}
     kept = tuple(b for b in tree.buffers if b.name in used or isinstance(b.home, Global))
     return replace(tree, buffers=kept)
 

@@ -420,7 +420,8 @@ def _plan_model(
         rules = one.rules
         cost = CostModel(model, rules.machine, options.size_map, registry.team if rules.teams else None)
         streams = registry.streams(model, cost, rules) if rules.chains else None
-        planner = Planner(model, dependences, cost, options.reassociate, one.fuel, streams=streams)
+        whole = registry.runs_whole if rules.teams else None
+        planner = Planner(model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole)
         plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",

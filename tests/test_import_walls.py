@@ -50,6 +50,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
+    "plan.strategies.scan": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.sliding": (
         "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu",
         "plan.strategies", "plan.fusion", "plan.mapping", *_PLAN,
@@ -64,8 +65,9 @@ WALLS: dict[str, tuple[str, ...]] = {
         "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan": (
-        "plan.fusion", "plan.strategies", "plan.strategies.contract", "plan.strategies.generic", "plan.strategies.pointwise",
-        "plan.strategies.rows", "plan.strategies.sliding", "plan.mapping", "tree.rewrite", *_PLAN,
+        "plan.fusion", "plan.strategies", "plan.strategies.contract", "plan.strategies.generic",
+        "plan.strategies.pointwise", "plan.strategies.rows", "plan.strategies.scan", "plan.strategies.sliding", "plan.mapping",
+        "tree.rewrite", *_PLAN,
     ),
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", *_CODE),
     "codegen.llvm": ("codegen", "base"),

@@ -13,8 +13,10 @@ from loopfuse.plan.strategies.generic.strategy import GENERIC
 from loopfuse.plan.strategies.pointwise.strategy import POINTWISE
 from loopfuse.plan.strategies.reduce import REDUCE
 from loopfuse.plan.strategies.rows.strategy import ROWS
+from loopfuse.plan.strategies.scan.strategy import SCAN
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
@@ -24,6 +26,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     REDUCE,
     CONTRACT,
     ROWS,
+    SCAN,
     POINTWISE,
     GENERIC,
 )
@@ -70,6 +73,11 @@ def fit(group: Group, site: Site, is_rest: bool) -> Fit:
 def team(group: Group, program: PolyProgram, device: str) -> int:
     """How many threads would run one point of the group together."""
     return max(strategy.team(group, program, device) for strategy in STRATEGIES)
+
+
+def runs_whole(unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
+    """Does some strategy run the loop as it stands, whose iterations depend on each other?"""
+    return any(strategy.runs_whole(unit, scope, program, device) for strategy in STRATEGIES)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

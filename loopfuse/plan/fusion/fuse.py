@@ -7,7 +7,7 @@ left serial. Every attempt leaves a `Decision`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -42,6 +42,7 @@ from loopfuse.plan.units.groups import (
     without_dead,
 )
 from loopfuse.plan.units.records import Decision
+from loopfuse.plan.units.running import running_along
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -74,6 +75,8 @@ class Planner:
     quiet: bool = False
     streams: Streams | None = None
     """Who runs chains of loops that no common iteration could run (None: nobody)."""
+    runs_whole: Callable[[Unit, Scope, PolyProgram, str], bool] | None = None
+    """Does somebody run a loop as it stands whose iterations depend on each other (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -134,6 +137,9 @@ class Planner:
             return [unit]
         nest = cell[-1]
         assert isinstance(nest, Nest)
+        ask, device = self.runs_whole, self.cost.machine.device
+        if ask is not None and self.fuel != 0 and ask(unit, scope, self.program, device):
+            return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
             if len(parts) > 1:
@@ -147,6 +153,10 @@ class Planner:
             return list(self.blocked(host, scope, mark))
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
+        running = running_along(unit, scope)
+        if isinstance(running, str) and running:
+            reason = f"its iterations run one by one, in one thread: {running}"
+            self.decisions.decide(unit, unit, False, reason)
         return [unit]
 
     def is_worth_a_launch(self, unit: Unit) -> bool:

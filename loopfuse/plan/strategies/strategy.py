@@ -18,6 +18,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store
@@ -95,6 +96,11 @@ class Strategy:
         """How many threads would run one point of the group together, neighbours in memory along its inner
         loops: what a price takes. 1: none do."""
         return 1
+
+    def runs_whole(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
+        """Would it run a loop whose iterations depend on each other as it stands? (Else what of it does not
+        depend on other iterations may be a loop of its own.)"""
+        return False
 
     def may_collapse(self, group: Group, site: Site) -> bool:
         """Would it run the group whatever dimensions of it, neighbours in memory, are run as one?"""

@@ -1,0 +1,245 @@
+"""What is done along a loop with running values, read off the nodes that one thread would run.
+
+    s = 0                                      before
+    for i in 0..N:                             the loop
+        e = exp(x[i])                              feeding: what the updates need
+        s = s + e                                  an update of the accumulator s
+        y[i] = s / e                               what reads the running value
+    t = s                                      after
+
+Its rules are those of dependences (`plan.units.running`) and of form: one loop whose bounds no iterator and no data
+decide, of computations, perhaps under conditions; what stands before it sets registers; what stands after it
+needs nothing of it but the accumulators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.walk import iterators, loads, map_expr, substitute
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.mapping.space import Site, dim_extents
+from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.units.forest import fold_of
+from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.running import find_running
+from loopfuse.poly.model import Statement
+from loopfuse.tree.looptree import Buffer, Compute, Global, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
+
+PLACE = "@place"
+"""Stands for the loop's variable in what `read_body` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A running value: its update's statement, the operation, and where the program has it."""
+
+    statement: str
+    op: str
+    place: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is done, in order; loops run from `lower` in steps of `step` to before `upper`, and `each` is an
+    iteration, at PLACE. `feeding`: the part of it that makes the partial results. `kept`: the accumulators lie in
+    memory. `registers`: those of the iterations and of what stands around them, but for accumulators."""
+
+    before: tuple[TreeNode, ...]
+    after: tuple[TreeNode, ...]
+    lower: Expr
+    upper: Expr
+    step: int
+    each: tuple[TreeNode, ...]
+    feeding: tuple[TreeNode, ...]
+    accumulators: tuple[Accumulator, ...]
+    registers: tuple[Load, ...]
+    memory: tuple[Buffer, ...]
+    hint: str
+
+    def at(self, point: Mapping[str, Expr]) -> Body:
+        """The same at a point of the group: with these values of the variables that stand for it."""
+
+        def moved(expr: Expr) -> Expr:
+            return tidy(substitute(expr, point))
+
+        def nodes(each: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+            return map_expressions(each, moved)
+
+        return replace(
+            self,
+            before=nodes(self.before),
+            after=nodes(self.after),
+            each=nodes(self.each),
+            feeding=nodes(self.feeding),
+            accumulators=tuple(replace(a, place=as_load(moved(a.place))) for a in self.accumulators),
+        )
+
+    def is_memory(self, a: Accumulator) -> bool:
+        """Does the program's accumulator lie in memory?"""
+        return any(buffer.name == a.place.array for buffer in self.memory)
+
+
+class _Other(Exception):
+    """The nodes have another form."""
+
+
+def stands_for(dim: str) -> str:
+    """The variable that stands for a dimension of the group in what `read_body` returns."""
+    return f"@{dim}"
+
+
+def read_body(group: Group, site: Site) -> Body | None:
+    """What is done at a point of the group; None where there are no running values, or the form is another."""
+    if group.scope is None or group.legality not in (Legality.INDEPENDENT, Legality.SERIAL):
+        return None
+    if group.recomputed or group.absorbed:
+        return None
+    if not any(s.reduction for p in group.members for s in p.unit.statements):
+        return None
+    trial = replace(site, names=site.names.copy())
+    point: dict[str, Expr] = {dim: Iter(stands_for(dim)) for dim in group.dims}
+    nodes = thread_body(group, trial, dim_extents(group, site.program), point)
+    try:
+        return _read(group, site, trial.names, nodes)
+    except _Other:
+        return None
+
+
+def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> Body:
+    assert group.scope is not None
+    loops = [number for number, node in enumerate(nodes) if isinstance(node, Loop)]
+    if len(loops) != 1:
+        raise _Other
+    before, loop, after = tuple(nodes[: loops[0]]), nodes[loops[0]], tuple(nodes[loops[0] + 1 :])
+    assert isinstance(loop, Loop)
+    bounds = (loop.lower, loop.upper)
+    if loop.mapping is not Where.SERIAL or any(iterators(each) or loads(each) for each in bounds):
+        raise _Other
+    if not all(isinstance(each, Compute | Guard) for each in walk_nodes((*before, *loop.body, *after))):
+        raise _Other
+    inside = {n.statement: site.program.statement(n.statement) for n in walk_nodes(loop.body) if isinstance(n, Compute)}
+    iterator = _iterator(group, tuple(inside.values()))
+    running = find_running(tuple(inside.values()), iterator, group.scope)
+    if isinstance(running, str):
+        raise _Other
+    each = map_expressions(loop.body, lambda expr: substitute(expr, {loop.var: Iter(PLACE)}))
+    accumulators = tuple(_accumulator(id, inside[id], each) for id in running.updates)
+    if len({a.place for a in accumulators}) < len(accumulators):
+        raise _Other
+    _check_private(each, accumulators, before, names)
+    _check_around(group, before, after, {*inside}, {a.place.array for a in accumulators}, names)
+    needed = running.feeding | frozenset(running.updates)
+    kept = {n.target.array for n in walk_nodes(each) if isinstance(n, Compute) and n.statement in running.feeding}
+    if not all(isinstance(names.buffers[name].home, Register) for name in kept):
+        raise _Other  # it would be written twice
+    own = {a.place.array for a in accumulators}
+    registers = {
+        load: None
+        for node in walk_nodes((*before, *each, *after))
+        for expr in node_expressions(node)
+        for load in loads(expr)
+        if isinstance(names.buffers[load.array].home, Register) and load.array not in own
+    }
+    if any(load.index for load in registers):
+        raise _Other
+    memory = tuple(b for b in names.buffers.values() if isinstance(b.home, Global))
+    return Body(
+        before, after, loop.lower, loop.upper, loop.step, each, _only(each, needed), accumulators,
+        tuple(registers), memory, iterator.split(".")[0],
+    )  # fmt: skip
+
+
+def _iterator(group: Group, statements: Sequence[Statement]) -> str:
+    """The loop of the program around all the statements that a point of the group runs itself."""
+    host = {loop.iterator for loop in group.scope.host} if group.scope else set[str]()
+    found: set[tuple[str, ...]] = set()
+    for s in statements:
+        around = host | {c.iterator for c in group.placed[s.id].coordinates}
+        found.add(tuple(name for name in s.iterators if name not in around))
+    if len(found) != 1 or len(one := found.pop()) != 1:
+        raise _Other
+    return one[0]
+
+
+def _accumulator(id: str, statement: Statement, each: Sequence[TreeNode]) -> Accumulator:
+    (node,) = (n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == id)
+    count = loads(node.value).count(node.target)
+    if count != 1 or any(PLACE in iterators(part) or loads(part) for part in node.target.index):
+        raise _Other
+    return Accumulator(id, fold_of(statement.reduction), node.target)
+
+
+def _check_private(
+    each: Sequence[TreeNode], accumulators: Sequence[Accumulator], before: Sequence[TreeNode], names: Names
+) -> None:
+    """An accumulator is accessed at its one place; registers that an iteration sets are its own."""
+    places = {a.place.array: a.place for a in accumulators}
+    for node in walk_nodes((*each, *before)):
+        for load in (load for expr in node_expressions(node) for load in loads(expr)):
+            if load != places.get(load.array, load):
+                raise _Other
+    outside = {n.target.array for n in walk_nodes(tuple(before)) if isinstance(n, Compute)}
+    for node in walk_nodes(tuple(each)):
+        if isinstance(node, Compute) and node.target.array not in places and node.target.array in outside:
+            raise _Other
+
+
+def _check_around(
+    group: Group,
+    before: Sequence[TreeNode],
+    after: Sequence[TreeNode],
+    inside: set[str],
+    accumulators: set[str],
+    names: Names,
+) -> None:
+    """What stands before the loop sets registers; what stands after it needs nothing that the loop leaves but
+    its accumulators, and sets nothing that the loop needs."""
+    set_first = [n.target.array for n in walk_nodes(tuple(before)) if isinstance(n, Compute)]
+    if not all(isinstance(names.buffers[name].home, Register) for name in {*set_first} - accumulators):
+        raise _Other
+    assert group.scope is not None
+    parts = [{n.statement for n in walk_nodes(tuple(part)) if isinstance(n, Compute)} for part in (before, after)]
+    for d in group.scope.touching(parts[0] | parts[1]):
+        ends = {d.source, d.sink}
+        between = sum(bool(ends & part) for part in (*parts, inside)) > 1
+        is_own = d.kind == "flow" and d.source in parts[0]  # each thread sets it for itself
+        if between and d.array not in accumulators and not is_own:
+            raise _Other
+
+
+def _only(nodes: Sequence[TreeNode], wanted: frozenset[str]) -> tuple[TreeNode, ...]:
+    """The computations of these statements alone, under their conditions."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        if isinstance(node, Guard):
+            then, otherwise = _only(node.then, wanted), _only(node.otherwise, wanted)
+            if then or otherwise:
+                out.append(replace(node, then=then, otherwise=otherwise))
+        elif isinstance(node, Compute) and node.statement in wanted:
+            out.append(node)
+    return tuple(out)
+
+
+def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
+    """`expr` with what is read in one of the places read where that lies now."""
+    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)
+
+
+def along(body: Body) -> bool:
+    """Do iterations touch neighbours in memory, or one place, wherever they touch it?"""
+    for node in walk_nodes(body.each):
+        for expr in node_expressions(node):
+            for load in loads(expr):
+                if any(PLACE in iterators(part) for part in load.index[:-1]):
+                    return False
+                if load.index and PLACE in iterators(load.index[-1]):
+                    terms = linear(load.index[-1])
+                    if terms is not None and abs(terms.get(PLACE, 0)) != 1:
+                        return False
+    return True

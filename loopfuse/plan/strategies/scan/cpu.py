@@ -1,0 +1,277 @@
+"""Scans on a CPU: two parallel sweeps over chunks, and between them one worker over what their parts add.
+
+A chunk is CHAINS parts of PART iterations, side by side in memory. The first sweep reduces each part in lanes, as
+vectors do. The second goes along all parts of a chunk at once: their running values do not wait for each other, where
+one after the other each addition waits for the one before. (Whole numbers do not wait, and LLVM makes lanes of them.) A ROUND of chunks at a time, so that the second sweep
+finds in a cache what the first has read.
+
+    for rounds r:
+        worker c:  for parts p of chunk c: partial[p] = sum in lanes of x[p * PART..]
+        one:       s = all totals before r;  for parts p of r: start[p] = s;  s = s + partial[p]
+                   total[r] = sum of partial[p]
+        worker c:  for p: run[p] = start[c * CHAINS + p]
+                   for j in 0..PART: for p: run[p] = run[p] + x[(c * CHAINS + p) * PART + j];  y[..] = run[p]
+    one:  s = s + all totals
+
+All numbers are constants, and with them the order of a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.scan.body import Accumulator, Body
+from loopfuse.plan.strategies.scan.launches import (
+    Between,
+    at_place,
+    cell,
+    cleared,
+    declare_between,
+    finished,
+    folded,
+    own_registers,
+    points,
+    positive,
+    register,
+    set_before,
+    started,
+)
+from loopfuse.plan.units.groups import Group
+from loopfuse.tree.looptree import Copy, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite.independent import independent_parts
+
+PART = 4096
+"""Iterations of a part of a chunk."""
+CHAINS = 4
+"""Parts of a chunk."""
+CHUNK = PART * CHAINS
+LANES = 16
+"""Accumulators of a part, so that the loop can use vector registers and additions need not wait."""
+ROUND = 1 << 18
+"""Iterations that are swept twice before the next: what they touch stays in a cache, and launches count little."""
+
+
+def plan_cpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+    """The launches: three for each round, and one for what the loop leaves."""
+    counts = tuple(positive(count) for _, count in points(group, site)[0])
+    rounds = _count(body, ROUND)
+    between = declare_between(body, site, counts, _count(body, PART), rounds)
+    turn = site.names.fresh("round")
+    writer = _Writer(group, body, site, between, Iter(turn))
+    inside = tuple(
+        Launch(f"{name}_{suffix}", "scan", labels, nodes)
+        for suffix, nodes in (("a", writer.partial()), ("b", writer.starts()), ("c", writer.again()))
+    )
+    out: list[HostNode] = [HostLoop(turn, integer(0), rounds, 1, inside)]
+    if any(map(body.is_memory, body.accumulators)) or body.after:
+        out.append(Launch(f"{name}_d", "scan", labels, writer.left()))
+    return tuple(out)
+
+
+def _count(body: Body, size: int) -> Expr:
+    """How many pieces of so many iterations there are."""
+    return ceil_div(tidy(body.upper - body.lower), size * body.step)
+
+
+def _unrolled(var: str, count: int, nodes: Sequence[TreeNode], first: int = 0) -> Loop:
+    return Loop(var, integer(first), integer(count), 1, Where.UNROLLED, tuple(nodes))
+
+
+def _waits(a: Accumulator) -> bool:
+    """Does an update take long enough that one after the other would wait? (A whole number is added in a cycle.)"""
+    return a.place.dtype.is_float or a.op == "prod"
+
+
+class _Writer:
+    """Writes the launches of the round `turn`."""
+
+    def __init__(self, group: Group, body: Body, site: Site, between: Between, turn: Expr) -> None:
+        self.group, self.whole, self.site, self.between, self.turn = group, body, site, between, turn
+        self.names = site.names
+
+    def begin(self) -> tuple[list[Loop], Body, dict[Load, Load]]:
+        """Of a launch: loops over the points of the group, what is done there, its own registers."""
+        loops, point = points(self.group, self.site)
+        chain = [Loop(var, integer(0), count, 1, Where.THREAD, ()) for var, count in loops]
+        self.outer = tuple(Iter(var) for var, _ in loops)
+        body = self.whole.at(point)
+        return chain, body, own_registers(body, self.site)
+
+    def chunk_loop(self, body: Body) -> Loop:
+        """The chunks of the round, each a worker's."""
+        return self.in_round(body, f"{body.hint}b", CHUNK, Where.THREAD)
+
+    def in_round(self, body: Body, hint: str, size: int, where: Where) -> Loop:
+        """A loop over the round's pieces of so many iterations."""
+        low = tidy(self.turn * (ROUND // size))
+        high = combine("min", _count(body, size), tidy(low + ROUND // size))
+        return Loop(self.names.fresh(hint), low, high, 1, where, ())
+
+    def parts_loop(self, body: Body, chunk: Loop) -> Loop:
+        """The parts of a chunk."""
+        low = tidy(Iter(chunk.var) * CHAINS)
+        high = combine("min", _count(body, PART), tidy(low + CHAINS))
+        return Loop(self.names.fresh("p"), low, high, 1, Where.SERIAL, ())
+
+    def range(self, body: Body, part: Loop) -> tuple[Expr, Expr]:
+        """The first place of a part, and the one behind its last."""
+        size = PART * body.step
+        low = tidy(body.lower + Iter(part.var) * size)
+        return low, combine("min", body.upper, tidy(low + size))
+
+    def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
+        """What is kept of a part or a round of that number."""
+        return Load(kind[a.statement], (*self.outer, number), a.place.dtype)
+
+    # ------------------------------------------------------------------------- the launches
+
+    def partial(self) -> tuple[TreeNode, ...]:
+        """What each part adds, in lanes."""
+        chain, body, own = self.begin()
+        chunk = self.chunk_loop(body)
+        part = self.parts_loop(body, chunk)
+        lanes = {a.place: register(self.site, f"{a.place.array}_lane", a.place, LANES) for a in body.accumulators}
+        first = {place: cell(held, integer(0)) for place, held in lanes.items()}
+        nodes: list[TreeNode] = []
+        for a in body.accumulators:
+            lane = self.names.fresh("l")
+            nodes.append(_unrolled(lane, LANES, [cleared(a, cell(lanes[a.place], Iter(lane)))]))
+        nodes += self.in_lanes(body, part, own, lanes)
+        for a in body.accumulators:
+            lane = self.names.fresh("l")
+            fold = folded(a, first[a.place], cell(lanes[a.place], Iter(lane)))
+            nodes.append(_unrolled(lane, LANES, [fold], 1))
+            nodes.append(Copy(self.of(self.between.partial, a, Iter(part.var)), first[a.place]))
+        return _nested([*chain, chunk], (*set_before(body, own, accumulators=False), _around(part, nodes)))
+
+    def in_lanes(
+        self, body: Body, part: Loop, own: Mapping[Load, Load], lanes: Mapping[Load, Load]
+    ) -> list[TreeNode]:
+        """The updates of a part: whole rounds of LANES iterations, then what is left, in the first lane."""
+        low, high = self.range(body, part)
+        rest = self.names.fresh(body.hint)
+        first = {place: cell(held, integer(0)) for place, held in lanes.items()}
+        tail = at_place(body.feeding, Iter(rest), {**own, **first})
+        if not any(a.place.dtype.is_float for a in body.accumulators):
+            return [Loop(rest, low, high, body.step, Where.SERIAL, tail)]  # LLVM makes lanes of whole numbers
+        size = LANES * body.step
+        rounds = (high - low) // size
+
+        def turns(keep: tuple[int, ...] | None) -> Loop:
+            turn, lane = self.names.fresh("k"), self.names.fresh("l")
+            place = tidy(low + (Iter(turn) * LANES + Iter(lane)) * body.step)
+            cells = {**own, **{place: cell(held, Iter(lane)) for place, held in lanes.items()}}
+            inner = at_place(body.feeding, place, cells)
+            kept = inner if keep is None else [inner[number] for number in keep]
+            return Loop(turn, integer(0), rounds, 1, Where.SERIAL, (_unrolled(lane, LANES, kept),))
+
+        whole = turns(None)
+        (inside,) = whole.body
+        assert isinstance(inside, Loop)
+        alone = independent_parts(inside.body)
+        return [
+            *([whole] if len(alone) == 1 else map(turns, alone)),
+            Loop(rest, tidy(low + rounds * size), high, body.step, Where.SERIAL, tail),
+        ]
+
+    def starts(self) -> tuple[TreeNode, ...]:
+        """What stands before each part of the round, and what the round adds."""
+        chain, body, own = self.begin()
+        carry = self.carries(body)
+        total = {a.place: register(self.site, f"{a.place.array}_sum", a.place) for a in body.accumulators}
+        part = self.in_round(body, "p", PART, Where.SERIAL)
+        inside: list[TreeNode] = []
+        for a in body.accumulators:
+            added = self.of(self.between.partial, a, Iter(part.var))
+            inside.append(Copy(self.of(self.between.start, a, Iter(part.var)), carry[a.place]))
+            inside += [folded(a, carry[a.place], added), folded(a, total[a.place], added)]
+        nodes = (
+            *started(body, self.site, own, carry),
+            self.totals(body, carry, self.turn),
+            *(cleared(a, total[a.place]) for a in body.accumulators),
+            _around(part, inside),
+            *(Copy(self.of(self.between.total, a, self.turn), total[a.place]) for a in body.accumulators),
+        )
+        return _nested(chain or [self.one()], nodes)
+
+    def left(self) -> tuple[TreeNode, ...]:
+        """What the loop leaves."""
+        chain, body, own = self.begin()
+        carry = self.carries(body)
+        nodes = (
+            *started(body, self.site, own, carry),
+            self.totals(body, carry, _count(body, ROUND)),
+            *finished(body, own, carry),
+        )
+        return _nested(chain or [self.one()], nodes)
+
+    def again(self) -> tuple[TreeNode, ...]:
+        """All of each chunk, from what stands before its parts."""
+        chain, body, own = self.begin()
+        chunk = self.chunk_loop(body)
+        last = tidy(body.lower + (Iter(chunk.var) * CHUNK + (CHUNK - 1)) * body.step)
+        one_by_one = not any(map(_waits, body.accumulators))
+        whole = (self.in_turn(body, chunk, own, True),) if one_by_one else self.side_by_side(body, chunk, own)
+        ways = Guard(last < body.upper, whole, (self.in_turn(body, chunk, own, False),))
+        return _nested([*chain, chunk], (*set_before(body, own, accumulators=False), ways))
+
+    def side_by_side(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """All parts of a whole chunk."""
+        runs = {a.place: register(self.site, f"{a.place.array}_run", a.place, CHAINS) for a in body.accumulators}
+        first, turn, lane = self.names.fresh("p"), self.names.fresh("j"), self.names.fresh("p")
+        number = tidy(Iter(chunk.var) * CHAINS + Iter(first))
+        copies = [
+            Copy(cell(runs[a.place], Iter(first)), self.of(self.between.start, a, number)) for a in body.accumulators
+        ]
+        away = (Iter(chunk.var) * CHAINS + Iter(lane)) * PART + Iter(turn)
+        cells = {**own, **{place: cell(held, Iter(lane)) for place, held in runs.items()}}
+        element = at_place(body.each, tidy(body.lower + away * body.step), cells)
+        along = Loop(turn, integer(0), integer(PART), 1, Where.SERIAL, (_unrolled(lane, CHAINS, element),))
+        return (_unrolled(first, CHAINS, copies), along)
+
+    def in_turn(self, body: Body, chunk: Loop, own: Mapping[Load, Load], is_whole: bool) -> Loop:
+        """One part of a chunk after the other, all of which it has or not."""
+        run = {a.place: register(self.site, f"{a.place.array}_run", a.place) for a in body.accumulators}
+        part, place = self.parts_loop(body, chunk), self.names.fresh(body.hint)
+        low, high = self.range(body, part)
+        nodes: list[TreeNode] = [
+            Copy(run[a.place], self.of(self.between.start, a, Iter(part.var))) for a in body.accumulators
+        ]
+        cells = {**own, **run}
+        if is_whole:
+            element = at_place(body.each, tidy(low + Iter(place) * body.step), cells)
+            nodes.append(Loop(place, integer(0), integer(PART), 1, Where.SERIAL, element))
+            return replace(part, upper=tidy(part.lower + CHAINS), body=tuple(nodes))
+        nodes.append(Loop(place, low, high, body.step, Where.SERIAL, at_place(body.each, Iter(place), cells)))
+        return _around(part, nodes)
+
+    # ------------------------------------------------------------------------- small things
+
+    def carries(self, body: Body) -> dict[Load, Load]:
+        return {a.place: register(self.site, f"{a.place.array}_carry", a.place) for a in body.accumulators}
+
+    def totals(self, body: Body, carry: Mapping[Load, Load], count: Expr) -> Loop:
+        """What so many rounds add."""
+        turn = self.names.fresh("q")
+        folds = (folded(a, carry[a.place], self.of(self.between.total, a, Iter(turn))) for a in body.accumulators)
+        return Loop(turn, integer(0), count, 1, Where.SERIAL, tuple(folds))
+
+    def one(self) -> Loop:
+        """One worker."""
+        return Loop(self.names.fresh("one"), integer(0), integer(1), 1, Where.THREAD, ())
+
+
+def _around(loop: Loop, nodes: Sequence[TreeNode]) -> Loop:
+    return Loop(loop.var, loop.lower, loop.upper, loop.step, loop.mapping, tuple(nodes))
+
+
+def _nested(chain: Sequence[Loop], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    for loop in reversed(chain):
+        nodes = (_around(loop, nodes),)
+    return nodes

@@ -1,0 +1,236 @@
+"""Scans on a GPU: three launches, a block for each chunk in the first and the last.
+
+A thread has EACH consecutive iterations of its chunk, whose elements it loads as vectors where rows of memory allow
+that. In the first launch the threads' sums are combined. In the second one block goes along what chunks add. In the
+last each thread adds up its own, takes what the threads before it have (`Scan`), and goes along its own again from
+there.
+
+    block c, thread t:   x_row = x[c * CHUNK + t * EACH..];  s = sum of x_row;  combine s;  partial[c] = s
+    one block:           for CHUNKS of chunks: start[c] = all before c
+    block c, thread t:   x_row = ..;  s = sum of x_row;  scan s;  s = start[c] + s
+                         for e: s = s + x_row[e];  y_row[e] = s
+                         y[c * CHUNK + t * EACH..] = y_row
+
+All numbers are constants, and with them the order of a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.scan.body import Accumulator, Body
+from loopfuse.plan.strategies.scan.launches import (
+    Between,
+    cell,
+    cleared,
+    declare_between,
+    finished,
+    folded,
+    own_registers,
+    points,
+    positive,
+    register,
+    set_before,
+    started,
+)
+from loopfuse.plan.strategies.scan.tile import CHUNK, THREADS, Tile, chunks_of, first_of
+from loopfuse.plan.units.groups import Group
+from loopfuse.tree.looptree import (
+    Barrier,
+    Combine,
+    Copy,
+    Fold,
+    Guard,
+    HostNode,
+    Launch,
+    Loop,
+    Scan,
+    TreeNode,
+)
+from loopfuse.tree.looptree import Mapping as Where
+
+MIDDLE_THREADS, MIDDLE_EACH = 1024, 8
+"""Threads of the block that goes along the chunks, and how many each takes at a time."""
+
+
+def plan_gpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+    """The three launches."""
+    counts = tuple(positive(count) for _, count in points(group, site)[0])
+    between = declare_between(body, site, counts, chunks_of(body))
+    writer = _Writer(group, body, site, between)
+    return tuple(
+        Launch(f"{name}_{suffix}", "scan", labels, nodes)
+        for suffix, nodes in (("a", writer.partial()), ("b", writer.starts()), ("c", writer.again()))
+    )
+
+
+def plan_one_chunk(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch where all iterations are in the first chunk: a block for each point of the group."""
+    return Launch(name, "scan", labels, _Writer(group, body, site, Between({}, {}, {})).at_once())
+
+
+def most_of_one_chunk(body: Body) -> int:
+    """How many iterations lie in the first chunk, whatever the loop's first place."""
+    away = constant_value(tidy(body.lower - first_of(body))) or 0
+    return CHUNK - away
+
+
+class _Writer:
+    def __init__(self, group: Group, body: Body, site: Site, between: Between) -> None:
+        self.group, self.whole, self.site, self.between = group, body, site, between
+        self.names = site.names
+
+    def begin(self) -> tuple[list[Loop], Body, dict[Load, Load]]:
+        """Of a launch: loops over the points of the group, what is done there, its own registers."""
+        loops, point = points(self.group, self.site)
+        chain = [Loop(var, integer(0), count, 1, Where.GRID, ()) for var, count in loops]
+        self.outer = tuple(Iter(var) for var, _ in loops)
+        body = self.whole.at(point)
+        return chain, body, own_registers(body, self.site)
+
+    def threads(self, count: int) -> Loop:
+        return Loop(self.names.fresh("t"), integer(0), integer(count), 1, Where.BLOCK, ())
+
+    def registers(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
+        """A register, or several, of each accumulator."""
+        return {a.place: register(self.site, f"{a.place.array}_{what}", a.place, count) for a in body.accumulators}
+
+    def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
+        """What is kept of a chunk of that number."""
+        return Load(kind[a.statement], (*self.outer, number), a.place.dtype)
+
+    # ------------------------------------------------------------------------- the launches
+
+    def partial(self) -> tuple[TreeNode, ...]:
+        """What each chunk adds."""
+        chain, body, own = self.begin()
+        chunk, thread = self.chunk_loop(body), self.threads(THREADS)
+        own_sum = self.registers(body, "sum")
+        tile = Tile(self.site, body, chunk.var, thread.var, body.feeding)
+        first = compare("eq", Iter(thread.var), integer(0))
+        stores = tuple(
+            Copy(self.of(self.between.partial, a, Iter(chunk.var)), own_sum[a.place]) for a in body.accumulators
+        )
+        nodes = (
+            *set_before(body, own, accumulators=False),
+            *tile.loaded(own),
+            *tile.added(own, own_sum),
+            *(Combine(a.op, own_sum[a.place].array, (thread.var,)) for a in body.accumulators),
+            Guard(first, stores),
+        )
+        return _nested([*chain, chunk, thread], nodes)
+
+    def starts(self) -> tuple[TreeNode, ...]:
+        """What stands before each chunk, and what the loop leaves: many chunks at a time, some a thread."""
+        chain, body, own = self.begin()
+        thread = self.threads(MIDDLE_THREADS)
+        carry, held = self.registers(body, "carry"), self.registers(body, "part", MIDDLE_EACH)
+        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        turn, count = self.names.fresh("q"), chunks_of(body)
+
+        def each(make: list[TreeNode], slot: str) -> Loop:
+            return Loop(slot, integer(0), integer(MIDDLE_EACH), 1, Where.UNROLLED, tuple(make))
+
+        def number(slot: str) -> Expr:
+            every = MIDDLE_THREADS * MIDDLE_EACH
+            return tidy(Iter(turn) * every + Iter(thread.var) * MIDDLE_EACH + Iter(slot))
+
+        ask, go = self.names.fresh("e"), self.names.fresh("e")
+        loaded: list[TreeNode] = []
+        gone: list[TreeNode] = []
+        for a in body.accumulators:
+            slot = cell(held[a.place], Iter(ask))
+            loaded.append(cleared(a, slot))
+            loaded.append(Guard(number(ask) < count, (Copy(slot, self.of(self.between.partial, a, number(ask))),)))
+            loaded.append(folded(a, own_sum[a.place], slot))
+            start = Copy(self.of(self.between.start, a, number(go)), run[a.place])
+            gone.append(Guard(number(go) < count, (start,)))
+            gone.append(folded(a, run[a.place], cell(held[a.place], Iter(go))))
+        total = self.registers(body, "total")
+        inside: list[TreeNode] = [
+            *(cleared(a, own_sum[a.place]) for a in body.accumulators),
+            each(loaded, ask),
+        ]
+        for a in body.accumulators:
+            place = a.place
+            inside += [
+                Copy(total[place], own_sum[place]),
+                Combine(a.op, total[place].array, (thread.var,), everywhere=True),
+                Scan(a.op, own_sum[place].array, (thread.var,)),
+                Copy(run[place], carry[place]),
+                Fold(a.op, run[place], own_sum[place]),
+                Fold(a.op, carry[place], total[place]),
+            ]
+        inside.append(each(gone, go))
+        turns = ceil_div(count, MIDDLE_THREADS * MIDDLE_EACH)
+        last = finished(body, own, carry)
+        first = compare("eq", Iter(thread.var), integer(0))
+        nodes: tuple[TreeNode, ...] = (
+            *started(body, self.site, own, carry),
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, tuple(inside)),
+            # All have read what the loop starts from.
+            *((Barrier("block"), Guard(first, last)) if last else ()),
+        )
+        return _nested([*(chain or [self.one()]), thread], nodes)
+
+    def again(self) -> tuple[TreeNode, ...]:
+        """All of each chunk, from what stands before it."""
+        chain, body, own = self.begin()
+        chunk, thread = self.chunk_loop(body), self.threads(THREADS)
+        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        tile = Tile(self.site, body, chunk.var, thread.var, body.each)
+        nodes = (
+            *set_before(body, own, accumulators=False),
+            *(Copy(run[a.place], self.of(self.between.start, a, Iter(chunk.var))) for a in body.accumulators),
+            *self.gone(tile, own, own_sum, run, (thread.var,)),
+        )
+        return _nested([*chain, chunk, thread], nodes)
+
+    def gone(
+        self,
+        tile: Tile,
+        own: Mapping[Load, Load],
+        own_sum: Mapping[Load, Load],
+        run: Mapping[Load, Load],
+        over: tuple[str, ...],
+    ) -> tuple[TreeNode, ...]:
+        """All of a chunk, from what stands before it in `run`."""
+        nodes: list[TreeNode] = [*tile.loaded(own), *tile.added(own, own_sum)]
+        for a in tile.body.accumulators:
+            nodes.append(Scan(a.op, own_sum[a.place].array, over))
+            nodes.append(Fold(a.op, run[a.place], own_sum[a.place]))
+        return (*nodes, *tile.done(own, run), *tile.stored(own))
+
+    def at_once(self) -> tuple[TreeNode, ...]:
+        """All there is, which is at most one chunk."""
+        chain, body, own = self.begin()
+        chunk, thread = self.one(), self.threads(THREADS)
+        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        tile = Tile(self.site, body, chunk.var, thread.var, body.each)
+        last = finished(body, own, run)
+        is_last = compare("eq", Iter(thread.var), integer(THREADS - 1))
+        nodes = (
+            *started(body, self.site, own, run),
+            *self.gone(tile, own, own_sum, run, (thread.var,)),
+            # All have read what the loop starts from.
+            *((Barrier("block"), Guard(is_last, last)) if last else ()),
+        )
+        return _nested([*chain, chunk, thread], nodes)
+
+    def one(self) -> Loop:
+        """One block."""
+        return Loop(self.names.fresh("one"), integer(0), integer(1), 1, Where.GRID, ())
+
+    def chunk_loop(self, body: Body) -> Loop:
+        return Loop(self.names.fresh(f"{body.hint}b"), integer(0), chunks_of(body), 1, Where.GRID, ())
+
+
+def _nested(chain: Sequence[Loop], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    for loop in reversed(chain):
+        nodes = (replace(loop, body=nodes),)
+    return nodes

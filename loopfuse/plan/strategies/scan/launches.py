@@ -1,0 +1,142 @@
+"""What the launches of a scan have in common, on a CPU and on a GPU: where partial results lie, a launch's own
+registers, and what is done with one element.
+
+    partial[p] = what part p adds                   for all parts at once
+    start[p]   = what stands before part p          one part after the other
+    from start[p] on, all of part p again           for all parts at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import substitute
+from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, order_dims, value_at
+from loopfuse.plan.strategies.scan.body import PLACE, Accumulator, Body, moved_to, stands_for
+from loopfuse.plan.units.groups import Group
+from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Global, Guard, Register, TreeNode
+from loopfuse.tree.walk import map_expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """By accumulator (its statement): the buffers of what each part adds, of what stands before it, and of what
+    each round of parts adds."""
+
+    partial: Mapping[str, str]
+    start: Mapping[str, str]
+    total: Mapping[str, str]
+
+
+def declare_between(
+    body: Body, site: Site, outer: tuple[Expr, ...], parts: Expr, rounds: Expr | None = None
+) -> Between:
+    """Room for partial results: at `outer` points, of so many parts and rounds (None: there are none)."""
+
+    def buffers(kind: str, count: Expr) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for a in body.accumulators:
+            found[a.statement] = name = site.names.fresh(f"{a.place.array}_{kind}")
+            site.names.add(Buffer(name, "", a.place.dtype, (*outer, positive(count)), Global()))
+        return found
+
+    totals = {} if rounds is None else buffers("total", rounds)
+    return Between(buffers("partial", parts), buffers("start", parts), totals)
+
+
+def declare_memory(body: Body, site: Site) -> None:
+    """The arrays that the body names."""
+    for buffer in body.memory:
+        if buffer.name not in site.names.buffers:
+            site.names.used.add(buffer.name)
+            site.names.add(buffer)
+
+
+def register(site: Site, wanted: str, place: Load, count: int = 0) -> Load:
+    """A new register, or `count` of them, for the values of a place of the program."""
+    name = site.names.fresh(wanted)
+    array = site.names.buffers[place.array].array if place.array in site.names.buffers else place.array
+    site.names.add(Buffer(name, array, place.dtype, (integer(count),) if count else (), Register()))
+    return Load(name, (), place.dtype)
+
+
+def own_registers(body: Body, site: Site) -> dict[Load, Load]:
+    """A launch's own registers for those of the body but accumulators: nothing is to be proved between launches
+    then."""
+    return {each: register(site, each.array, each) for each in body.registers}
+
+
+def cell(load: Load, *index: Expr) -> Load:
+    """An element of a buffer."""
+    return Load(load.array, index, load.dtype)
+
+
+def cleared(a: Accumulator, target: Load) -> Copy:
+    """The neutral element."""
+    return Copy(target, neutral_of(a))
+
+
+def neutral_of(a: Accumulator) -> Const:
+    """What changes nothing."""
+    return Const(neutral(a.op, a.place.dtype), a.place.dtype)
+
+
+def at_place(nodes: Sequence[TreeNode], place: Expr, cells: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+    """The nodes of an iteration, at a value of the loop's variable, with what lies in `cells` found there."""
+    return map_expressions(nodes, lambda expr: moved_to(tidy(substitute(expr, {PLACE: place})), cells))
+
+
+def set_before(body: Body, cells: Mapping[Load, Load], accumulators: bool) -> tuple[TreeNode, ...]:
+    """What stands before the loop: `accumulators`: all of it; else but for what they start from."""
+    places = {a.place for a in body.accumulators}
+
+    def kept(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+        out: list[TreeNode] = []
+        for node in nodes:
+            if isinstance(node, Guard):
+                node = replace(node, then=tuple(kept(node.then)), otherwise=tuple(kept(node.otherwise)))
+                out += [node] if node.then or node.otherwise else []
+            elif accumulators or not (isinstance(node, Compute) and node.target in places):
+                out.append(node)
+        return out
+
+    return map_expressions(kept(body.before), lambda expr: moved_to(expr, cells))
+
+
+def points(group: Group, site: Site) -> tuple[list[tuple[str, Expr]], dict[str, Expr]]:
+    """A loop variable for each dimension of the group and how many values it has, slowest first, and the
+    point that they make."""
+    extents = dim_extents(group, site.program)
+    loops: list[tuple[str, Expr]] = []
+    point: dict[str, Expr] = {}
+    for dim in order_dims(group) if group.dims else ():
+        var = site.names.fresh(hint_of(group, dim))
+        loops.append((var, count_of(extents[dim])))
+        point[stands_for(dim)] = value_at(extents[dim], Iter(var))
+    return loops, point
+
+
+def started(body: Body, site: Site, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+    """What the running values start from, in registers."""
+    held = [Copy(carry[a.place], a.place) for a in body.accumulators if body.is_memory(a)]
+    return (*set_before(body, {**cells, **carry}, accumulators=True), *held)
+
+
+def finished(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+    """What the loop leaves: totals to memory, and what stands after it."""
+    stored = [Copy(a.place, carry[a.place]) for a in body.accumulators if body.is_memory(a)]
+    return (*stored, *map_expressions(body.after, lambda expr: moved_to(expr, {**cells, **carry})))
+
+
+def folded(a: Accumulator, target: Load, value: Load) -> Fold:
+    """`target` with a partial result added."""
+    return Fold(a.op, target, value)
+
+
+def positive(count: Expr) -> Expr:
+    """No fewer than none."""
+    return combine("max", count, integer(0))

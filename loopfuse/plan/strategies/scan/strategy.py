@@ -1,0 +1,152 @@
+"""Strategy `scan`: loops with running values, in chunks.
+
+Each chunk adds up what it has, for itself; then what stands before each chunk is known, and each goes along its
+elements again from there, with all that reads the running value. The order of a sum depends on the sizes and on this
+folder's constants alone. Short loops stay one thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import combine, integer
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
+from loopfuse.plan.strategies.map_fit import parallel_over
+from loopfuse.plan.strategies.scan import cpu, gpu
+from loopfuse.plan.strategies.scan.body import Body, along, read_body
+from loopfuse.plan.strategies.scan.launches import declare_memory
+from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
+from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.rules import Rules
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Guard, HostLoop, HostNode, Launch, LoopTree
+from loopfuse.tree.walk import walk_nodes
+
+SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
+"""Iterations up to which one thread runs the loop, by device."""
+CHUNK = {"cpu": cpu.CHUNK, "gpu": gpu.CHUNK}
+
+Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
+"""Launches of that name and those labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Strategy):
+    """The strategy."""
+
+    name: str = "scan"
+
+    def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+        if any(isinstance(fit, ScanFit) for fit in fits):
+            yield replace(rules, teams=False), "running values are one thread's"
+
+    def runs_whole(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
+        return is_likely(unit, scope, program, device, SHORT[device])
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
+        if not site.teams:
+            return None
+        body = read_body(group, site)
+        if body is None or not along(body):
+            return None
+        length = constant_value(tidy(body.upper - body.lower))
+        if length is not None and length <= SHORT[site.device] * body.step:
+            return None
+        if site.device == "cpu" and (group.dims or body.step != 1 or _has_phases(body)):
+            return None  # each row is a worker's; steps and phases take too long to prove
+        return ScanFit(group, body, site.device)
+
+
+SCAN = Scan()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFit(Fit):
+    """What is done at each point of the group."""
+
+    group: Group
+    body: Body
+    device: str
+    launches: ClassVar[int] = 3
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        declare_memory(self.body, site)
+        length = tidy(self.body.upper - self.body.lower)
+        trips, step = constant_value(length), self.body.step
+        versions = self._versions()
+        if trips is not None:
+            _, suffix, write = next((one for one in versions if trips <= one[0] * step), versions[-1])
+            return write(site, f"{name}{suffix}", labels)
+        nodes: list[HostNode] = []
+        beyond = 0
+        for most, suffix, write in versions:
+            is_last = write is versions[-1][2]
+            made = write(site, f"{name}{suffix}", labels)
+            nodes.append(self._where(site, beyond, 0 if is_last else most, made))
+            beyond = most
+        return tuple(nodes)
+
+    def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
+        """The ways to run so many iterations at most, shortest first: what their launches are called, and
+        what writes them. The last takes any number."""
+
+        def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            plan = plan_map if self.group.legality is Legality.INDEPENDENT and self.group.dims else plan_serial
+            return (plan(self.group, site, name, labels),)
+
+        def one_chunk(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            return (gpu.plan_one_chunk(self.group, self.body, site, name, labels),)
+
+        def chunks(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            write = cpu.plan_cpu if self.device == "cpu" else gpu.plan_gpu
+            return write(self.group, self.body, site, name, labels)
+
+        blocks = [(gpu.most_of_one_chunk(self.body), "_one", one_chunk)] if self.device == "gpu" else []
+        return ((SHORT[self.device], "_short", one_thread), *blocks, (0, "", chunks))
+
+    def _where(self, site: Site, beyond: int, most: int, nodes: Sequence[HostNode]) -> HostLoop:
+        """The launches, once where there are more iterations than `beyond`, and at most `most` (0: any number);
+        elsewhere not at all."""
+        length, step = tidy(self.body.upper - self.body.lower), self.body.step
+        once, words = integer(1), f"up to {most} iterations" if most else f"more than {beyond} iterations"
+        if beyond:
+            once = combine("min", once, combine("max", tidy(length - beyond * step), integer(0)))
+        if most:
+            once = combine("min", once, combine("max", tidy((most * step + 1) - length), integer(0)))
+        if beyond and most:
+            words = f"{beyond + 1} to {most} iterations"
+        return HostLoop(site.names.fresh("once"), integer(0), once, 1, tuple(_said(node, words) for node in nodes))
+
+    def reordered(self) -> frozenset[str]:
+        return frozenset(a.statement for a in self.body.accumulators)
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`scan, chunks of 4096`."""
+        rows = f", {parallel_over(self.group)}" if self.group.dims else ""
+        if launch.strategy != "scan":
+            return f"scan, one thread in order{rows}"
+        if launch.name.endswith("_one"):
+            return f"scan, a block in one chunk{rows}"
+        return f"scan, chunks of {CHUNK[self.device]}: {STEPS[launch.name[-1]]}{rows}"
+
+
+def _has_phases(body: Body) -> bool:
+    guards = (node.condition for node in walk_nodes(body.each) if isinstance(node, Guard))
+    return any(map(asks_for_phases, guards))
+
+
+STEPS = {"a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
+"""What the launches do, by the last letter of their names."""
+
+
+def _said(node: HostNode, words: str) -> HostNode:
+    """The node, its launches with what decides that they run."""
+    if isinstance(node, Launch):
+        return replace(node, specialised=(words,))
+    return replace(node, body=tuple(_said(each, words) for each in node.body))

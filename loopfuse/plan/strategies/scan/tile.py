@@ -1,0 +1,229 @@
+"""A thread's part of a chunk, on a GPU: its EACH consecutive iterations, and the rows of registers that hold what they
+touch in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loopfuse.base.machine import ACCESS
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select, compare, integer
+from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.scan.body import PLACE, Body
+from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared, register
+from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Global, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import map_expressions, may_be_predicated
+
+THREADS, EACH = 512, 8
+"""Threads of a block that has a chunk, and iterations of each."""
+CHUNK = THREADS * EACH
+
+
+def first_of(body: Body) -> Expr:
+    """Where the first chunk begins: where vectors may, at the loop's first place or a little before it."""
+    low = constant_value(body.lower)
+    if low is None or body.step != 1 or low < 0:
+        return body.lower
+    return integer(low // EACH * EACH)
+
+
+def chunks_of(body: Body) -> Expr:
+    return ceil_div(tidy(body.upper - first_of(body)), CHUNK * body.step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """EACH elements of a thread, in registers: of `load`, at PLACE. `is_read`, `is_written`: whether they are
+    loaded, and stored. `width`: how many neighbours a vector may take of them (1: none). `whole`: what must hold
+    for that."""
+
+    load: Load
+    held: Load
+    is_read: bool
+    is_written: bool
+    width: int
+    whole: tuple[Expr, ...]
+
+
+class Tile:
+    """A thread's EACH iterations of a chunk, of which `nodes` (at PLACE) are done."""
+
+    def __init__(self, site: Site, body: Body, chunk: str, thread: str, nodes: Sequence[TreeNode]) -> None:
+        self.body, self.nodes = body, nodes
+        self.names, self.site = site.names, site
+        self.base = Iter(chunk) * CHUNK
+        self.start = self.base + Iter(thread) * EACH
+        self.rows = self._rows()
+
+    def place(self, number: Expr) -> Expr:
+        """The value of the loop's variable, of one of the thread's iterations."""
+        return tidy(first_of(self.body) + (self.start + number) * self.body.step)
+
+    def inside(self, place: Expr) -> Expr:
+        """Is it one of the loop's?"""
+        ends = place < self.body.upper
+        return ends if first_of(self.body) == self.body.lower else conjoin(place >= self.body.lower, ends)
+
+    @property
+    def is_whole(self) -> Expr:
+        """Has the chunk all its iterations?"""
+        body, first = self.body, first_of(self.body)
+        last = tidy(first + (self.base + (CHUNK - 1)) * body.step) < body.upper
+        return last if first == body.lower else conjoin(tidy(first + self.base) >= body.lower, last)
+
+    # ------------------------------------------------------------------------- rows
+
+    def _rows(self) -> list[_Row]:
+        """The elements of memory at PLACE that the iterations touch: those that nobody writes and each iteration
+        reads, whatever the data say, and those of arrays that are accessed at one place, and written in every
+        iteration."""
+        read: dict[Load, bool] = {}
+        every: dict[str, set[Load]] = {}
+        written: dict[Load, bool] = {}
+        guarded: set[str] = set()
+        sure: set[Load] = set()
+        for node, under in _under(self.nodes):
+            if not isinstance(node, Compute):
+                continue
+            sources = [node.value, *node.target.index, *([] if node.predicate is None else [node.predicate])]
+            for load in (each for expr in sources for each in loads(expr)):
+                every.setdefault(load.array, set()).add(load)
+                if load not in written:
+                    read[load] = True
+            if not under:
+                sure.update(_always(node.value if node.predicate is None else node.predicate))
+            every.setdefault(node.target.array, set()).add(node.target)
+            if under:
+                guarded.add(node.target.array)  # nobody may write it elsewhere
+            if node.predicate is not None:
+                read[node.target] = True  # where it is not written, it stays
+            written.setdefault(node.target, True)
+        arrays = {load.array for load in written}
+        out: list[_Row] = []
+        for load in dict.fromkeys([*read, *written]):
+            if not self._is_element(load) or load.array in guarded:
+                continue
+            if load not in written and load not in sure:
+                continue  # it need not be there
+            if load.array in arrays and len(every[load.array]) > 1:
+                continue
+            width, whole = self._vectors(load)
+            held = register(self.site, f"{load.array}_row", load, EACH)
+            out.append(_Row(load, held, load in read, load in written, width, whole))
+        return out
+
+    def _is_element(self, load: Load) -> bool:
+        """Is it in memory, at a place that the iteration alone says?"""
+        is_memory = isinstance(self.names.buffers[load.array].home, Global)
+        return is_memory and PLACE in _names(load) and not any(map(loads, load.index))
+
+    def _vectors(self, load: Load) -> tuple[int, tuple[Expr, ...]]:
+        """How many neighbours a vector may take, and what must hold for that."""
+        buffer = self.names.buffers[load.array]
+        width = min(EACH, ACCESS // load.dtype.bytes)
+        *outer, last = load.index
+        terms = linear(last)
+        if width < 2 or self.body.step != 1 or buffer.strides is not None or terms is None:
+            return 1, ()
+        if terms.pop(PLACE, 0) != 1 or any(PLACE in iterators(part) for part in outer):
+            return 1, ()
+        first = linear(tidy(substitute(last, {PLACE: first_of(self.body)})))
+        if first is None or any(count % width for count in first.values()):
+            return 1, ()
+        whole = (compare("eq", buffer.extents[-1] % width, integer(0)),) if outer else ()
+        length = constant_value(buffer.extents[-1])
+        if outer and length is not None:
+            return (width, ()) if length % width == 0 else (1, ())
+        return width, whole
+
+    # ------------------------------------------------------------------------- what is done
+
+    def loaded(self, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """The rows that are read."""
+        return self._moved([row for row in self.rows if row.is_read], own, into=True)
+
+    def stored(self, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """The rows that are written."""
+        return self._moved([row for row in self.rows if row.is_written], own, into=False)
+
+    def _moved(self, rows: Sequence[_Row], own: Mapping[Load, Load], into: bool) -> tuple[TreeNode, ...]:
+        """Rows between memory and registers: in vectors in whole chunks, where memory allows that."""
+
+        def copied(row: _Row, number: Expr) -> Copy:
+            (there,) = at_place([Copy(row.load, row.load)], self.place(number), own)
+            assert isinstance(there, Copy)
+            here = cell(row.held, tidy(number))
+            return Copy(here, there.target) if into else Copy(there.target, here)
+
+        def vectors(row: _Row) -> Loop:
+            number, lane = self.names.fresh("u"), self.names.fresh("v")
+            move = copied(row, Iter(number) * row.width + Iter(lane))
+            vector = Loop(lane, integer(0), integer(row.width), 1, Where.VECTOR, (move,))
+            return Loop(number, integer(0), integer(EACH // row.width), 1, Where.UNROLLED, (vector,))
+
+        def one_by_one(rows: Sequence[_Row], all_inside: bool) -> tuple[TreeNode, ...]:
+            if not rows:
+                return ()
+            number = self.names.fresh("e")
+            moves = tuple(copied(row, Iter(number)) for row in rows)
+            nodes = moves if all_inside else (Guard(self.inside(self.place(Iter(number))), moves),)
+            return (Loop(number, integer(0), integer(EACH), 1, Where.UNROLLED, nodes),)
+
+        wide = [row for row in rows if row.width > 1]
+        if not wide:
+            return one_by_one(rows, False)
+        narrow = [row for row in rows if row.width == 1]
+        fast = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole), self.is_whole)
+        return (Guard(fast, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False)),)
+
+    def added(self, own: Mapping[Load, Load], sums: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """What the thread's iterations add."""
+        clear = (cleared(a, sums[a.place]) for a in self.body.accumulators)
+        return (*clear, self._each(self.body.feeding, {**own, **sums}))
+
+    def done(self, own: Mapping[Load, Load], run: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """The thread's iterations, from the running values `run` on."""
+        return (self._each(self.nodes, {**own, **run}),)
+
+    def _each(self, nodes: Sequence[TreeNode], cells: Mapping[Load, Load]) -> Loop:
+        number = self.names.fresh("e")
+        rows = {row.load: cell(row.held, Iter(number)) for row in self.rows}
+
+        def held(expr: Expr) -> Expr:
+            return map_expr(lambda each: rows.get(each, each) if isinstance(each, Load) else each, expr)
+
+        place = self.place(Iter(number))
+        inside = at_place(map_expressions(nodes, held), place, cells)
+        homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
+        body = (Guard(self.inside(place), inside, predicated=may_be_predicated(inside, homes)),)
+        return Loop(number, integer(0), integer(EACH), 1, Where.UNROLLED, body)
+
+
+def _names(load: Load) -> set[str]:
+    return {name for part in load.index for name in iterators(part)}
+
+
+def _always(expr: Expr) -> list[Load]:
+    """What is read whatever conditions hold."""
+    match expr:
+        case Select(condition=condition):
+            return _always(condition)
+        case Binary(op="and" | "or", left=left):
+            return _always(left)
+        case _:
+            found = [load for child in children(expr) for load in _always(child)]
+            return [*found, expr] if isinstance(expr, Load) else found
+
+
+def _under(nodes: Sequence[TreeNode], under: bool = False) -> list[tuple[TreeNode, bool]]:
+    """The nodes, and whether a condition stands above them."""
+    out: list[tuple[TreeNode, bool]] = []
+    for node in nodes:
+        out.append((node, under))
+        if isinstance(node, Guard):
+            out += _under((*node.then, *node.otherwise), True)
+    return out

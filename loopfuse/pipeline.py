@@ -634,9 +634,8 @@ def _compile_kernel(
     if "affine" in emit:
         from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
 
-        loops, nest = emit_affine(kernel), emit_fused(
-            _trusted(planned.tree, options) if planned.plain is None else planned.tree, kernel
-        )
+        shown = _trusted(planned.tree, options) if planned.plain is None else planned.tree
+        loops, nest = emit_affine(kernel), emit_fused(shown, kernel, target)
     tree, module, llvm = draft.made, draft.module, draft.llvm
     conditions = tuple(
         {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}

@@ -1,5 +1,5 @@
 """A slow PTX machine on NumPy, for tests where there is no GPU: the part of PTX that kernels use
-whose blocks wait for no others, bit for bit.
+whose blocks wait for no others but those of their cluster, bit for bit.
 
 All threads of a launch run at once, as arrays; of those that stand at different places, the ones
 that are least far in the text go on (which joins the branches of structured code again). A shuffle
@@ -134,7 +134,7 @@ def _instruction(text: str) -> Instruction:
 class Machine:
     """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words, `given`
     bytes of shared memory for each block besides what the code declares; `tables` are parameters of
-    several words, whose address the code takes, by name."""
+    several words, whose address the code takes, by name; so many blocks are a `cluster`."""
 
     def __init__(
         self,
@@ -145,6 +145,7 @@ class Machine:
         memory: Memory,
         given: int = 0,
         tables: Mapping[str, np.ndarray[Any, Any]] | None = None,
+        cluster: int = 1,
     ) -> None:
         self.entry, self.arguments, self.memory = entry, arguments, memory
         self.count, self.threads = grid * threads, threads
@@ -155,11 +156,22 @@ class Machine:
             "%ntid.x": np.full(self.count, threads, np.uint32),
             "%nctaid.x": np.full(self.count, grid, np.uint32),
         }
+        assert grid % cluster == 0, "a grid is whole clusters"
+        self.cluster = cluster
+        self.arrived, self.writes_away = np.zeros(self.count, bool), np.zeros(self.count, bool)
+        """Threads that have to wait for their cluster, and those that wrote to others of it since they did."""
+        self.met = np.zeros(self.count, np.int64)
+        """How often they have waited."""
+        self.strides: dict[int, int] = {}
+        self.written_from_away: dict[int, int] = {}
+        self.read_at: dict[int, int] = {}
+        """Of what others of the cluster write into, by address: how often their threads had met then."""
         self.shared: dict[str, Lanes] = {}
         for number_of, (symbol, size) in enumerate(entry.shared.items()):
             start = (number_of + 1) << 40
             stride = -(-(size or given) // 256) * 256
             memory.place(start, np.full(grid * stride, 0xA5, np.uint8))
+            self.strides[start] = stride
             block = self.special["%ctaid.x"].astype(np.uint64)
             self.shared[symbol] = np.uint64(start) + block * np.uint64(stride)
         for number_of, (symbol, data) in enumerate((tables or {}).items()):
@@ -236,6 +248,7 @@ class Machine:
                 here = int(np.where(waiting, end + 1, at).min())
                 assert here <= end, "a shuffle or barrier waits for threads that do not come"
                 if here == end and not waiting.any():
+                    assert not self.writes_away.any(), "a block ends before what it wrote to others has come"
                     return
                 if here == end:  # the others never come
                     raise AssertionError("a thread ends before its warp's shuffle or its block's barrier")
@@ -243,8 +256,10 @@ class Machine:
                 assert self.executed < limit, "it does not end"
                 mask = at == here
                 one = body[here]
-                if one.op[0] in ("shfl", "bar"):
+                waits = one.op[:3] == ("barrier", "cluster", "wait")
+                if one.op[0] in ("shfl", "bar") or waits:
                     size = self.threads if one.op[:2] == ("bar", "sync") else WARP
+                    size = self.threads * self.cluster if waits else size
                     together = np.repeat(mask.reshape(-1, size).all(axis=1), size)
                     waiting[mask & ~together] = True
                     mask &= together
@@ -282,6 +297,17 @@ class Machine:
             pass  # it changes nothing, and faults nowhere
         elif name == "bar":  # all of the warp are here, or of the block
             assert operands == (("-1",) if op[1] == "warp" else ("0",))
+        elif name == "barrier":
+            assert op[1] == "cluster" and op[3:] == ("aligned",), one
+            if op[2] == "arrive":
+                assert not self.arrived[mask].any(), "a thread arrives twice"
+                self.arrived[mask] = True
+            else:
+                assert op[2] == "wait" and self.arrived[mask].all(), "a thread waits that has not arrived"
+                self.arrived[mask] = self.writes_away[mask] = False
+                self.met[mask] += 1
+        elif name == "mapa":
+            self.put(operands[0], self._of_other(operands, mask), mask)
         elif op[:2] == ("cp", "async"):
             self._late(op, operands, mask)
         elif name in ("ld", "st"):
@@ -340,6 +366,32 @@ class Machine:
                 (np.flatnonzero(mask), self.groups[mask], to, np.stack([source, sizes]))
             )
 
+    def _of_other(self, operands: tuple[str, ...], mask: Lanes) -> Lanes:
+        """Where what lies at an address of a block's shared memory lies in another block of its cluster: nowhere,
+        for a rank that the cluster does not have (LLVM asks for such, and uses none)."""
+        addresses, rank = self.get(operands[1], 64, mask), self.get(operands[2], 32, mask)
+        block = self.special["%ctaid.x"][mask]
+        away = rank.astype(np.int64) - (block % np.uint32(self.cluster)).astype(np.int64)
+        strides = np.array([self.strides[int(each) >> 40 << 40] for each in addresses], np.int64)
+        there = addresses + (away * strides).view(np.uint64)
+        return np.where(rank < self.cluster, there, np.uint64(1 << 62))
+
+    def _note_exchange(self, op: tuple[str, ...], addresses: Lanes, mask: Lanes) -> None:
+        """What blocks write to others is read after all have met, and not written again before they have then."""
+        met = self.met[mask]
+        if op[:2] == ("st", "shared::cluster"):
+            assert (met > 0).all(), "a block may not have started that another writes to"
+            self.writes_away |= mask
+            for address, when in zip(addresses.tolist(), met.tolist(), strict=True):
+                assert self.read_at.get(address, -1) < when, "it may not have been read yet"
+                assert self.written_from_away.get(address, -1) < when, "two write to one place"
+                self.written_from_away[address] = when
+        elif self.written_from_away and op[:2] == ("ld", "shared"):
+            for address, when in zip(addresses.tolist(), met.tolist(), strict=True):
+                if address in self.written_from_away:
+                    assert self.written_from_away[address] < when, "it may not have come yet"
+                    self.read_at[address] = when
+
     def _address(self, place: str, mask: Lanes) -> Lanes:
         found = re.fullmatch(r"\[(%?\w+)(?:\+(-?\d+))?\]", place)
         assert found, place
@@ -354,6 +406,7 @@ class Machine:
         bits = int(op[-1][1:])
         place = operands[1] if op[0] == "ld" else operands[0]
         addresses = self._address(place, mask)
+        self._note_exchange(op, addresses, mask)
         others = operands[0] if op[0] == "ld" else operands[1]
         names = [each.strip() for each in others.strip("{}").split(",")]
         assert len(names) == count

@@ -82,7 +82,9 @@ def run(
     def launch(one: Any, grid: int, block: Any) -> None:
         entry = entries[one["name"]]
         given = one["shared_bytes"]
-        machine = Machine(entry, list(block.words), grid, one["threads"], memory, given)
+        machine = Machine(
+            entry, list(block.words), grid, one["threads"], memory, given, cluster=one["cluster"]
+        )
         machine.run()
         for size, count in machine.bytes_stored.items():
             stored[size] = stored.get(size, 0) + count

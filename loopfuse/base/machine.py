@@ -24,6 +24,8 @@ LANES = 32
 """Threads of a warp of NVIDIA's GPUs: what strategies that lay rows over a warp are written for."""
 THREADS = 1024
 """The most threads of a block, on every GPU that is planned for."""
+CLUSTER = 8
+"""The most blocks of a cluster, on every GPU that has clusters."""
 ACCESS = 16
 """Bytes of the widest access of a thread, on every GPU that is planned for."""
 VECTOR = 32
@@ -107,6 +109,8 @@ class Machine:
     """Bytes of a CPU's vector registers."""
     vector_registers: int = 16
     """How many it has."""
+    cluster: int = 1
+    """The most blocks whose threads can wait for each other."""
     in_flight: int = 0
     """Bytes that a multiprocessor must have asked for to keep memory busy: so many that blocks of time steps ask as
     many rows ahead as was best when measured."""
@@ -132,11 +136,12 @@ MULTIPROCESSOR = Multiprocessor(
 
 
 def _gpu(
-    name: str, target: str, *, bandwidth: float, operations: float, threads: float, in_flight: int, lanes: int = LANES
+    name: str, target: str, *, bandwidth: float, operations: float, threads: float, in_flight: int, lanes: int = LANES,
+    cluster: int = 1,
 ) -> Machine:
     return Machine(
         name, target, bandwidth, operations, launch=4e-6, threads=threads, uncoalesced=3.0, in_flight=in_flight,
-        lanes=lanes,
+        lanes=lanes, cluster=cluster,
     )  # fmt: skip
 
 
@@ -144,8 +149,8 @@ def _gpu(
 # three quarters of what the highest clock would give.
 _GPUS = (
     _gpu("a100", "sm_80", bandwidth=1.75e12, operations=7.3e12, threads=49_000, in_flight=40 * 1024),
-    _gpu("h100", "sm_90", bandwidth=3.0e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024),
-    _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024),
+    _gpu("h100", "sm_90", bandwidth=3.0e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER),
+    _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER),
     _gpu("mi300x", "gfx942", bandwidth=4.6e12, operations=6.1e13, threads=140_000, in_flight=56 * 1024, lanes=64),
 )
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}

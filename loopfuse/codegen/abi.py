@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, assert_never
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError
@@ -125,6 +126,7 @@ class Chain:
     """A launch's mapped loops, outermost first, and what is inside them."""
 
     grid: tuple[Loop, ...]
+    cluster: tuple[Loop, ...]
     block: tuple[Loop, ...]
     body: tuple[TreeNode, ...]
 
@@ -134,18 +136,19 @@ _BLOCK = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
 
 
 def split_chain(launch: Launch) -> Chain:
-    """The chain of parallel loops at the head of `launch`: GRID or THREAD, then BLOCK, WARP, LANE."""
+    """The chain of parallel loops at the head of `launch`: GRID or THREAD, CLUSTER, then BLOCK, WARP, LANE."""
     grid: list[Loop] = []
+    cluster: list[Loop] = []
     block: list[Loop] = []
     body = launch.body
     while len(body) == 1 and isinstance(body[0], Loop) and body[0].mapping.is_parallel:
         loop = body[0]
-        if loop.mapping in _GRID and not block:
+        if loop.mapping in _GRID and not (cluster or block):
             grid.append(loop)
         elif loop.mapping in _BLOCK:
             block.append(loop)
-        elif loop.mapping is Mapping.CLUSTER:
-            raise not_lowered("a CLUSTER loop")
+        elif loop.mapping is Mapping.CLUSTER and not block:
+            cluster.append(loop)
         else:
             raise broken(f"a {loop.mapping.value} loop stands inside the block of {launch.name}")
         body = loop.body
@@ -156,7 +159,7 @@ def split_chain(launch: Launch) -> Chain:
         outer = {each.var for each in grid[:number]}
         if outer & (_iterators(loop.lower) | _iterators(loop.upper)):
             raise not_lowered(f"the {loop.mapping.value} loop {loop.var} with non-rectangular bounds")
-    return Chain(tuple(grid), tuple(block), body)
+    return Chain(tuple(grid), tuple(cluster), tuple(block), body)
 
 
 def _iterators(expr: nodes.Expr) -> frozenset[str]:
@@ -180,6 +183,11 @@ def block_threads(chain: Chain) -> int:
     if not 1 <= threads <= THREADS:
         raise broken(f"a block of {threads} threads")
     return threads
+
+
+def cluster_blocks(chain: Chain) -> int:
+    """How many blocks a cluster has: 1 where there are no clusters."""
+    return prod(map(constant_extent, chain.cluster))
 
 
 # --------------------------------------------------------------------------- Python formulas
@@ -240,7 +248,7 @@ def extent_formula(loop: Loop) -> str:
 
 def grid_formula(chain: Chain) -> str:
     """Blocks (GPU) or iterations (CPU) of a launch, as Python text."""
-    factors = [extent_formula(loop) for loop in chain.grid]
+    factors = [extent_formula(loop) for loop in (*chain.grid, *chain.cluster)]
     factors = [factor for factor in factors if factor != "1"] or ["1"]
     return " * ".join(factors)
 
@@ -430,7 +438,7 @@ def build_manifest(
                 "grid": grid_formula(chain),
                 "threads": block_threads(chain) if target.is_gpu else 1,
                 "shared_bytes": asked.get(entry_name(node), 0),
-                "cluster": 1,
+                "cluster": cluster_blocks(chain),
                 **({} if target.is_gpu else {"price": to_python(prices[id(node)])}),
             }
         }

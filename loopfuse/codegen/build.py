@@ -14,6 +14,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.rounding import narrow_bits, round_to_narrow
 from loopfuse.codegen.ir import (
     BF16,
+    CLUSTER_POINTER,
     F16,
     F32,
     F64,
@@ -23,6 +24,7 @@ from loopfuse.codegen.ir import (
     I32,
     I64,
     INDEX,
+    SHARED_POINTER,
     TOKEN,
     Block,
     FloatType,
@@ -301,6 +303,15 @@ class Builder:
     def address(self, memref_: Value) -> Value:
         """`memref.extract_aligned_pointer_as_index`: where a buffer starts, in bytes."""
         return self.add(Operation("memref.extract_aligned_pointer_as_index", (memref_,), (INDEX,)))
+
+    def place_in_block(self, memref_: Value, offset: Value, rank: Value) -> Value:
+        """Where what lies `offset` bytes behind the start of a buffer in shared memory lies in that of the block
+        of the cluster that has this rank."""
+        start = self.convert("index_cast", self.address(memref_), I64)
+        place = self.binary("addi", start, offset)
+        own = self.add(Operation("llvm.inttoptr", (place,), (SHARED_POINTER,)))
+        words = {"intrin": "llvm.nvvm.mapa.shared.cluster"}
+        return self.add(Operation("llvm.call_intrinsic", (own, rank), (CLUSTER_POINTER,), words))
 
     # ---------------------------------------------------------------------------- control
 

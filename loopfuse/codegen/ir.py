@@ -74,12 +74,21 @@ class TokenType:
     """`!nvgpu.device.async.token`."""
 
 
-Type = Scalar | VectorType | MemRefType | TokenType
+@dataclass(frozen=True, slots=True, eq=False)
+class PointerType:
+    """`!llvm.ptr<space>`."""
+
+    space: int
+
+
+Type = Scalar | VectorType | MemRefType | TokenType | PointerType
 
 INDEX = IndexType()
 I1, I8, I16, I32, I64 = (IntegerType(bits) for bits in (1, 8, 16, 32, 64))
 F16, BF16, F32, F64 = FloatType("f16", 16), FloatType("bf16", 16), FloatType("f32", 32), FloatType("f64", 64)
 TOKEN = TokenType()
+SHARED_POINTER, CLUSTER_POINTER = PointerType(3), PointerType(7)
+"""To shared memory of the block, and of any block of its cluster."""
 
 
 @cache

@@ -130,7 +130,8 @@ class Sets:
             for touch in self._touches(buffer):
                 assert touch.leaf is not None
                 kind = self.kinds[touch.leaf.name][1]
-                if kind in ("reset", "move", "start", "scan"):
+                everywhere = isinstance(touch.leaf.node, Combine) and touch.leaf.node.everywhere
+                if kind in ("reset", "move", "start", "scan") or everywhere:
                     found.append((touch, None))
                 elif kind == "combine":  # copies that are not defined afterwards
                     others = touch.cell.domain().subtract(self._defined_by(touch.leaf))
@@ -321,8 +322,9 @@ class Sets:
     def _entering(self, leaf: Leaf, read: Read, kind: str) -> Any:
         """{ read -> write }: into which instances of the leaf's write its reads go.
 
-        For a Combine, each thread's own copy stays in its cell (its write keeps the set); those
-        of the other threads enter the first, or all. For a Scan, those of threads before it enter each.
+        For a Combine into the first, each thread's own copy stays in its cell (its write keeps the set);
+        those of the other threads enter the first. Everywhere, all copies enter each. For a Scan, those of the threads
+        before it enter each.
         """
         if kind == "scan":
             assert isinstance(leaf.node, Scan)
@@ -338,9 +340,7 @@ class Sets:
         if leaf.node.everywhere:
             apart = [Iter(name) for name in leaf.names if name not in leaf.node.over]
             team = leaf.relation(apart, "team")
-            own = leaf.relation([Iter(name) for name in leaf.names], leaf.name)
-            others = team.apply_range(team.reverse()).subtract(own)
-            return others.set_tuple_name(isl.IN, read.name)
+            return team.apply_range(team.reverse()).set_tuple_name(isl.IN, read.name)
         meet = [
             Const(0, DType.I64) if name in leaf.node.over else Iter(name) for name in leaf.names
         ]

@@ -17,8 +17,9 @@ A Launch's body is one chain of loops mapped GRID (then CLUSTER, BLOCK, WARP, LA
 the GPU, or THREAD on the CPU, each alone in its parent, and then anything that is not one of
 those. GRID and THREAD loops have any affine bounds; their product is linearised into one launch
 dimension. CLUSTER, BLOCK, WARP and LANE loops run from 0 to a constant; UNROLLED and VECTOR too. A
-ROTATED or SHIFTED loop steps by 1 from 0 to a multiple of the rows of every Window that its body
-indexes with it. Within a SHIFTED loop a Window that moves with it moves one row a step, everywhere.
+cluster has at most 8 blocks. A ROTATED or SHIFTED loop steps by 1 from 0 to a multiple of the rows
+of every Window that its body indexes with it. Within a SHIFTED loop a Window that moves with it
+moves one row a step, everywhere.
 
 A STRADDLED loop runs over a lane's V elements of memory that lie between the V of the lane before
 and those of the lane after it, wherever they start. Its body is one Copy, or a Guard around it:
@@ -284,12 +285,14 @@ class Combine:
     """A collective: the copies that the iterations of the loops `over` (BLOCK, WARP or LANE, n
     threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
     reduced into the copy of the first; the other copies are undefined afterwards, or, where it is
-    `everywhere` (n a multiple or a divisor of 32), equal to it.
+    `everywhere` (n a multiple or a divisor of 32), equal to it. `over` may be a whole cluster: its
+    CLUSTER loops and all loops inside; then it is `everywhere`, and a block has whole warps.
 
     The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
     neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for
-    t < d; then the groups' results, padded to 32, are reduced the same way (n <= 1024). Contains
-    the barriers it needs."""
+    t < d. Then the groups' results, g[0], g[1], ..., padded to a multiple of 32, are 32: `g[t] =
+    op(g[t], g[t+32])`, then with g[t+64] and so on, for t < 32; and these are reduced as a group
+    is. Contains the barriers it needs."""
 
     op: str
     buffer: str

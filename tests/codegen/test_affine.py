@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError, Source
+from loopfuse.base.options import CPU, Target
 from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check
@@ -16,6 +18,7 @@ from loopfuse.lang.check.check import check
 from .test_lower import CHAIN, STENCIL, chain_gpu, stencil_cpu, sum_gpu
 from .trees import M, check_mlir
 
+SM_80 = Target("sm_80")
 ROOT = Path(__file__).parents[2]
 FILES = [*sorted((ROOT / "examples").glob("*.lf")), *sorted((ROOT / "tests" / "cases").glob("*.lf"))]
 
@@ -67,11 +70,19 @@ def test_upstream_lowers_and_runs_it() -> None:
 
 
 def test_the_fused_form_has_no_mapping() -> None:
-    text = emit_fused(chain_gpu(), CHAIN)
+    text = emit_fused(chain_gpu(), CHAIN, SM_80)
     check_mlir(text)
     assert "gpu." not in text and "vector" not in text and text.count("scf.for") == 4
-    text = emit_fused(stencil_cpu(M.THREAD), STENCIL)
+    text = emit_fused(stencil_cpu(M.THREAD), STENCIL, CPU)
     check_mlir(text)
     assert text.count("scf.for") == 3
     tr, k = sum_gpu()
-    check_mlir(emit_fused(tr, k))
+    check_mlir(emit_fused(tr, k, SM_80))
+
+
+def test_the_fused_form_of_threads_that_work_together_is_the_target_s() -> None:
+    """Clusters are of sm_90 alone."""
+    kernel = loopfuse.loads((ROOT / "examples" / "softmax.lf").read_text("utf-8"))
+    text = kernel.compile("sm_90", emit={"affine"}).fused_mlir
+    check_mlir(text)
+    assert "barrier.cluster" in text

@@ -24,6 +24,7 @@ from .trees import (
     F64,
     I32,
     I64,
+    SM80,
     SM90,
     V2,
     V3,
@@ -672,9 +673,10 @@ def test_vector_loops_of_every_kind_of_access() -> None:
 
 def test_what_cannot_be_lowered_says_so() -> None:
     tr = tree(CHAIN, launch(loop("b", 0, N, M.GRID, loop("c", 0, 2, M.CLUSTER, loop("t", 0, 32, M.BLOCK)))), device="gpu")
-    with pytest.raises(LimitError, match="CLUSTER") as error:
-        lower(tr, CHAIN, SM90)
+    with pytest.raises(LimitError, match="a cluster of blocks on sm_80") as error:
+        lower(tr, CHAIN, SM80)
     assert error.value.diagnostics[0].code == "tree-not-lowered"
+    assert ".reqnctapercluster 2, 1, 1" in lower(tr, CHAIN, SM90).ptx
     inside = tree(CHAIN, launch(loop("i", 0, N, M.SERIAL, loop("j", 0, N, M.THREAD))))
     with pytest.raises(InternalError):
         lower(inside, CHAIN, CPU)

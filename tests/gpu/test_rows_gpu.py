@@ -1,5 +1,5 @@
-"""Rows of every length on a GPU, as they are compiled: a thread's, a part of a warp's, a warp's, a block's and longer ones, against
-float64 (sums) and exactly (the rest)."""
+"""Rows of every length on a GPU, as they are compiled: a thread's, a part of a warp's, a warp's, a block's, a cluster's and longer
+ones, against float64 (sums) and exactly (the rest)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import loopfuse
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (
     1, 2, 24, 25, 31, 32, 33, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1000, 1024, 1025, 3000, 4096, 4097,
-    16383, 16384, 16385, 70001,
+    16383, 16384, 16385, 20000, 24576, 24577, 32767, 32768, 32769, 50257, 65536, 65537, 70001, 131071, 131072, 131073, 200001,
 )  # fmt: skip
 
 pytestmark = pytest.mark.gpu
@@ -54,7 +54,7 @@ def test_exact(width: int) -> None:
         assert np.array_equal(found.cpu().numpy(), wanted)
 
 
-@pytest.mark.parametrize("width", (5, 100, 3000, 9000, 20000))
+@pytest.mark.parametrize("width", (5, 100, 3000, 9000, 20000, 40000))
 def test_views(width: int) -> None:
     """Rows that lie apart, start anywhere, or whose neighbours lie apart."""
     torch = device_arrays()

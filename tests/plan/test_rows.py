@@ -12,8 +12,8 @@ import pytest
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
-from loopfuse.base.options import CPU, Options, Target
-from loopfuse.lang.nodes import Compare, Const, Iter, Load, combine, integer
+from loopfuse.base.options import CPU, Options, Target, parse_target
+from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.proof.check import verify
 from loopfuse.tree.looptree import (
@@ -22,6 +22,7 @@ from loopfuse.tree.looptree import (
     Copy,
     Fold,
     Guard,
+    Launch,
     Loop,
     LoopTree,
     Register,
@@ -29,7 +30,7 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.specialise import erase
-from loopfuse.tree.walk import map_expressions, map_nodes, walk_nodes
+from loopfuse.tree.walk import map_expressions, map_nodes, split_chain, walk_nodes
 
 GPU = Target("sm_90")
 HEAD = "kernel f(x: f32[R, C], w: f32[C], idx: i32[R], inout s: f32[R], out y: f32[R, C]):\n"
@@ -236,24 +237,62 @@ def test_each_row_is_read_once() -> None:
     it is."""
     found = plan(SOFTMAX)
     for launch in found.tree.launches:
-        if launch.strategy != "rows" or launch.name.endswith("large"):
-            continue
+        if launch.strategy != "rows" or launch.name.endswith(("large", "long")):
+            continue  # (they may read rows again)
         held = [node for node in walk_nodes(launch.body) if isinstance(node, Copy) and isinstance(node.value, Load)]
-        assert [node.value.array for node in held] == ["x", "x"]  # type: ignore[union-attr]
+        ways = ["whole", "last"]
+        if launch.name.endswith("cluster_2"):
+            ways = ["surely whole", "last"]
+        elif "cluster" in launch.name:
+            ways = ["surely whole", *ways]
+        assert [node.value.array for node in held] == ["x"] * len(ways)  # type: ignore[union-attr]
         computed = [node for node in walk_nodes(launch.body) if isinstance(node, Compute)]
         assert computed and not any(load.array == "x" for node in computed for load in loads(node.value))
     said = [launch.specialised for launch in found.tree.launches]
     assert said == [
         ("rows of up to 24 places",), ("rows of 25 to 128 places",), ("rows of 129 to 512 places",),
-        ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",),
-        ("rows of more than 4096 places",),
+        ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",), ("rows of 4097 to 24576 places",),
+        ("rows of 24577 to 32768 places",), ("rows of 32769 to 65536 places",), ("rows of 65537 to 131072 places",),
+        ("rows of more than 131072 places",),
     ]  # fmt: skip
     assert found.report.launches_after == 1
-    assert any("x held in registers" in kernel.detail for kernel in found.report.kernels)
+    details = [kernel.detail for kernel in found.report.kernels]
+    assert any("x held in registers" in detail for detail in details)
+    assert [detail.split(",")[1] for detail in details[-4:]] == [
+        f" a cluster of {blocks} blocks a row" for blocks in (2, 4, 8, 8)
+    ]
+
+
+def test_what_has_no_clusters_keeps_its_launches() -> None:
+    """A GPU without them; rows that are read once, and of small elements; and sums in the same order on every GPU of an
+    architecture."""
+    names = [launch.name for launch in plan(SOFTMAX, Target("sm_80")).tree.launches]
+    assert names[-2:] == ["f_0_block", "f_0_large"]
+    once = plan("""
+    for r in 0..R:
+        s[r] = sum(c in 0..C: x[r, c])
+""").tree
+    assert not any(clusters(launch) for launch in once.launches)
+    assert [launch.specialised for launch in once.launches if launch.name.endswith("large")] == [
+        ("rows of more than 4096 places",)
+    ]
+    small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX))
+    assert not any(clusters(launch) for launch in pipeline.plan_kernel(small, "f", Options(target=GPU)).tree.launches)
+    trees = [plan(SOFTMAX, parse_target(name)).tree for name in ("sm_90", "h200")]
+    assert trees[0] == trees[1]
+
+
+def clusters(launch: Launch) -> list[Expr]:
+    """How many blocks clusters have."""
+    return [loop.upper for loop in split_chain(launch)[0] if loop.mapping is Where.CLUSTER]
 
 
 def test_a_length_that_is_known_needs_one_launch() -> None:
-    teams = ((100, "8 threads"), (300, "16 threads"), (900, "a warp"), (3000, "a block"), (50000, "a block"))
+    teams = (
+        (100, "8 threads"), (300, "16 threads"), (900, "a warp"), (3000, "a block"), (16384, "a block"),
+        (24576, "a block"), (24577, "a cluster of 2 blocks"), (50000, "a cluster of 4 blocks"),
+        (100000, "a cluster of 8 blocks"), (200000, "a cluster of 8 blocks"),
+    )  # fmt: skip
     for length, name in teams:
         text = SOFTMAX.replace("0..C", f"0..{length}")
         head = HEAD.replace("C]", f"{length}]")

@@ -44,6 +44,11 @@ def _block(*body: Callable[[Kit], TreeNode]) -> LoopTree:
         "grid", "g in 0..N", kit.loop("block", "t in 0..64", *(make(kit) for make in body)))])  # fmt: skip
 
 
+def _cluster(body: Callable[[Kit], TreeNode], blocks: int = 2, threads: int = 64) -> LoopTree:
+    return _gpu(lambda kit: [kit.loop(
+        "grid", "g in 0..N", kit.loop("cluster", f"c in 0..{blocks}", kit.loop("block", f"t in 0..{threads}", body(kit))))])
+
+
 def _cpu(body: Callable[[Kit], TreeNode], *buffers: Buffer) -> LoopTree:
     kit = Kit()
     return tree("k", "cpu", [kit.buffer("a", "N", Global()), *buffers], launch("k_0", body(kit)))
@@ -187,6 +192,35 @@ BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
     "a combine everywhere in a third of a warp": (
         "whole warps or equal parts of one have a result everywhere, not 12 threads",
         lambda: _gpu(lambda kit: [kit.loop("block", "t in 0..12", replace(kit.combine("sum", "acc", "t"), everywhere=True))]),
+    ),
+    "a combine of a part of a cluster": (
+        "a cluster combines all its threads, over c, t, everywhere",
+        lambda: _cluster(lambda kit: replace(kit.combine("sum", "acc", "c"), everywhere=True)),
+    ),
+    "a combine of a cluster into the first thread": (
+        "a cluster combines all its threads, over c, t, everywhere",
+        lambda: _cluster(lambda kit: kit.combine("sum", "acc", "c", "t")),
+    ),
+    "a combine of a cluster in another order": (
+        "a cluster combines all its threads, over c, t, everywhere",
+        lambda: _cluster(lambda kit: replace(kit.combine("sum", "acc", "t", "c"), everywhere=True)),
+    ),
+    "a combine of a cluster of parts of warps": (
+        "blocks of a cluster combine whole warps, not 48 threads",
+        lambda: _cluster(lambda kit: replace(kit.combine("sum", "acc", "c", "t"), everywhere=True), threads=48),
+    ),
+    "a combine to which one block comes": (
+        "not every thread of the cluster comes here: that depends on c",
+        lambda: _cluster(lambda kit: kit.guard("c < 1", replace(kit.combine("sum", "acc", "c", "t"), everywhere=True))),
+    ),
+    "a combine of a cluster behind loaded data": (
+        "not every thread of the cluster comes here: that depends on c, t",
+        lambda: _cluster(
+            lambda kit: kit.guard("a[g] < 1.0", replace(kit.combine("sum", "acc", "c", "t"), everywhere=True))),
+    ),
+    "a cluster of too many blocks": (
+        "a cluster has at most 8 blocks, not 16",
+        lambda: _cluster(lambda kit: kit.copy("acc", "0.0"), blocks=16),
     ),
     "predicated reads of memory": (
         "what is predicated computes from registers",

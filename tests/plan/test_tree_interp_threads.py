@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from loopfuse.tree.looptree import (
     Raise,
     Window,
 )
+from loopfuse.tree.printer import print_tree
 from tests.plan.treekit import Kit, launch, tree
 
 ORDERS = ("forward", "reverse", "shuffled")
@@ -128,3 +131,30 @@ def test_combine_adds_in_the_order_it_defines() -> None:
     expected = warp([warp(values[0:32]), warp(values[32:64]), warp(values[64:70])])
     found = reduce_in_warps(values, lambda a, b: a + b, np.float32(0))
     assert found == expected
+
+
+@pytest.mark.parametrize("blocks, threads", [(2, 32), (4, 64), (3, 512)])
+def test_a_cluster_combines_in_the_order_it_defines(blocks: int, threads: int) -> None:
+    """Two warps; eight; and 48, of which those behind the first 32 go to the first 16."""
+    kit, buffers = _setup("in a[N]; out b[N]")
+    buffers.append(kit.buffer("acc", array="a"))
+    place = f"{threads}*c + t"
+    made = tree("k", "gpu", buffers, launch("k_0", kit.loop("cluster", f"c in 0..{blocks}", kit.loop(
+        "block", f"t in 0..{threads}", kit.copy("acc", f"a[{place}]"),
+        replace(kit.combine("sum", "acc", "c", "t"), everywhere=True), kit.copy(f"b[{place}]", "acc")))))
+    check_tree(made)
+    assert "combine sum acc over c, t everywhere" in print_tree(made)
+    a = np.random.default_rng(2).standard_normal(blocks * threads) * 1e3
+    found = _run(made, "shuffled", a=a, b=np.zeros(a.size))["b"]
+
+    def halved(x: np.ndarray) -> np.ndarray:
+        while x.shape[-1] > 1:
+            x = x[..., : x.shape[-1] // 2] + x[..., x.shape[-1] // 2 :]
+        return x[..., 0]
+
+    groups = halved(a.reshape(-1, 32))
+    groups = np.append(groups, np.zeros(-groups.size % 32)).reshape(-1, 32)
+    total = groups[0]
+    for more in groups[1:]:
+        total = total + more
+    np.testing.assert_array_equal(found, np.full(a.size, halved(total)))

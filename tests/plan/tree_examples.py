@@ -6,7 +6,7 @@ Each function takes keyword arguments that break the tree in one way; without th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -493,6 +493,39 @@ def cluster(barrier: bool = True, rank: str = "1 - c", scope: str = "cluster", p
     return Example(program, made, {"N": 3}, expected)
 
 
+def cluster_sum(
+    over: tuple[tuple[str, ...], ...] = (("c", "t"),), place: str = "32*c + t", parts: str = "2",
+    only: str = "", set_again: bool = False,
+) -> Example:
+    """The sum of each row by two blocks of a cluster, of a warp each; all threads have it."""
+    kit = Kit()
+    kit.declare("a b s")
+    kernel = kit.kernel(
+        "cluster_sum", "in a[N, 64]; out b[N, 64]",
+        kit.for_("i in 0..N",
+            kit.reduce("S1", "s", "sum", "k in 0..64", "s + a[i, k]"),
+            kit.for_("l in 0..64", kit.store("S2", "b[i, l] = a[i, l] * s"))),
+    )  # fmt: skip
+    program = _model(kernel)
+    buffers = [*kit.arguments(kernel), kit.buffer("acc", array="s")]
+    combines: list[TreeNode] = [replace(kit.combine("sum", "acc", *each), everywhere=True) for each in over]
+    body: list[TreeNode] = [
+        kit.compute(program, "S1.init", "g", "acc"),
+        kit.neutral("acc"),
+        kit.compute(program, "S1", f"g, {place}", "acc", {"s": "acc"}),
+        *([kit.guard(only, *combines)] if only else combines),
+        *([kit.neutral("acc")] if set_again else []),
+        kit.compute(program, "S2", "g, 32*c + t", "b[g, 32*c + t]", {"s": "acc"}),
+    ]
+    made = tree("cluster_sum", "gpu", buffers, launch("cluster_sum_0", kit.loop(
+        "grid", "g in 0..N", kit.loop("cluster", f"c in 0..{parts}", kit.loop("block", "t in 0..32", *body)))))
+
+    def expected(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {"b": given["a"] * given["a"].sum(1, keepdims=True)}
+
+    return Example(program, made, {"N": 2}, expected)
+
+
 def chunks(rows: int = 3, halo: int = 1, delay: int = 1, height: str = "4") -> Example:
     """Each worker takes 4 rows, computes the rows of t that they need once, one more above and
     below (the halo), and keeps three of them in a line buffer."""
@@ -541,6 +574,7 @@ GOOD: dict[str, Callable[[], Example]] = {
     "lanes": lanes,
     "chained": chained,
     "cluster": cluster,
+    "cluster_sum": cluster_sum,
     "chunks": chunks,
 }
 """Right trees, by name."""

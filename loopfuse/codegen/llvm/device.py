@@ -30,12 +30,13 @@ class Device:
     is_nvidia: bool = False
     """Takes PTX: predicated stores, prefetches and what warps do together are written in it."""
 
-    def attributes(self, threads: int, most_registers: int | None) -> str:
-        """What stands after the head of a kernel of so many threads a block."""
+    def attributes(self, threads: int, most_registers: int | None, blocks: int) -> str:
+        """What stands after the head of a kernel of so many threads a block, and blocks a cluster."""
         if not self.is_nvidia:
             return f' nounwind "amdgpu-flat-work-group-size"="{threads},{threads}"'
         limit = "" if most_registers is None else f' "nvvm.maxnreg"="{most_registers}"'
-        return f' nounwind "nvvm.reqntid"="{threads},1,1"{limit}'
+        cluster = f' "nvvm.cluster_dim"="{blocks},1,1"' if blocks > 1 else ""
+        return f' nounwind "nvvm.reqntid"="{threads},1,1"{limit}{cluster}'
 
 
 HOST = Device(align=LINE)

@@ -52,6 +52,20 @@ def address(writer: Writer, operation: Operation) -> None:
     writer.define(operation, f"ptrtoint {writer.typed(source)} to i64")
 
 
+def pointer(writer: Writer, operation: Operation) -> None:
+    """A pointer to such a place."""
+    writer.define(
+        operation, f"inttoptr {writer.typed(operation.operands[0])} to {writer.kind(operation.results[0].type)}"
+    )
+
+
+def store_to(writer: Writer, operation: Operation) -> None:
+    """A store of one element to where a pointer says."""
+    value, target = operation.operands
+    align = max(1, bits_of(writer.kind(value.type)) // 8)
+    writer.lines.append(f"  store {writer.typed(value)}, {writer.typed(target)}, align {align}")
+
+
 def address_of(writer: Writer, source: Value, index: Value) -> tuple[str, str]:
     """A pointer to `source[index]`, and its type."""
     kind: MemRefType = source.type

@@ -14,6 +14,7 @@ from loopfuse.codegen.ir import (
     IndexType,
     IntegerType,
     MemRefType,
+    PointerType,
     Scalar,
     Type,
     VectorType,
@@ -41,6 +42,8 @@ def llvm_type(kind: Type, halves_as_bits: bool = False) -> str:
         case MemRefType():
             space = space_of(kind)
             return f"ptr addrspace({space})" if space else "ptr"
+        case PointerType():
+            return f"ptr addrspace({kind.space})"
         case _:
             raise AssertionError(f"no LLVM type for {kind}")
 

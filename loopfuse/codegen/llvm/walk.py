@@ -24,9 +24,11 @@ from loopfuse.codegen.llvm.memory import (
     load,
     number_of_block_or_thread,
     place_buffers,
+    pointer,
     prefetch,
     shuffle,
     store,
+    store_to,
 )
 from loopfuse.codegen.llvm.predicated import is_predicable, store_where
 from loopfuse.codegen.llvm.values import (
@@ -102,9 +104,10 @@ def _function(writer: Writer, operation: Operation) -> None:
     result = writer.kind(outputs[0]) if outputs else "void"
     name = operation.properties["sym_name"]
     if operation.name == "gpu.func":
-        size = operation.properties["known_block_size"]
+        properties = operation.properties
+        size, blocks = properties["known_block_size"], properties.get("nvvm.cluster_dim", 1)
         head = f"define {writer.device.convention} void @{name}"
-        tail = writer.device.attributes(size, operation.properties.get("nvvm.maxnreg"))
+        tail = writer.device.attributes(size, properties.get("nvvm.maxnreg"), blocks)
     else:
         private = "private" in operation.properties
         head = f"define {'internal ' if private else ''}{result} @{name}"
@@ -281,6 +284,8 @@ _SPECIAL: dict[str, Callable[[Writer, Operation], None]] = {
     "vector.from_elements": from_elements,
     "vector.bitcast": recast,
     "memref.extract_aligned_pointer_as_index": address,
+    "llvm.inttoptr": pointer,
+    "llvm.store": store_to,
     "gpu.shuffle": shuffle,
     "gpu.block_id": number_of_block_or_thread,
     "gpu.thread_id": number_of_block_or_thread,

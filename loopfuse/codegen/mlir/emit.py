@@ -85,6 +85,11 @@ class Emitter:
         self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop
         self.thread: Value | None = None
+        self.blocks = 1  # of a cluster
+        self.rank: Value | None = None  # of the block in its cluster
+        self.is_starting = False  # other blocks of the cluster may not have started
+        self.loops = 0  # around the node at hand
+        self.cluster_variables: tuple[str, ...] = ()
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
@@ -93,6 +98,7 @@ class Emitter:
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0
         self.request_function: Callable[[str, DType, int], str] = lambda *_: ""
         self.request_shared: Callable[[DType, int], Value] = self._no_shared
+        self.request_slots: Callable[[DType, int], Value] = self._no_shared  # shared memory of its own
         self.places: Mapping[str, Place] = {}
         self.held: Callable[[], Held] = dict  # what the tree's buffers lie in
         self.emit_opaque: Callable[[nodes.Expr], Value] = lambda _: self._no_shared(_, 0)

@@ -1,4 +1,4 @@
-"""What the threads of a block do together: combine, wait, take tickets, raise flags."""
+"""What the threads of a block, or of a cluster of blocks, do together: combine, wait, take tickets, raise flags."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
-from loopfuse.codegen.abi import broken, not_lowered
-from loopfuse.codegen.build import I32, INDEX, STORAGE
-from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.abi import broken, not_lowered, walk_nodes
+from loopfuse.codegen.build import I32, I64, INDEX, STORAGE
+from loopfuse.codegen.ir import Block, Operation, Value, bytes_of
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import emit_binary
 from loopfuse.codegen.mlir.index import linear
 from loopfuse.codegen.mlir.shuffle import shuffled
 from loopfuse.lang import nodes
+from loopfuse.tree.looptree import Barrier, Combine, Guard, TreeNode
 
 
 def neutral(op: str, dtype: DType) -> float | int:
@@ -49,6 +50,11 @@ def emit_barrier(emitter: Emitter, scope: str) -> None:
             mask = emitter.builder.constant(-1, I32)
             words = {"intrin": "llvm.nvvm.bar.warp.sync"}
             emitter.builder.block.add(Operation("llvm.call_intrinsic", (mask,), properties=words))
+        case "cluster" if emitter.blocks > 1:
+            _in_cluster(emitter, "arrive")
+            _in_cluster(emitter, "wait")
+        case "cluster":
+            emit_barrier(emitter, "block")
         case _:
             raise not_lowered(f"a barrier of a {scope}")
 
@@ -98,14 +104,17 @@ def emit_combine(
     """Combine, in the order its docstring gives; on the CPU there is nobody to combine with."""
     if not emitter.gpu or not over:
         return
-    count, place = _team(emitter, "Combine", over)
+    of_cluster = over == (*emitter.cluster_variables, *(each[0] for each in emitter.block_variables))
+    count, place = _team(emitter, "Combine", over[len(emitter.cluster_variables) :] if of_cluster else over)
     builder = emitter.builder
     thread = emitter.thread
     assert thread is not None
 
     def combined(value: Value, dtype: DType) -> Value:
         value = _reduce_group(emitter, op, value, dtype, place, count)
-        if count > LANES:
+        if of_cluster and emitter.blocks > 1:
+            value = _across_cluster(emitter, op, value, dtype)
+        elif count > LANES:
             value = _across_groups(emitter, op, value, dtype, place, count)
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
@@ -218,6 +227,79 @@ def _across_groups(
     """The second stage: each warp's result through shared memory, then the same tree."""
     other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0)
     return _reduce_group(emitter, op, other, dtype, lane, LANES)
+
+
+# ------------------------------------------------------------------------------ in a cluster
+
+
+def _in_cluster(emitter: Emitter, word: str) -> None:
+    """`arrive`: what this thread has written is there for those of the cluster that `wait` until all have come."""
+    words = {"intrin": f"llvm.nvvm.barrier.cluster.{word}.aligned"}
+    emitter.builder.block.add(Operation("llvm.call_intrinsic", properties=words))
+
+
+def is_exchange(emitter: Emitter, node: TreeNode) -> bool:
+    """Do the blocks of a cluster wait for each other in a node?"""
+    if isinstance(node, Barrier):
+        return node.scope == "cluster" and emitter.blocks > 1
+    return isinstance(node, Combine) and emitter.blocks > 1 and not {*emitter.cluster_variables}.isdisjoint(node.over)
+
+
+def start_exchanges(emitter: Emitter) -> None:
+    """The others may know that this block has started."""
+    _in_cluster(emitter, "arrive")
+    emitter.is_starting = True
+
+
+def await_start(emitter: Emitter, node: TreeNode) -> None:
+    """The other blocks of the cluster have started before the first node that writes to them. (A guard both of
+    whose ways do leaves it to them.)"""
+    ways = (node.then, node.otherwise) if isinstance(node, Guard) else ((node,),)
+    needs = [any(is_exchange(emitter, each) for each in walk_nodes(way)) for way in ways]
+    if any(needs) and not (isinstance(node, Guard) and all(needs)):
+        _in_cluster(emitter, "wait")
+        emitter.is_starting = False
+
+
+def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Value:
+    """The second stage in a cluster: each warp's result goes to the shared memory of every block, where each warp
+    reads all of them, in one order. Slots are this Combine's own: nothing waits until they have been read, but
+    where a loop comes back to them. No block ends before what others write to it has come."""
+    builder = emitter.builder
+    thread, rank = emitter.thread, emitter.rank
+    assert thread is not None and rank is not None
+    kind, groups = STORAGE[dtype], emitter.blocks * emitter.threads // LANES
+    slots = emitter.request_slots(dtype, groups)
+    # What says where in the row a thread is stays known; lane and group are read off it again.
+    place = builder.binary("addi", builder.binary("muli", rank, builder.constant(emitter.threads, I32)), thread)
+    lane = builder.binary("andi", place, builder.constant(LANES - 1, I32))
+    group = builder.binary("shrui", place, builder.constant(5, I32))
+    result = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
+    if emitter.loops:
+        emit_barrier(emitter, "cluster")
+
+    def write() -> None:
+        stored = builder.convert("extui", result, kind) if dtype is DType.BOOL else result
+        offset = builder.binary("muli", group, builder.constant(bytes_of(kind), I32))
+        place = builder.place_in_block(slots, builder.convert("extui", offset, I64), lane)
+        builder.block.add(Operation("llvm.store", (stored, place)))
+
+    builder.branch(builder.compare("ult", lane, builder.constant(emitter.blocks, I32)), write)
+    emit_barrier(emitter, "cluster")
+    total: Value | None = None
+    for first in range(0, groups, LANES):
+        here = min(LANES, groups - first)
+        source = builder.binary("minui", lane, builder.constant(here - 1, I32)) if here < LANES else lane
+        source = builder.binary("addi", source, builder.constant(first, I32))
+        other = builder.load(slots, builder.convert("index_cast", source, INDEX))
+        if dtype is DType.BOOL:
+            other = builder.compare("ne", other, builder.constant(0, kind))
+        if here < LANES:
+            inside = builder.compare("ult", lane, builder.constant(here, I32))
+            other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
+        total = other if total is None else emit_binary(emitter, op, total, other, dtype)
+    assert total is not None
+    return _reduce_group(emitter, op, total, dtype, lane, LANES)
 
 
 # ------------------------------------------------------------------------------ between blocks

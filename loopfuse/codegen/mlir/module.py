@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import MULTIPROCESSOR
+from loopfuse.base.machine import MULTIPROCESSOR, machine_of
 from loopfuse.base.options import Target
 from loopfuse.codegen.abi import (
     Chain,
@@ -19,6 +19,7 @@ from loopfuse.codegen.abi import (
     block_threads,
     check_key,
     check_table,
+    cluster_blocks,
     constant_extent,
     entry_name,
     host_variables,
@@ -27,6 +28,7 @@ from loopfuse.codegen.abi import (
     not_lowered,
     python_name,
     split_chain,
+    walk_nodes,
 )
 from loopfuse.codegen.build import (
     GLOBAL,
@@ -42,6 +44,7 @@ from loopfuse.codegen.ir import Block, Operation, Place, Scalar, Type, Value, mo
 from loopfuse.codegen.math.functions import make_math_function, math_function_name
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import emit_value
+from loopfuse.codegen.mlir.gpu import is_exchange, start_exchanges
 from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
@@ -74,6 +77,8 @@ def emit_module(
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
         entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest
         entry.held = held
+        if cluster_blocks(entry.chain) > machine_of(target.name).cluster:
+            raise not_lowered(f"a cluster of blocks on {target.name}")
         entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
@@ -137,6 +142,7 @@ class _Entry:
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function
         emitter.request_shared = lambda dtype, size: self.shared(builder, dtype, size, True)
+        emitter.request_slots = lambda dtype, size: self.shared(builder, dtype, size, False)
         emitter.emit_opaque = lambda expr: emit_value(emitter, expr)
         for buffer, argument in zip(buffers, block.args):
             emitter.bind_argument(buffer, argument)
@@ -177,6 +183,8 @@ class _Entry:
         if not self.is_gpu:
             return [Operation("func.func", properties=properties, blocks=(block,))]
         properties["known_block_size"] = block_threads(self.chain)
+        if self.chain.cluster:
+            properties["nvvm.cluster_dim"] = cluster_blocks(self.chain)
         if self.launch.registers:
             most = self.launch.registers
             if self.index_bits == 64:  # addresses take two each
@@ -252,11 +260,13 @@ class _Entry:
     def gpu_body(self, emitter: Emitter) -> None:
         """Block and thread numbers become the variables of the chain."""
         builder, chain = emitter.builder, self.chain
-        if chain.grid:
+        if chain.grid or chain.cluster:
             block = builder.add(Operation("gpu.block_id", (), (INDEX,)))
-            self.decompose(
-                emitter, chain.grid, builder.convert("index_cast", block, emitter.index_type)
-            )
+            number = builder.convert("index_cast", block, emitter.index_type)
+            if chain.cluster:
+                number = self.cluster_variables(emitter, chain, number)
+            if chain.grid:
+                self.decompose(emitter, chain.grid, number)
         emitter.threads = block_threads(chain)
         emitter.block_variables = tuple(
             (loop.var, constant_extent(loop)) for loop in chain.block
@@ -265,18 +275,30 @@ class _Entry:
         emitter.lane = next((lp.var for lp in chain.block if lp.mapping is Where.LANE), "")
         thread = builder.add(Operation("gpu.thread_id", (), (INDEX,)))
         emitter.thread = number = builder.convert("index_cast", thread, I32)
-        self.thread_variables(emitter, chain, number)
+        self.constant_variables(emitter, chain.block, number)
+        if any(is_exchange(emitter, node) for node in walk_nodes(chain.body)):
+            start_exchanges(emitter)
         emit_body(emitter, chain.body)
 
-    def thread_variables(self, emitter: Emitter, chain: Chain, number: Value) -> None:
-        """Sets the variables of the BLOCK, WARP and LANE loops."""
+    def cluster_variables(self, emitter: Emitter, chain: Chain, block: Value) -> Value:
+        """Sets the variables of the CLUSTER loops; the number of the block's cluster."""
         builder = emitter.builder
-        for loop in reversed(chain.block[1:]):
+        emitter.blocks = cluster_blocks(chain)
+        emitter.cluster_variables = tuple(loop.var for loop in chain.cluster)
+        count = builder.constant(emitter.blocks, block.type)
+        emitter.rank = rank = emitter.fit(builder.binary("remui", block, count), I32)
+        self.constant_variables(emitter, chain.cluster, rank)
+        return builder.binary("divui", block, count)
+
+    def constant_variables(self, emitter: Emitter, loops: Sequence[Loop], number: Value) -> None:
+        """Sets the variables of CLUSTER loops, or of BLOCK, WARP and LANE loops."""
+        builder = emitter.builder
+        for loop in reversed(loops[1:]):
             extent = builder.constant(constant_extent(loop), I32)
             self.variable(emitter, loop, builder.binary("remui", number, extent))
             number = builder.binary("divui", number, extent)
-        if chain.block:
-            self.variable(emitter, chain.block[0], number)
+        if loops:
+            self.variable(emitter, loops[0], number)
 
     def cpu_body(self, emitter: Emitter, begin: Value, end: Value) -> None:
         """The iterations begin..end, row by row, so that the innermost loop counts by one."""

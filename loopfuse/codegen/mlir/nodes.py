@@ -17,6 +17,7 @@ from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
 from loopfuse.codegen.mlir.expr import each_lane, emit_binary, emit_value, store, together, varies
 from loopfuse.codegen.mlir.gpu import (
+    await_start,
     emit_await,
     emit_barrier,
     emit_combine,
@@ -74,6 +75,9 @@ def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
 def emit_node(emitter: Emitter, node: TreeNode) -> None:
     """One node."""
     emitter.locate((node,))
+    if emitter.is_starting:
+        await_start(emitter, node)
+    emitter.loops += isinstance(node, Loop)
     match node:
         case Loop(mapping=Mapping.SERIAL):
             emit_serial(emitter, node)
@@ -125,6 +129,7 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_ticket(emitter, counter, count, lambda: emit_body(emitter, body))
         case _:
             assert_never(node)
+    emitter.loops -= isinstance(node, Loop)
 
 
 def emit_compute(
@@ -161,6 +166,8 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
         emit_predicated(emitter, node, condition)
         return
 
+    starting = emitter.is_starting
+
     def then() -> None:
         aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
         odd = emitter.facts.odd
@@ -172,6 +179,7 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
         emitter.aligned, emitter.facts.divisors, emitter.facts.odd = aligned, divisors, odd
 
     def otherwise() -> None:
+        emitter.is_starting = starting
         with emitter.scope():
             emit_body(emitter, node.otherwise)
 

@@ -21,6 +21,7 @@ from loopfuse.codegen.ir import (
     IntegerType,
     MemRefType,
     Operation,
+    PointerType,
     Scalar,
     Type,
     Value,
@@ -48,6 +49,8 @@ def print_type(kind: Type) -> str:
             sizes = "".join("?x" if size == DYNAMIC else f"{size}x" for size in kind.shape)
             where = f", #gpu.address_space<{kind.space}>" if kind.space else ""
             return f"memref<{sizes}{print_type(kind.element_type)}{where}>"
+        case PointerType():
+            return f"!llvm.ptr<{kind.space}>"
         case _:
             raise AssertionError(f"no type {kind}")
 
@@ -148,6 +151,8 @@ class _Printer:
         if operation.name == "gpu.func":
             most = properties.get("nvvm.maxnreg")
             limit = "" if most is None else f", nvvm.maxnreg = {most} : i32"
+            blocks = properties.get("nvvm.cluster_dim")
+            limit += "" if blocks is None else f", nvvm.cluster_dim = array<i32: {blocks}, 1, 1>"
             size = f"array<i32: {properties['known_block_size']}, 1, 1>"
             words = f" attributes {{known_block_size = {size}{limit}}}"
             self.line(f"gpu.func @{name}({head}) kernel{words} {{")
@@ -281,6 +286,16 @@ class _Printer:
         source = operation.operands[0]
         text = f"{operation.name} {self.name(source)} : {print_type(source.type)} -> index"
         self.line(f"{self.define(operation.results[0])} = {text}")
+
+    def pointer(self, operation: Operation) -> None:
+        source, result = operation.operands[0], operation.results[0]
+        text = f"{operation.name} {self.name(source)} : {print_type(source.type)} to {print_type(result.type)}"
+        self.line(f"{self.define(result)} = {text}")
+
+    def store_to(self, operation: Operation) -> None:
+        value, target = operation.operands
+        types = f"{print_type(value.type)}, {print_type(target.type)}"
+        self.line(f"{operation.name} {self.name(value)}, {self.name(target)} : {types}")
 
     def atomic(self, operation: Operation) -> None:
         value, target, index = operation.operands
@@ -505,6 +520,8 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "memref.get_global": _Printer.get_global,
     "memref.atomic_rmw": _Printer.atomic,
     "memref.extract_aligned_pointer_as_index": _Printer.address,
+    "llvm.inttoptr": _Printer.pointer,
+    "llvm.store": _Printer.store_to,
     "vector.broadcast": _Printer.broadcast,
     "vector.extract": _Printer.extract,
     "vector.from_elements": lambda printer, operation: printer.line(

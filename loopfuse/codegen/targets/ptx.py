@@ -19,7 +19,7 @@ _switch = forks.Lock()
 _EMPTY_SECTION = "\t.section\t.debug_macinfo\t{\t}\n"
 
 _BYTE = re.compile(
-    r"^(\s*)(@!?%p\d+ +)?(st\.[\w.]*\bb8)\s+(\[[^\]\n]*\]), *(%r\d+);", re.MULTILINE
+    r"^(\s*)(@!?%p\d+ +)?(st\.[\w.:]*\bb8)\s+(\[[^\]\n]*\]), *(%r\d+);", re.MULTILINE
 )
 _EXTREME = re.compile(r"\b(min|max)\.[su](16|32)\b")
 _NEGATION = re.compile(r"\bneg\.s(16|32)\s+(%\w+), (%\w+);|\bsub\.s(16|32)\s+(%\w+), 0, (%\w+);")

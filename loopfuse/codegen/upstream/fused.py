@@ -31,15 +31,15 @@ from loopfuse.tree.looptree import (
 )
 
 
-def emit_fused(tree: LoopTree, kernel: nodes.Kernel) -> str:
+def emit_fused(tree: LoopTree, kernel: nodes.Kernel, target: Target) -> str:
     """The tree as plain `scf` loops over memrefs, one function a launch.
 
     Mapped, unrolled and vector loops become serial ones, and of a guard on alignment the general
     side is shown. A tree whose threads work together (Combine, Scan, flags, shared memory) has no such
-    form: its text is the module that is compiled.
+    form: its text is the module that is compiled for the target.
     """
     if not _is_independent(tree):
-        return print_module(emit_module(tree, kernel, Target("sm_80") if tree.device == "gpu" else CPU))
+        return print_module(emit_module(tree, kernel, target if tree.device == "gpu" else CPU))
     body = tuple(_unmap_host(node) for node in tree.body)
     return print_module(emit_module(replace(tree, device="cpu", body=body), kernel, CPU))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import LANES
+from loopfuse.base.machine import CLUSTER, LANES
 from loopfuse.lang.linear import coefficients, constant_value
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, combine
 from loopfuse.lang.walk import walk_expr
@@ -231,6 +232,9 @@ def _check_launch(launch: Launch, place: _Place) -> None:
         threads *= size
     if threads > 1024:
         raise place.fail(launch.name, f"a block has at most 1024 threads, not {threads}")
+    blocks = prod(place.sizes[v] for v, m in place.vars.items() if m is Mapping.CLUSTER)
+    if blocks > CLUSTER:
+        raise place.fail(launch.name, f"a cluster has at most {CLUSTER} blocks, not {blocks}")
     _check_nodes(body, place)
 
 
@@ -365,7 +369,7 @@ def _diverge(place: _Place, *conditions: Expr) -> _Place:
     names = {n.name for e in conditions for n in walk_expr(e) if isinstance(n, Iter)}
     if any(isinstance(n, Load) for e in conditions for n in walk_expr(e)):
         # What a thread loaded is its own.
-        names |= {var for var, mapping in place.vars.items() if mapping in _INNER}
+        names |= {var for var, mapping in place.vars.items() if mapping in (Mapping.CLUSTER, *_INNER)}
     return replace(place, divergent=place.divergent | names)
 
 
@@ -392,6 +396,9 @@ def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
         raise place.fail(what, "it combines the copies of one register (a 0-d register buffer)")
     if not node.over or len(set(node.over)) != len(node.over):
         raise place.fail(what, "`over` names loops, each once")
+    if isinstance(node, Combine) and any(place.vars.get(var) is Mapping.CLUSTER for var in node.over):
+        _check_combine_of_cluster(node, what, place)
+        return
     threads = 1
     for var in node.over:
         if place.vars.get(var) not in _INNER:
@@ -405,6 +412,16 @@ def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
         raise place.fail(what, f"whole warps or equal parts of one have a result everywhere, not {threads} threads")
     lanes_only = all(place.vars[var] is Mapping.LANE for var in node.over)
     _check_converged("warp" if lanes_only else "block", what, place)
+
+
+def _check_combine_of_cluster(node: Combine, what: What, place: _Place) -> None:
+    inside = [var for var, mapping in place.vars.items() if mapping in (Mapping.CLUSTER, *_INNER)]
+    if list(node.over) != inside or not node.everywhere:
+        raise place.fail(what, f"a cluster combines all its threads, over {', '.join(inside)}, everywhere")
+    threads = prod(place.sizes[var] for var in inside if place.vars[var] in _INNER)
+    if threads % LANES:
+        raise place.fail(what, f"blocks of a cluster combine whole warps, not {threads} threads")
+    _check_converged("cluster", what, place)
 
 
 def _check_flag(node: Raise | Await | Ticket, what: What, place: _Place) -> None:

@@ -469,7 +469,7 @@ class _LaunchWriter:
     def emit_combine(self, node: Combine | Scan, depth: int) -> None:
         buffer = self.buffers[node.buffer]
         dtype = buffer.dtype
-        inner = [loop for loop in self.chain if loop.mapping in _INNER]
+        inner = [loop for loop in self.chain if loop.mapping in (Mapping.CLUSTER, *_INNER)]
         position, count = "0", 1
         for var in node.over:
             loop = next(loop for loop in inner if loop.var == var)
@@ -487,10 +487,8 @@ class _LaunchWriter:
         cell = f"{self.name(buffer)}[0]"
         everywhere = isinstance(node, Scan) or node.everywhere
         detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell}, {everywhere})"
-        lanes_only = all(
-            loop.mapping is Mapping.LANE for loop in inner if loop.var in node.over
-        )
-        scope = "warp" if lanes_only else "block"
+        mappings = {loop.mapping for loop in inner if loop.var in node.over}
+        scope = "warp" if mappings == {Mapping.LANE} else "cluster" if Mapping.CLUSTER in mappings else "block"
         kind = "scan" if isinstance(node, Scan) else "combine"
         self.emit_wait(scope, f"{kind!r}, {detail}", depth, "combined = ")
         undefined = self.writer.bind(("poison", dtype), lambda: poison(dtype))

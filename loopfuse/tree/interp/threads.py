@@ -160,7 +160,7 @@ def _combine(group: list[Thread], together: Callable[[Sequence[Any], Callable[[A
 def reduce_in_warps(
     values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any
 ) -> Any:
-    """The reduction of at most 1024 values in the order that Combine defines."""
+    """The reduction of the values of threads in the order that Combine defines."""
 
     def warp(part: Sequence[Any]) -> Any:
         x = [*part, *([neutral] * (LANES - len(part)))]
@@ -171,7 +171,12 @@ def reduce_in_warps(
             distance //= 2
         return x[0]
 
-    return warp([warp(values[k : k + LANES]) for k in range(0, len(values), LANES)])
+    groups = [warp(values[k : k + LANES]) for k in range(0, len(values), LANES)]
+    first = groups[:LANES]
+    for k in range(LANES, len(groups), LANES):
+        others = [*groups[k : k + LANES], *([neutral] * (k + LANES - len(groups)))]
+        first = [operation(one, other) for one, other in zip(first, others, strict=True)]
+    return warp(first)
 
 
 def scan_in_warps(

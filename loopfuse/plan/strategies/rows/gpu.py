@@ -1,4 +1,4 @@
-"""Rows on a GPU: a team of threads, a warp or a block, has a row of its own.
+"""Rows on a GPU: a team of threads, a warp, a block or a cluster of blocks, has a row of its own.
 
 Place `k * T + t` of a row is thread t's, of T threads. What several passes read is loaded once, before the
 first of them, and held: some elements a thread, in registers; and so is what one pass makes for others alone.
@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
 
 from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import tidy
@@ -55,26 +57,30 @@ Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The threads that have a row: how many, the loop variable that numbers them, how many
-    elements of a row each holds, and of how many places a row has at least, and may have at most (0: any
-    number). `inside`: whether they have one, where that is not the same for all that wait for each other."""
+    """The threads that have a row: the loops over them, each with its variable and how many there are, how many
+    elements of a row each holds (0: none), and of how many places a row has at least, and may have at most (0:
+    any number). `inside`: whether they have one, where that is not the same for all that wait for each other."""
 
-    threads: int
-    var: str
+    loops: tuple[tuple[str, int], ...]
     held: int
     least: int = 0
     most: int = 0
     inside: Expr = TRUE
 
     @property
-    def number(self) -> Expr:
-        """Which of them a thread is."""
-        return Iter(self.var)
+    def threads(self) -> int:
+        """How many they are."""
+        return prod(count for _, count in self.loops)
 
     @property
-    def ranges(self) -> dict[str, tuple[int, int]]:
-        """The first and the last."""
-        return {self.var: (0, self.threads - 1)}
+    def vars(self) -> tuple[str, ...]:
+        """The variables that number them."""
+        return tuple(var for var, _ in self.loops)
+
+    @property
+    def number(self) -> Expr:
+        """Which of them a thread is."""
+        return reduce(lambda number, loop: number * loop[1] + Iter(loop[0]), self.loops[1:], Iter(self.loops[0][0]))
 
 
 def held_loads(body: Body) -> dict[Range, list[Load]]:
@@ -124,10 +130,11 @@ class _Writer:
         return (*out, Guard(self.team.inside, tuple(guarded))) if guarded else tuple(out)
 
     def all_nodes(self) -> tuple[TreeNode, ...]:
-        held = held_loads(self.body)
-        if not held and not self.body.made:
-            return (*self.steps(self.in_chunks), *self.stored())
         team = self.team
+        room = team.threads * team.held
+        held = held_loads(self.body)
+        if team.least > room or not (held or self.body.made):
+            return (*self.steps(self.in_chunks), *self.stored())
         ask: list[TreeNode] = []
         cells: dict[Range, dict[Load, Load]] = {}
         for where, wanted in held.items():
@@ -151,10 +158,9 @@ class _Writer:
             )
 
         whole = (*ask, *self.steps(at_once))
-        if team.most:
+        if team.most and team.most <= room:
             return (*whole, *self.stored())
-        fits = self.body.length <= (team.threads * team.held)
-        return (Guard(fits, whole, self.steps(self.in_chunks)), *self.stored())
+        return (Guard(self.body.length <= room, whole, self.steps(self.in_chunks)), *self.stored())
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """All that is done with a row, passes in a `way`."""
@@ -191,7 +197,7 @@ class _Writer:
                 own = self.register(f"{target.array}_part", target)
                 places[target] = own
             first.append(Copy(own, Const(neutral(update.op, dtype), dtype)))
-            last.append(Combine(update.op, own.array, (self.team.var,), everywhere=True))
+            last.append(Combine(update.op, own.array, self.team.vars, everywhere=True))
             if not update.whole:
                 last.append(Fold(update.op, place, own))
         moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: moved_to(expr, places)))
@@ -207,12 +213,24 @@ class _Writer:
     def held(self, where: Range, chunk: Chunk) -> tuple[TreeNode, ...]:
         """All elements that a thread holds, a chunk of STAGED at a time: those that the row has. Chunks that
         others follow are whole; the last of the row has the last slots, whichever it is."""
-        var = self.names.fresh("k")
-        followed = (Iter(var) + 1) * self.places < tidy(where[1] - where[0])
-        last = self.team.held // STAGED - 1
-        whole = (Guard(followed, chunk(Iter(var), Iter(var) * STAGED, True)),)
-        nodes = (Loop(var, integer(0), integer(last), 1, Where.UNROLLED, whole),) if last else ()
+        last, length = self.team.held // STAGED - 1, tidy(where[1] - where[0])
+        sure = min(last, self.followed(length))
+        nodes: list[TreeNode] = []
+        for first, end in ((0, sure), (sure, last)):
+            if first == end:
+                continue
+            var = self.names.fresh("k")
+            whole = chunk(Iter(var), Iter(var) * STAGED, True)
+            if end > sure:
+                whole = (Guard((Iter(var) + 1) * self.places < length, whole),)
+            nodes.append(Loop(var, integer(first), integer(end), 1, Where.UNROLLED, whole))
         return (*nodes, *self.last(where, lambda number: chunk(number, integer(last * STAGED), False)))
+
+    def followed(self, length: Expr) -> int:
+        """How many chunks others surely follow. (Only of a cluster is it asked: registers spill where they are
+        tested for.)"""
+        is_known = len(self.team.loops) > 1 and length == self.body.length
+        return (self.team.least - 1) // self.places if is_known else 0
 
     def last(self, where: Range, chunk: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """The last chunk of a row, of which every element is asked for whether the row has it."""

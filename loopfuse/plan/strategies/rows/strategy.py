@@ -1,8 +1,8 @@
 """Strategy `rows`: loops over rows of memory, each of which is read by several passes, or reduced.
 
 On a GPU one thread a row would read places far apart from its neighbours', and wait for each. A row is a
-warp's, or a block's where it is long; which, its length says when the kernel is called, so that there are
-several launches of which one runs. On a CPU a row is one worker's, and stays in its cache from pass to pass; a
+warp's, or a block's where it is long, or a cluster's where no block could hold it; which, its length says when
+the kernel is called, so that there are several launches of which one runs. On a CPU a row is one worker's, and stays in its cache from pass to pass; a
 reduction along it runs in lanes, where one sum after the other would wait for each addition.
 """
 
@@ -62,6 +62,11 @@ PARTS_THREADS = 256
 """Threads of a block of such teams."""
 FEW_THREADS, THREADS = 128, 512
 """Threads of a block that has a row, and of one that has a long row."""
+CLUSTERS = (2, 4, 8)
+"""Blocks of THREADS that have a longer row together, where the machine lets them wait for each other."""
+CLUSTERED = 4
+"""Bytes of the elements for which they do: with smaller ones a thread's instructions, not memory, take the time, and
+what the last chunk of a row lacks costs more than to read it again."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96
@@ -182,7 +187,7 @@ class RowsFit(Fit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         length = constant_value(self.length)
-        versions = self._versions()
+        versions = self._versions(site)
         if length is not None:
             most, _, write = next((one for one in versions if length <= one[0]), versions[-1])
             return (write(site, name, labels, length, most if length <= most else 0),)
@@ -196,18 +201,29 @@ class RowsFit(Fit):
             beyond = most
         return tuple(nodes)
 
-    def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
+    def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
-        called, and what writes it. The last takes rows of any length."""
+        called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
+        which a block holds two thirds is the block's, which reads it again.)"""
         parts = [
             (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
             for threads, most in PARTS
         ]
+        wide = [load.dtype.bytes >= CLUSTERED for load in _loads_held(self.body)]
+        sizes = [blocks for blocks in CLUSTERS if blocks <= site.machine.cluster] if wide and all(wide) else []
+        clusters = [
+            (blocks * THREADS * self.held, f"cluster_{blocks}", partial(self._blocks, THREADS, blocks, self.held))
+            for blocks in sizes
+        ]
+        # Beside what clusters hold there are no registers for rows that are read again.
+        longer = [(0, "long", partial(self._blocks, THREADS, sizes[-1], 0))] if sizes else []
         return (
             *parts,
             (LANES * self.held, "warp", self._warps),
-            (FEW_THREADS * self.held, "block", partial(self._blocks, FEW_THREADS)),
-            (THREADS * self.held, "large", partial(self._blocks, THREADS)),
+            (FEW_THREADS * self.held, "block", partial(self._blocks, FEW_THREADS, 1, self.held)),
+            (THREADS * self.held * (3 if sizes else 2) // 2, "large", partial(self._blocks, THREADS, 1, self.held)),
+            *clusters,
+            *longer,
         )
 
     def _where(self, site: Site, beyond: int, most: int, launch: Launch) -> HostLoop:
@@ -234,7 +250,7 @@ class RowsFit(Fit):
         chain, point, inside = self._grid_of_teams(site, PARTS_THREADS // threads, Where.BLOCK)
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(threads, thread, held, least, most, inside)
+        team = Team(((thread, threads),), held, least, most, inside)
         return self._launch(name, labels, chain, self._nodes(site, point, team))
 
     def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:
@@ -242,17 +258,19 @@ class RowsFit(Fit):
         chain, point, inside = self._grid_of_teams(site, WARPS, Where.WARP)
         lane = site.names.fresh("lane")
         chain.append((lane, integer(LANES), Where.LANE))
-        team = Team(LANES, lane, self.held, least, most)
+        team = Team(((lane, LANES),), self.held, least, most)
         return self._launch(name, labels, chain, (Guard(inside, self._nodes(site, point, team)),))
 
     def _blocks(
-        self, threads: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+        self, threads: int, blocks: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
     ) -> Launch:
-        """A block of so many threads a row."""
+        """A block of so many threads a row, or a cluster of so many of these."""
         chain, point = self._grid(site, order_dims(self.group))
+        loops = [(site.names.fresh("rank"), blocks)] if blocks > 1 else []
+        chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(threads, thread, self.held, least, most)
+        team = Team((*loops, (thread, threads)), held, least, most)
         return self._launch(name, labels, chain, self._nodes(site, point, team))
 
     def _launch(
@@ -301,8 +319,9 @@ class RowsFit(Fit):
             return f"rows, a thread a row, {parallel_over(self.group)}"
         chain, _ = split_chain(launch)
         inner = [loop.mapping for loop in chain if loop.mapping is not Where.GRID]
-        threads = constant_value(chain[-1].upper)
+        first, threads = (constant_value(loop.upper) for loop in (chain[-len(inner)], chain[-1]))
         who = "block" if len(inner) == 1 else "warp" if inner[-1] is Where.LANE else f"{threads} threads"
+        who = f"cluster of {first} blocks" if inner[0] is Where.CLUSTER else who
         again = dict.fromkeys(load.array for load in _loads_held(self.body))
         held = f"{', '.join(again)} held in registers, " if again else ""
         team = who if who[0].isdigit() else f"a {who}"

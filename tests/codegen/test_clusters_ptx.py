@@ -135,7 +135,7 @@ kernel f(x: f32[R, C], out y: f32[R, C], out total: f32[R], out some: bool[R]):
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of more than 768 places are a cluster's: of two blocks up to 1,024, of four up to 2,048, of eight up to 4,096."""
-    for name, value in (("FEW_THREADS", 32), ("THREADS", 64), ("HELD", 8)):
+    for name, value in (("FEW_THREADS", 32), ("MORE_THREADS", 64), ("THREADS", 64), ("HELD", 8)):
         monkeypatch.setattr(strategy, name, value)
     monkeypatch.setattr(gpu, "STAGED", 2)
     monkeypatch.setattr(strategy, "STAGED", 2)

@@ -26,7 +26,7 @@ kernel f(x: i32[R, {length}], w: i32[{length}], out total: i32[R], out y: i32[R,
         for c in 0..{length}:
             y[r, c] = x[r, c] * w[c] - total[r]
 """
-TEAMS = {25: 8, 127: 8, 128: 8, 129: 16, 512: 16, 513: 32, 1000: 32, 1025: 128, 16385: 1024, 32768: 1024, 40000: 4096}
+TEAMS = {25: 8, 127: 8, 128: 8, 129: 16, 512: 16, 513: 32, 1000: 32, 1025: 128, 5000: 256, 16385: 512, 32768: 1024, 40000: 2048}
 """Lengths, and how many threads then have a row together."""
 
 

@@ -29,22 +29,35 @@ def _strategy(module: str) -> ModuleType | None:
 
 combine, pointwise = _strategy("reduce"), _strategy("pointwise.pointwise")
 teams, rows = _strategy("rows.gpu"), _strategy("rows.strategy")
+contract, shapes = _strategy("contract.strategy"), _strategy("contract.shape")
+scan, scan_cpu, scan_gpu, scan_tile = (_strategy(f"scan.{name}") for name in ("strategy", "cpu", "gpu", "tile"))
+
+def _tiles(*sizes: int) -> Any:
+    """Tiles of these sizes for every product."""
+    return lambda machine, dtype: shapes and shapes.Shape(*sizes)  # pyright: ignore[reportUnknownLambdaType]
+
 
 _TINY: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 16, (combine, "ROWS"): 4, (combine, "COLUMNS"): 4, (combine, "THREADS"): 8,
     (combine, "CHUNK"): 6, (combine, "LANES"): 4,
     (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (threads, "CHUNK"): 4,
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2),
-    (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 64, (rows, "THREADS"): 96, (rows, "HELD"): 1,
-    (teams, "STAGED"): 1,
+    (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 96,
+    (rows, "HELD"): 1, (teams, "STAGED"): 1, (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
+    (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_gpu, "THREADS"): 32, (scan_gpu, "CHUNK"): 64,
+    (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 64, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 _SMALL: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 64, (combine, "ROWS"): 16, (combine, "COLUMNS"): 4, (combine, "THREADS"): 64,
     (combine, "CHUNK"): 32, (combine, "LANES"): 16,
     (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (threads, "CHUNK"): 16,
     (pointwise, "BLOCK"): 32, (pointwise, "TILE"): (8, 4),
-    (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 64, (rows, "THREADS"): 128, (rows, "HELD"): 4,
-    (teams, "STAGED"): 2,
+    (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 128,
+    (rows, "HELD"): 4, (teams, "STAGED"): 2, (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
+    (scan, "SHORT"): {"cpu": 4, "gpu": 4}, (scan_cpu, "PART"): 4, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 8,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_gpu, "THREADS"): 64, (scan_gpu, "CHUNK"): 128,
+    (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 128, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "small": _SMALL}
 

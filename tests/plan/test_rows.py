@@ -251,7 +251,8 @@ def test_each_row_is_read_once() -> None:
     said = [launch.specialised for launch in found.tree.launches]
     assert said == [
         ("rows of up to 24 places",), ("rows of 25 to 128 places",), ("rows of 129 to 512 places",),
-        ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",), ("rows of 4097 to 24576 places",),
+        ("rows of 513 to 1024 places",), ("rows of 1025 to 4096 places",), ("rows of 4097 to 8192 places",),
+        ("rows of 8193 to 24576 places",),
         ("rows of 24577 to 32768 places",), ("rows of 32769 to 65536 places",), ("rows of 65537 to 131072 places",),
         ("rows of more than 131072 places",),
     ]  # fmt: skip
@@ -267,14 +268,14 @@ def test_what_has_no_clusters_keeps_its_launches() -> None:
     """A GPU without them; rows that are read once, and of small elements; and sums in the same order on every GPU of an
     architecture."""
     names = [launch.name for launch in plan(SOFTMAX, Target("sm_80")).tree.launches]
-    assert names[-2:] == ["f_0_block", "f_0_large"]
+    assert names[-3:] == ["f_0_block", "f_0_middle", "f_0_large"]
     once = plan("""
     for r in 0..R:
         s[r] = sum(c in 0..C: x[r, c])
 """).tree
     assert not any(clusters(launch) for launch in once.launches)
     assert [launch.specialised for launch in once.launches if launch.name.endswith("large")] == [
-        ("rows of more than 4096 places",)
+        ("rows of more than 8192 places",)
     ]
     small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX))
     assert not any(clusters(launch) for launch in pipeline.plan_kernel(small, "f", Options(target=GPU)).tree.launches)

@@ -60,8 +60,8 @@ PARTS = ((8, 16), (16, 32))
 """Threads of a warp that have a short row together, and how many elements each holds at most."""
 PARTS_THREADS = 256
 """Threads of a block of such teams."""
-FEW_THREADS, THREADS = 128, 512
-"""Threads of a block that has a row, and of one that has a long row."""
+FEW_THREADS, MORE_THREADS, THREADS = 128, 256, 512
+"""Threads of a block that has a row, and of those that have longer ones."""
 CLUSTERS = (2, 4, 8)
 """Blocks of THREADS that have a longer row together, where the machine lets them wait for each other."""
 CLUSTERED = 4
@@ -221,6 +221,7 @@ class RowsFit(Fit):
             *parts,
             (LANES * self.held, "warp", self._warps),
             (FEW_THREADS * self.held, "block", partial(self._blocks, FEW_THREADS, 1, self.held)),
+            (MORE_THREADS * self.held, "middle", partial(self._blocks, MORE_THREADS, 1, self.held)),
             (THREADS * self.held * (3 if sizes else 2) // 2, "large", partial(self._blocks, THREADS, 1, self.held)),
             *clusters,
             *longer,

@@ -6,7 +6,7 @@ are pure; an unchanged subtree is returned as the very same object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 from typing import Any, assert_never
@@ -145,6 +145,32 @@ def iterators(expr: Expr) -> frozenset[str]:
         else:
             stack.extend(children(top))
     return frozenset(found)
+
+
+def subscript_iterators(load: Load) -> frozenset[str]:
+    """The names of the iterators that say which element it is."""
+    return frozenset(name for part in load.index for name in iterators(part))
+
+
+def sure_loads(expr: Expr, running: Collection[Load] = ()) -> Iterator[Load]:
+    """The loads that `expr` does whatever the data are, in evaluation order. `running`: results so far of `any` and
+    `all`, which read on where they are known."""
+    match expr:
+        case Select(condition=condition):
+            asked = (condition,)
+        case Binary(op="and" | "or", left=left, right=right):
+            asked = (right if left in running else left,)
+        case _:
+            asked = children(expr)
+    for child in asked:
+        yield from sure_loads(child, running)
+    if isinstance(expr, Load):
+        yield expr
+
+
+def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
+    """`expr` with what is read in one of the places read where that lies now."""
+    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)
 
 
 def symbols(expr: Expr) -> frozenset[str]:

@@ -16,9 +16,10 @@ from loopfuse.plan.strategies.rows.strategy import ROWS
 from loopfuse.plan.strategies.scan.strategy import SCAN
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
+from loopfuse.plan.units.running import Running
 from loopfuse.poly.model import PolyProgram
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -75,9 +76,9 @@ def team(group: Group, program: PolyProgram, device: str) -> int:
     return max(strategy.team(group, program, device) for strategy in STRATEGIES)
 
 
-def runs_whole(unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
-    """Does some strategy run the loop as it stands, whose iterations depend on each other?"""
-    return any(strategy.runs_whole(unit, scope, program, device) for strategy in STRATEGIES)
+def runs_whole(unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
+    """Does some strategy run the loop as it stands, whose iterations depend on each other through running values?"""
+    return any(strategy.runs_whole(unit, running, program, device) for strategy in STRATEGIES)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

@@ -56,6 +56,14 @@ def walk_nodes(nodes: tuple[TreeNode, ...]) -> Iterator[TreeNode]:
             yield from walk_nodes(body)
 
 
+def walk_guarded(nodes: Sequence[TreeNode], under: bool = False) -> Iterator[tuple[TreeNode, bool]]:
+    """Every node of `nodes` and of the Guards among them, with whether a Guard stands above it (`under`)."""
+    for node in nodes:
+        yield node, under
+        if isinstance(node, Guard):
+            yield from walk_guarded((*node.then, *node.otherwise), True)
+
+
 def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
     """The expressions `node` itself holds; targets and flags as Loads, targets last."""
     match node:

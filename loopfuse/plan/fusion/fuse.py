@@ -42,7 +42,7 @@ from loopfuse.plan.units.groups import (
     without_dead,
 )
 from loopfuse.plan.units.records import Decision
-from loopfuse.plan.units.running import running_along
+from loopfuse.plan.units.running import Running, running_along
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -75,8 +75,9 @@ class Planner:
     quiet: bool = False
     streams: Streams | None = None
     """Who runs chains of loops that no common iteration could run (None: nobody)."""
-    runs_whole: Callable[[Unit, Scope, PolyProgram, str], bool] | None = None
-    """Does somebody run a loop as it stands whose iterations depend on each other (None: nobody does)?"""
+    runs_whole: Callable[[Unit, Running, PolyProgram, str], bool] | None = None
+    """Does somebody run a loop as it stands whose iterations depend on each other through running values (None:
+    nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -137,8 +138,9 @@ class Planner:
             return [unit]
         nest = cell[-1]
         assert isinstance(nest, Nest)
-        ask, device = self.runs_whole, self.cost.machine.device
-        if ask is not None and self.fuel != 0 and ask(unit, scope, self.program, device):
+        running = running_along(unit, scope)
+        ask = self.runs_whole if self.fuel != 0 else None
+        if ask is not None and isinstance(running, Running) and ask(unit, running, self.program, self.cost.machine.device):
             return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
@@ -153,7 +155,6 @@ class Planner:
             return list(self.blocked(host, scope, mark))
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
-        running = running_along(unit, scope)
         if isinstance(running, str) and running:
             reason = f"its iterations run one by one, in one thread: {running}"
             self.decisions.decide(unit, unit, False, reason)

@@ -6,7 +6,7 @@ The one place where program statements become LoopTree leaves. Strategies decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,6 +72,20 @@ class Names:
         """Records a buffer."""
         self.buffers[buffer.name] = buffer
         return buffer
+
+    def declare(self, buffers: Iterable[Buffer]) -> None:
+        """Records those that are not yet, under the names that they have."""
+        for buffer in buffers:
+            if buffer.name not in self.buffers:
+                self.used.add(buffer.name)
+                self.add(buffer)
+
+    def register(self, wanted: str, load: Load, count: int = 0) -> Load:
+        """A new register, or `count` of them, for what `load` gives."""
+        name = self.fresh(wanted)
+        array = self.buffers[load.array].array if load.array in self.buffers else load.array
+        self.add(Buffer(name, array, load.dtype, (integer(count),) if count else (), Register()))
+        return Load(name, (), load.dtype)
 
 
 @dataclass

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from loopfuse.lang.nodes import Expr
-from loopfuse.plan.mapping.body import BodyBuilder
-from loopfuse.plan.mapping.space import Extent, Site, known_of
+from loopfuse.lang.nodes import Expr, Iter
+from loopfuse.plan.mapping.body import BodyBuilder, Names
+from loopfuse.plan.mapping.space import Extent, Site, dim_extents, known_of
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import TreeNode
 from loopfuse.tree.price import usual_price
@@ -34,6 +35,19 @@ def thread_body(
     for placed in group.members:
         out += builder.unit(placed, known_of(placed, extents), point)
     return tuple(out)
+
+
+def stands_for(dim: str) -> str:
+    """The variable that stands for a dimension of the group in what `symbolic_body` returns."""
+    return f"@{dim}"
+
+
+def symbolic_body(group: Group, site: Site) -> tuple[tuple[TreeNode, ...], Names]:
+    """The same at the point that `stands_for` names, to look at; with the names that it uses, which the tree does
+    not have yet."""
+    trial = replace(site, names=site.names.copy())
+    point: dict[str, Expr] = {dim: Iter(stands_for(dim)) for dim in group.dims}
+    return thread_body(group, trial, dim_extents(group, site.program), point), trial.names
 
 
 def chunk_of(body: tuple[TreeNode, ...]) -> int:

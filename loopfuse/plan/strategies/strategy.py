@@ -18,9 +18,10 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
+from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
@@ -97,9 +98,9 @@ class Strategy:
         loops: what a price takes. 1: none do."""
         return 1
 
-    def runs_whole(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
-        """Would it run a loop whose iterations depend on each other as it stands? (Else what of it does not
-        depend on other iterations may be a loop of its own.)"""
+    def runs_whole(self, unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
+        """Would it run a loop as it stands whose iterations depend on each other through running values? (Else what of
+        it does not depend on other iterations may be a loop of its own.)"""
         return False
 
     def may_collapse(self, group: Group, site: Site) -> bool:

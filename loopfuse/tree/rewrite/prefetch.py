@@ -21,8 +21,8 @@ from math import prod
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, Select, compare, integer
-from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, compare, integer
+from loopfuse.lang.walk import iterators, loads, map_expr, substitute, sure_loads
 from loopfuse.tree.looptree import Buffer, Compute, Copy, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import bodies, map_expressions, walk_nodes
@@ -180,7 +180,7 @@ def _loaded(nodes: Sequence[TreeNode]) -> Iterator[Load]:
     for node in nodes:
         match node:
             case Compute(value=value, predicate=None):
-                yield from _always(value)
+                yield from sure_loads(value)
             case Loop(body=body) if constant_value(node.upper - node.lower):
                 yield from _loaded(body)
             case _:
@@ -205,18 +205,3 @@ def _computations(nodes: Sequence[TreeNode]) -> int:
         trips = constant_value(node.upper - node.lower) if isinstance(node, Loop) and node.mapping is Where.UNROLLED else 1
         found += isinstance(node, Compute) + (trips or 1) * sum(map(_computations, bodies(node)))
     return found
-
-
-def _always(expr: Expr) -> Iterator[Load]:
-    """The loads that an expression does whatever the data are."""
-    if isinstance(expr, Load):
-        yield expr
-    match expr:
-        case Select(condition=condition):
-            asked = (condition,)
-        case Binary(op="and" | "or", left=left):
-            asked = (left,)
-        case _:
-            asked = children(expr)
-    for child in asked:
-        yield from _always(child)

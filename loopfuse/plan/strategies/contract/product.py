@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Call, Compare, Expr, Load, Select
-from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.lang.walk import iterators, loads, subscript_iterators, walk_expr
 from loopfuse.tree.looptree import Buffer, Compute, Global, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import node_expressions
@@ -72,13 +72,8 @@ class Product:
 
     @staticmethod
     def _is_along(load: Load, var: str, other: str) -> bool:
-        found = names_of(load)
+        found = subscript_iterators(load)
         return var in found and other not in found
-
-
-def names_of(load: Load) -> set[str]:
-    """The variables that say which element it is."""
-    return {name for part in load.index for name in iterators(part)}
 
 
 def has_unit_stride(load: Load, var: str) -> bool:
@@ -119,7 +114,7 @@ def _nest(node: TreeNode) -> tuple[tuple[Loop, ...], tuple[Compute, ...], Comput
     reduced = {loop.var for loop in loops}
     found = loads(node.value)
     is_update = found.count(node.target) == 1 and sum(load.array == node.target.array for load in found) == 1
-    if not is_update or reduced & names_of(node.target) or not is_cheap(node.value):
+    if not is_update or reduced & subscript_iterators(node.target) or not is_cheap(node.value):
         return None
     return tuple(loops), made, node
 
@@ -147,7 +142,7 @@ def _has_reuse(product: Product) -> bool:
     """Is some operand the same for all columns, and another for all rows? None is another for each of both."""
     both = {product.rows, product.columns}
     return bool(product.row_operands and product.column_operands) and not any(
-        both <= names_of(load) for load in product.operands
+        both <= subscript_iterators(load) for load in product.operands
     )
 
 
@@ -175,7 +170,7 @@ def _is_alone(product: Product, buffers: Mapping[str, Buffer]) -> bool:
                     return False  # made in another part
             written.add(node.target.array)
     for node in product.made:
-        if not _is_register(node.target, buffers) or product.columns in set().union(*map(names_of, loads(node.value))):
+        if not _is_register(node.target, buffers) or product.columns in set().union(*map(subscript_iterators, loads(node.value))):
             return False
     written = {node.target.array for node in (*product.before, *product.after)} - {total.array}
     read = {load.array for node in (*product.made, product.update) for load in loads(node.value)}

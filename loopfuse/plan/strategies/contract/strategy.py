@@ -25,7 +25,7 @@ from loopfuse.plan.mapping.space import (
     order_dims,
     value_at,
 )
-from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.mapping.threads import stands_for, symbolic_body
 from loopfuse.plan.strategies.contract.columns import COLUMNS, find_columns
 from loopfuse.plan.strategies.contract.product import Product, read_product
 from loopfuse.plan.strategies.contract.shape import Shape, shape_of
@@ -55,31 +55,25 @@ class Contract(Strategy):
         extents = dim_extents(group, site.program)
         if any(extent.step != 1 for extent in extents.values()):
             return None
-        trial = replace(site, names=site.names.copy())
-        nodes = thread_body(group, trial, extents, {dim: Iter(_stands_for(dim)) for dim in group.dims})
-        ends = {_stands_for(dim): extent for dim, extent in extents.items()}
+        nodes, names = symbolic_body(group, site)
+        ends = {stands_for(dim): extent for dim, extent in extents.items()}
         kept = frozenset(name for name, store in site.stores.items() if store.home != "global")
-        order = [_stands_for(dim) for dim in order_dims(group, kept, CPU_WRITE)]
-        product = read_product(nodes, order, trial.names.buffers)
+        order = [stands_for(dim) for dim in order_dims(group, kept, CPU_WRITE)]
+        product = read_product(nodes, order, names.buffers)
         if product is None:
             columns = find_columns(nodes)
             if columns is None:
                 return None
-            order = [_stands_for(dim) for dim in group.dims]
-            product = read_product(columns.nodes, [*order, COLUMNS], trial.names.buffers)
+            order = [stands_for(dim) for dim in group.dims]
+            product = read_product(columns.nodes, [*order, COLUMNS], names.buffers)
             ends[COLUMNS] = columns.extent
         if product is None or any(iterators(end) for each in ends.values() for end in (each.lower, each.upper)):
             return None
         shape = shape_of(site.machine, product.total.dtype)
-        return ContractFit(group, product, shape, ends, tuple(trial.names.buffers.values()))
+        return ContractFit(group, product, shape, ends, tuple(names.buffers.values()))
 
 
 CONTRACT = Contract()
-
-
-def _stands_for(dim: str) -> str:
-    """The variable that stands for a dimension of the group in the product."""
-    return f"@{dim}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +122,10 @@ class ContractFit(Fit):
 
     def _tiled(self, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
         names, product = site.names, self.product
-        for buffer in self.buffers:
-            if buffer.name not in names.buffers:
-                names.used.add(buffer.name)
-                names.add(buffer)
+        names.declare(self.buffers)
         chain: list[tuple[str, Expr, Where]] = []
         point: dict[str, Expr] = {}
-        for dim in map(_stands_for, self.group.dims):
+        for dim in map(stands_for, self.group.dims):
             if dim not in (product.rows, product.columns):
                 var = names.fresh(self._hint(dim))
                 chain.append((var, count_of(self.ends[dim]), Where.THREAD))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
-from loopfuse.lang.walk import map_expr, substitute
+from loopfuse.lang.walk import map_expr, moved_to, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Extent
 from loopfuse.plan.strategies.contract.product import Product, registers_of
@@ -341,13 +341,12 @@ class TileWriter:
                 return expr
             return replace(expr, array=self.own[expr.array]) if expr.array in self.own else expr
 
+        # A cell's own subscripts are in the tree's variables already.
+        marks = {load: replace(load, array=f"@{number}", index=()) for number, load in enumerate(cells)}
+        back = {marks[load]: cell for load, cell in cells.items()}
+
         def change(expr: Expr) -> Expr:
-            # A cell's own subscripts are in the tree's variables already.
-            marks = {load: replace(load, array=f"@{number}", index=()) for number, load in enumerate(cells)}
-            back = {marks[load].array: cell for load, cell in cells.items()}
-            marked = map_expr(lambda e: marks.get(e, e) if isinstance(e, Load) else e, expr)
-            placed = tidy(substitute(map_expr(one, marked), values))
-            return map_expr(lambda e: back.get(e.array, e) if isinstance(e, Load) else e, placed)
+            return moved_to(tidy(substitute(map_expr(one, moved_to(expr, marks)), values)), back)
 
         return map_expressions(nodes, change)
 

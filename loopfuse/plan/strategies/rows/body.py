@@ -23,14 +23,21 @@ from functools import reduce
 
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import linear, tidy
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select, combine, integer
-from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute, walk_expr
+from loopfuse.lang.nodes import Expr, Iter, Load, combine
+from loopfuse.lang.walk import (
+    iterators,
+    loads,
+    subscript_iterators,
+    substitute,
+    sure_loads,
+    walk_expr,
+)
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
+from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_guarded, walk_nodes
 
 COLUMN = "@column"
 """Stands for the place in the row in what `read_body` returns."""
@@ -134,7 +141,7 @@ class Body:
             for expr in node_expressions(node)
             for load in loads(expr)
             if load in sure and load.array in self.fixed
-            if COLUMN in _names(load) and not any(map(loads, load.index))
+            if COLUMN in subscript_iterators(load) and not any(map(loads, load.index))
         ]
         return list(dict.fromkeys(out))
 
@@ -203,7 +210,7 @@ class _Reader:
         found: dict[str, Update] = {}
         own = {n.target.array for n in walk_nodes(body) if isinstance(n, Compute) and self.is_set(n)}
         for node in walk_nodes(body):
-            if isinstance(node, Compute) and COLUMN not in _names(node.target) and node.target.array not in own:
+            if isinstance(node, Compute) and COLUMN not in subscript_iterators(node.target) and node.target.array not in own:
                 update = self.update(node)
                 if update is not None:
                     found[node.statement] = update
@@ -244,7 +251,7 @@ class _Reader:
                 written.add(node.target.array)
                 if under or node.predicate is not None:
                     guarded.add(node.target.array)
-                if inside and COLUMN in _names(node.target):
+                if inside and COLUMN in subscript_iterators(node.target):
                     self.own_place(node.target)
         values: dict[str, Load] = {}
         for name in sorted(written):
@@ -253,9 +260,9 @@ class _Reader:
                 raise _Other
             one = accesses[name][0]
             firsts = {step.lower for step in steps if isinstance(step, Pass) and name in touched(step)}
-            if COLUMN in _names(one) and len(firsts) > 1:
+            if COLUMN in subscript_iterators(one) and len(firsts) > 1:
                 raise _Other  # the same place would be another thread's
-            if COLUMN not in _names(one):
+            if COLUMN not in subscript_iterators(one):
                 if name in guarded or any(loads(part) for part in one.index):
                     raise _Other
                 values[name] = one
@@ -269,7 +276,7 @@ class _Reader:
         found: Load | None = None
         ranges: set[Range] = set()
         for step in steps:
-            for node, under in _under(step.nodes if isinstance(step, Pass) else (step,)):
+            for node, under in walk_guarded(step.nodes if isinstance(step, Pass) else (step,)):
                 reads = [load for expr in _sources(node) for load in loads(expr) if load.array == name]
                 if reads and found is None:
                     return None
@@ -280,7 +287,7 @@ class _Reader:
                     return None
                 ranges.add((step.lower, step.upper))
                 if isinstance(node, Compute) and is_write and found is None:
-                    if under or node.predicate is not None or COLUMN not in _names(node.target):
+                    if under or node.predicate is not None or COLUMN not in subscript_iterators(node.target):
                         return None
                     found = node.target
         return found if len(ranges) == 1 else None
@@ -311,7 +318,7 @@ class _Reader:
                 continue
             updated = {update.target.array for update in step.updates}
             set_here: set[str] = set()
-            for node, under in _under(step.nodes):
+            for node, under in walk_guarded(step.nodes):
                 for load in (each for expr in _sources(node) for each in loads(expr)):
                     known = load.array in set_here | updated
                     if self.is_register(load) and not known and self.is_set_in(step, load.array):
@@ -322,7 +329,7 @@ class _Reader:
                     if node.predicate is not None or under:
                         raise _Other
                     set_here.add(node.target.array)
-                elif COLUMN not in _names(node.target):
+                elif COLUMN not in subscript_iterators(node.target):
                     raise _Other  # the last iteration's value
             for other in steps:
                 if other is not step and set_here & touched(other):
@@ -339,15 +346,8 @@ def _leaves(steps: Sequence[TreeNode | Pass]) -> Iterator[tuple[TreeNode, bool, 
     """Every node, whether it is in a pass, and whether a condition stands above it."""
     for step in steps:
         inside = isinstance(step, Pass)
-        for node, under in _under(step.nodes if isinstance(step, Pass) else (step,)):
+        for node, under in walk_guarded(step.nodes if isinstance(step, Pass) else (step,)):
             yield node, inside, under
-
-
-def _under(nodes: Sequence[TreeNode], under: bool = False) -> Iterator[tuple[TreeNode, bool]]:
-    for node in nodes:
-        yield node, under
-        if isinstance(node, Guard):
-            yield from _under((*node.then, *node.otherwise), True)
 
 
 def _sources(node: TreeNode) -> tuple[Expr, ...]:
@@ -360,27 +360,10 @@ def _sources(node: TreeNode) -> tuple[Expr, ...]:
 
 def _always(one: Pass) -> Iterator[Load]:
     """What each iteration of a pass reads, whatever conditions hold."""
-
-    partial = {update.target for update in one.updates}
-
-    def of(expr: Expr) -> Iterator[Load]:
-        match expr:
-            case Select(condition=condition):
-                yield from of(condition)
-            case Binary(op="and" | "or", left=left, right=right) if left in partial:
-                yield from of(right)  # any and all read on where the result is known
-            case Binary(op="and" | "or", left=left):
-                yield from of(left)
-            case _:
-                for child in children(expr):
-                    yield from of(child)
-                if isinstance(expr, Load):
-                    yield expr
-
-    for node, under in _under(one.nodes):
+    running = {update.target for update in one.updates}
+    for node, under in walk_guarded(one.nodes):
         if isinstance(node, Compute) and not under:
-            first = node.value if node.predicate is None else node.predicate
-            yield from of(first)
+            yield from sure_loads(node.value if node.predicate is None else node.predicate, running)
 
 
 def touched(step: TreeNode | Pass) -> set[str]:
@@ -389,26 +372,9 @@ def touched(step: TreeNode | Pass) -> set[str]:
     return {load.array for n in walk_nodes(nodes) for expr in node_expressions(n) for load in loads(expr)}
 
 
-def _names(load: Load) -> set[str]:
-    return {name for part in load.index for name in iterators(part)}
-
-
-def new_register(names: Names, wanted: str, load: Load, count: int = 0) -> Load:
-    """A new register, or `count` of them, for what `load` gives."""
-    name = names.fresh(wanted)
-    extents = (integer(count),) if count else ()
-    names.add(Buffer(name, load.array, load.dtype, extents, Register()))
-    return Load(name, (), load.dtype)
-
-
 def own_registers(body: Body, names: Names) -> dict[Load, Load]:
     """Registers of a launch's own, for those of the row: nothing is to be proved between launches then."""
     return {
-        Load(each.name, (), each.dtype): new_register(names, each.array, Load(each.array, (), each.dtype))
+        Load(each.name, (), each.dtype): names.register(each.array, Load(each.array, (), each.dtype))
         for each in body.registers
     }
-
-
-def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
-    """`expr` with what is read in one of the places read where that lies now."""
-    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)

@@ -18,14 +18,12 @@ from collections.abc import Callable, Mapping
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import moved_to, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.strategies.rows.body import (
     COLUMN,
     Body,
     Pass,
-    moved_to,
-    new_register,
     own_registers,
 )
 from loopfuse.tree.looptree import Copy, Fold, Guard, Loop, TreeNode
@@ -62,7 +60,7 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
     lanes: dict[Load, Load] = {}
     for update in one.updates:
         target = update.target
-        lanes[target] = new_register(names, f"{target.array}_lane", target, LANES)
+        lanes[target] = names.register(f"{target.array}_lane", target, LANES)
 
     def at(place: Expr, lane: Expr | None, keep: tuple[int, ...] | None = None) -> tuple[TreeNode, ...]:
         cells = {

@@ -24,15 +24,13 @@ from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import map_expr, substitute
+from loopfuse.lang.walk import map_expr, moved_to, substitute
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.rows.body import (
     COLUMN,
     Body,
     Pass,
     Range,
-    moved_to,
-    new_register,
     own_registers,
     touched,
 )
@@ -109,7 +107,7 @@ class _Writer:
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
-        return new_register(self.names, wanted, load, count)
+        return self.names.register(wanted, load, count)
 
     def nodes(self) -> tuple[TreeNode, ...]:
         return self.with_row(self.all_nodes())

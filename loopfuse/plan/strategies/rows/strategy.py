@@ -15,9 +15,10 @@ from typing import ClassVar
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.index import ceil_div
-from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
+from loopfuse.lang.linear import constant_value, linear
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, walk_expr
+from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
     Site,
@@ -29,7 +30,7 @@ from loopfuse.plan.mapping.space import (
     order_dims,
     value_at,
 )
-from loopfuse.plan.mapping.threads import chunk_of, thread_body
+from loopfuse.plan.mapping.threads import chunk_of, stands_for, symbolic_body
 from loopfuse.plan.strategies.generic.generic import FEWEST, plan_map
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, read_body
@@ -37,6 +38,7 @@ from loopfuse.plan.strategies.rows.cpu import has_lanes, lane_nodes
 from loopfuse.plan.strategies.rows.gpu import STAGED, Team, held_loads, team_nodes
 from loopfuse.plan.strategies.rows.likely import SHORT, has_passes, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.strategies.versions import by_length
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
@@ -44,7 +46,6 @@ from loopfuse.tree.looptree import (
     Buffer,
     Global,
     Guard,
-    HostLoop,
     HostNode,
     Launch,
     Loop,
@@ -95,11 +96,11 @@ class Rows(Strategy):
             return None
         if not group.dims or group.scope is None or not has_passes(group):
             return None
-        trial = replace(site, names=site.names.copy())
-        body = _body_of(group, trial)
-        if body is None or not _is_worth_it(body, frozenset(map(_stands_for, group.dims))):
+        nodes, names = symbolic_body(group, site)
+        body = _body_of(group, site, nodes, names)
+        if body is None or not _is_worth_it(body, frozenset(map(stands_for, group.dims))):
             return None
-        memory = tuple(each for each in trial.names.buffers.values() if isinstance(each.home, Global))
+        memory = tuple(each for each in names.buffers.values() if isinstance(each.home, Global))
         if site.device == "gpu":
             return RowsFit(group, body, memory)
         return LanesFit(group, body, memory) if has_lanes(body) else None
@@ -108,16 +109,9 @@ class Rows(Strategy):
 ROWS = Rows()
 
 
-def _stands_for(dim: str) -> str:
-    """The variable that stands for a dimension of the group in what is read of a row."""
-    return f"@{dim}"
-
-
-def _body_of(group: Group, site: Site) -> Body | None:
+def _body_of(group: Group, site: Site, nodes: Sequence[TreeNode], names: Names) -> Body | None:
     """What is done with a row of the group; None where the loops have another form."""
     assert group.scope is not None
-    point = {dim: Iter(_stands_for(dim)) for dim in group.dims}
-    nodes = thread_body(group, site, dim_extents(group, site.program), point)
     outside = {
         name
         for s in site.program.statements
@@ -126,7 +120,7 @@ def _body_of(group: Group, site: Site) -> Body | None:
         for name, _ in access.parts
     }
     private = frozenset(a.name for a in site.program.arrays.values() if a.kind == "temp") - outside
-    return read_body(nodes, site.program, site.names, group.scope.reassociate, private)
+    return read_body(nodes, site.program, names, group.scope.reassociate, private)
 
 
 def _is_worth_it(body: Body, rows: frozenset[str]) -> bool:
@@ -191,15 +185,14 @@ class RowsFit(Fit):
         if length is not None:
             most, _, write = next((one for one in versions if length <= one[0]), versions[-1])
             return (write(site, name, labels, length, most if length <= most else 0),)
-        nodes = [self._where(site, 0, SHORT, plan_map(self.group, site, f"{name}_thread", labels))]
-        beyond = SHORT
-        for most, suffix, write in versions:
-            is_last = write is versions[-1][2]
-            at_most = 0 if is_last else most
-            launch = write(site, f"{name}_{suffix}", labels, beyond + 1, at_most)
-            nodes.append(self._where(site, beyond, at_most, launch))
-            beyond = most
-        return tuple(nodes)
+        def thread(least: int, most: int) -> tuple[HostNode, ...]:
+            return (plan_map(self.group, site, f"{name}_thread", labels),)
+
+        def team(suffix: str, write: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
+            return lambda least, most: (write(site, f"{name}_{suffix}", labels, least, most),)
+
+        teams = [(most, team(suffix, write)) for most, suffix, write in versions]
+        return by_length(site.names, self.length, [(SHORT, thread), *teams], "rows of {} places")
 
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
@@ -226,22 +219,6 @@ class RowsFit(Fit):
             *clusters,
             *longer,
         )
-
-    def _where(self, site: Site, beyond: int, most: int, launch: Launch) -> HostLoop:
-        """The launch, once where rows have more places than `beyond`, and at most `most` (0: any number);
-        elsewhere not at all."""
-        once, words = integer(1), f"up to {most}" if most else f"more than {beyond}"
-        if beyond:
-            extra = tidy(self.length - beyond)
-            once = combine("min", once, combine("max", extra, integer(0)))
-        if most:
-            room = tidy((most + 1) - self.length)
-            once = combine("min", once, combine("max", room, integer(0)))
-        if beyond and most:
-            words = f"{beyond + 1} to {most}"
-        var = site.names.fresh("once")
-        said = (f"rows of {words} places",)
-        return HostLoop(var, integer(0), once, 1, (replace(launch, specialised=said),))
 
     def _parts(
         self, threads: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
@@ -373,8 +350,5 @@ class LanesFit(Fit):
 
 def _at(body: Body, memory: Sequence[Buffer], site: Site, point: Mapping[str, Expr]) -> Body:
     """What is done with the row at a point, the buffers that it names declared."""
-    for buffer in memory:
-        if buffer.name not in site.names.buffers:
-            site.names.used.add(buffer.name)
-            site.names.add(buffer)
-    return body.at({_stands_for(dim): value for dim, value in point.items()})
+    site.names.declare(memory)
+    return body.at({stands_for(dim): value for dim, value in point.items()})

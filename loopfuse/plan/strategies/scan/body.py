@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.lang.walk import iterators, loads, map_expr, substitute
+from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.mapping.body import Names
-from loopfuse.plan.mapping.space import Site, dim_extents
-from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.mapping.threads import symbolic_body
+from loopfuse.plan.strategies.scan.likely import is_along
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.running import find_running
@@ -89,11 +90,6 @@ class _Other(Exception):
     """The nodes have another form."""
 
 
-def stands_for(dim: str) -> str:
-    """The variable that stands for a dimension of the group in what `read_body` returns."""
-    return f"@{dim}"
-
-
 def read_body(group: Group, site: Site) -> Body | None:
     """What is done at a point of the group; None where there are no running values, or the form is another."""
     if group.scope is None or group.legality not in (Legality.INDEPENDENT, Legality.SERIAL):
@@ -102,11 +98,9 @@ def read_body(group: Group, site: Site) -> Body | None:
         return None
     if not any(s.reduction for p in group.members for s in p.unit.statements):
         return None
-    trial = replace(site, names=site.names.copy())
-    point: dict[str, Expr] = {dim: Iter(stands_for(dim)) for dim in group.dims}
-    nodes = thread_body(group, trial, dim_extents(group, site.program), point)
+    nodes, names = symbolic_body(group, site)
     try:
-        return _read(group, site, trial.names, nodes)
+        return _read(group, site, names, nodes)
     except _Other:
         return None
 
@@ -226,20 +220,7 @@ def _only(nodes: Sequence[TreeNode], wanted: frozenset[str]) -> tuple[TreeNode, 
     return tuple(out)
 
 
-def moved_to(expr: Expr, places: Mapping[Load, Load]) -> Expr:
-    """`expr` with what is read in one of the places read where that lies now."""
-    return map_expr(lambda each: places.get(each, each) if isinstance(each, Load) else each, expr)
-
-
 def along(body: Body) -> bool:
     """Do iterations touch neighbours in memory, or one place, wherever they touch it?"""
-    for node in walk_nodes(body.each):
-        for expr in node_expressions(node):
-            for load in loads(expr):
-                if any(PLACE in iterators(part) for part in load.index[:-1]):
-                    return False
-                if load.index and PLACE in iterators(load.index[-1]):
-                    terms = linear(load.index[-1])
-                    if terms is not None and abs(terms.get(PLACE, 0)) != 1:
-                        return False
-    return True
+    expressions = (expr for node in walk_nodes(body.each) for expr in node_expressions(node))
+    return all(is_along(load, PLACE) for expr in expressions for load in loads(expr))

@@ -28,16 +28,16 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.scan.body import Accumulator, Body
 from loopfuse.plan.strategies.scan.launches import (
     Between,
+    LaunchWriter,
     at_place,
     cell,
     cleared,
     declare_between,
     finished,
     folded,
-    own_registers,
+    inside_loops,
     points,
     positive,
-    register,
     set_before,
     started,
 )
@@ -88,20 +88,14 @@ def _waits(a: Accumulator) -> bool:
     return a.place.dtype.is_float or a.op == "prod"
 
 
-class _Writer:
+class _Writer(LaunchWriter):
     """Writes the launches of the round `turn`."""
 
-    def __init__(self, group: Group, body: Body, site: Site, between: Between, turn: Expr) -> None:
-        self.group, self.whole, self.site, self.between, self.turn = group, body, site, between, turn
-        self.names = site.names
+    outermost = Where.THREAD
 
-    def begin(self) -> tuple[list[Loop], Body, dict[Load, Load]]:
-        """Of a launch: loops over the points of the group, what is done there, its own registers."""
-        loops, point = points(self.group, self.site)
-        chain = [Loop(var, integer(0), count, 1, Where.THREAD, ()) for var, count in loops]
-        self.outer = tuple(Iter(var) for var, _ in loops)
-        body = self.whole.at(point)
-        return chain, body, own_registers(body, self.site)
+    def __init__(self, group: Group, body: Body, site: Site, between: Between, turn: Expr) -> None:
+        super().__init__(group, body, site, between)
+        self.turn = turn
 
     def chunk_loop(self, body: Body) -> Loop:
         """The chunks of the round, each a worker's."""
@@ -125,10 +119,6 @@ class _Writer:
         low = tidy(body.lower + Iter(part.var) * size)
         return low, combine("min", body.upper, tidy(low + size))
 
-    def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
-        """What is kept of a part or a round of that number."""
-        return Load(kind[a.statement], (*self.outer, number), a.place.dtype)
-
     # ------------------------------------------------------------------------- the launches
 
     def partial(self) -> tuple[TreeNode, ...]:
@@ -136,7 +126,7 @@ class _Writer:
         chain, body, own = self.begin()
         chunk = self.chunk_loop(body)
         part = self.parts_loop(body, chunk)
-        lanes = {a.place: register(self.site, f"{a.place.array}_lane", a.place, LANES) for a in body.accumulators}
+        lanes = self.registers(body, "lane", LANES)
         first = {place: cell(held, integer(0)) for place, held in lanes.items()}
         nodes: list[TreeNode] = []
         for a in body.accumulators:
@@ -148,7 +138,7 @@ class _Writer:
             fold = folded(a, first[a.place], cell(lanes[a.place], Iter(lane)))
             nodes.append(_unrolled(lane, LANES, [fold], 1))
             nodes.append(Copy(self.of(self.between.partial, a, Iter(part.var)), first[a.place]))
-        return _nested([*chain, chunk], (*set_before(body, own, accumulators=False), _around(part, nodes)))
+        return inside_loops([*chain, chunk], (*set_before(body, own, accumulators=False), replace(part, body=tuple(nodes))))
 
     def in_lanes(
         self, body: Body, part: Loop, own: Mapping[Load, Load], lanes: Mapping[Load, Load]
@@ -183,33 +173,33 @@ class _Writer:
     def starts(self) -> tuple[TreeNode, ...]:
         """What stands before each part of the round, and what the round adds."""
         chain, body, own = self.begin()
-        carry = self.carries(body)
-        total = {a.place: register(self.site, f"{a.place.array}_sum", a.place) for a in body.accumulators}
+        carry = self.registers(body, "carry")
+        total = self.registers(body, "sum")
         part = self.in_round(body, "p", PART, Where.SERIAL)
-        inside: list[TreeNode] = []
+        each: list[TreeNode] = []
         for a in body.accumulators:
             added = self.of(self.between.partial, a, Iter(part.var))
-            inside.append(Copy(self.of(self.between.start, a, Iter(part.var)), carry[a.place]))
-            inside += [folded(a, carry[a.place], added), folded(a, total[a.place], added)]
+            each.append(Copy(self.of(self.between.start, a, Iter(part.var)), carry[a.place]))
+            each += [folded(a, carry[a.place], added), folded(a, total[a.place], added)]
         nodes = (
             *started(body, self.site, own, carry),
             self.totals(body, carry, self.turn),
             *(cleared(a, total[a.place]) for a in body.accumulators),
-            _around(part, inside),
+            replace(part, body=tuple(each)),
             *(Copy(self.of(self.between.total, a, self.turn), total[a.place]) for a in body.accumulators),
         )
-        return _nested(chain or [self.one()], nodes)
+        return inside_loops(chain or [self.one()], nodes)
 
     def left(self) -> tuple[TreeNode, ...]:
         """What the loop leaves."""
         chain, body, own = self.begin()
-        carry = self.carries(body)
+        carry = self.registers(body, "carry")
         nodes = (
             *started(body, self.site, own, carry),
             self.totals(body, carry, _count(body, ROUND)),
             *finished(body, own, carry),
         )
-        return _nested(chain or [self.one()], nodes)
+        return inside_loops(chain or [self.one()], nodes)
 
     def again(self) -> tuple[TreeNode, ...]:
         """All of each chunk, from what stands before its parts."""
@@ -219,11 +209,11 @@ class _Writer:
         one_by_one = not any(map(_waits, body.accumulators))
         whole = (self.in_turn(body, chunk, own, True),) if one_by_one else self.side_by_side(body, chunk, own)
         ways = Guard(last < body.upper, whole, (self.in_turn(body, chunk, own, False),))
-        return _nested([*chain, chunk], (*set_before(body, own, accumulators=False), ways))
+        return inside_loops([*chain, chunk], (*set_before(body, own, accumulators=False), ways))
 
     def side_by_side(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """All parts of a whole chunk."""
-        runs = {a.place: register(self.site, f"{a.place.array}_run", a.place, CHAINS) for a in body.accumulators}
+        runs = self.registers(body, "run", CHAINS)
         first, turn, lane = self.names.fresh("p"), self.names.fresh("j"), self.names.fresh("p")
         number = tidy(Iter(chunk.var) * CHAINS + Iter(first))
         copies = [
@@ -237,7 +227,7 @@ class _Writer:
 
     def in_turn(self, body: Body, chunk: Loop, own: Mapping[Load, Load], is_whole: bool) -> Loop:
         """One part of a chunk after the other, all of which it has or not."""
-        run = {a.place: register(self.site, f"{a.place.array}_run", a.place) for a in body.accumulators}
+        run = self.registers(body, "run")
         part, place = self.parts_loop(body, chunk), self.names.fresh(body.hint)
         low, high = self.range(body, part)
         nodes: list[TreeNode] = [
@@ -249,29 +239,12 @@ class _Writer:
             nodes.append(Loop(place, integer(0), integer(PART), 1, Where.SERIAL, element))
             return replace(part, upper=tidy(part.lower + CHAINS), body=tuple(nodes))
         nodes.append(Loop(place, low, high, body.step, Where.SERIAL, at_place(body.each, Iter(place), cells)))
-        return _around(part, nodes)
+        return replace(part, body=tuple(nodes))
 
     # ------------------------------------------------------------------------- small things
-
-    def carries(self, body: Body) -> dict[Load, Load]:
-        return {a.place: register(self.site, f"{a.place.array}_carry", a.place) for a in body.accumulators}
 
     def totals(self, body: Body, carry: Mapping[Load, Load], count: Expr) -> Loop:
         """What so many rounds add."""
         turn = self.names.fresh("q")
         folds = (folded(a, carry[a.place], self.of(self.between.total, a, Iter(turn))) for a in body.accumulators)
         return Loop(turn, integer(0), count, 1, Where.SERIAL, tuple(folds))
-
-    def one(self) -> Loop:
-        """One worker."""
-        return Loop(self.names.fresh("one"), integer(0), integer(1), 1, Where.THREAD, ())
-
-
-def _around(loop: Loop, nodes: Sequence[TreeNode]) -> Loop:
-    return Loop(loop.var, loop.lower, loop.upper, loop.step, loop.mapping, tuple(nodes))
-
-
-def _nested(chain: Sequence[Loop], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
-    for loop in reversed(chain):
-        nodes = (_around(loop, nodes),)
-    return nodes

@@ -16,25 +16,24 @@ All numbers are constants, and with them the order of a sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.scan.body import Accumulator, Body
+from loopfuse.plan.strategies.scan.body import Body
 from loopfuse.plan.strategies.scan.launches import (
     Between,
+    LaunchWriter,
     cell,
     cleared,
     declare_between,
     finished,
     folded,
-    own_registers,
+    inside_loops,
     points,
     positive,
-    register,
     set_before,
     started,
 )
@@ -80,29 +79,11 @@ def most_of_one_chunk(body: Body) -> int:
     return CHUNK - away
 
 
-class _Writer:
-    def __init__(self, group: Group, body: Body, site: Site, between: Between) -> None:
-        self.group, self.whole, self.site, self.between = group, body, site, between
-        self.names = site.names
-
-    def begin(self) -> tuple[list[Loop], Body, dict[Load, Load]]:
-        """Of a launch: loops over the points of the group, what is done there, its own registers."""
-        loops, point = points(self.group, self.site)
-        chain = [Loop(var, integer(0), count, 1, Where.GRID, ()) for var, count in loops]
-        self.outer = tuple(Iter(var) for var, _ in loops)
-        body = self.whole.at(point)
-        return chain, body, own_registers(body, self.site)
+class _Writer(LaunchWriter):
+    outermost = Where.GRID
 
     def threads(self, count: int) -> Loop:
         return Loop(self.names.fresh("t"), integer(0), integer(count), 1, Where.BLOCK, ())
-
-    def registers(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
-        """A register, or several, of each accumulator."""
-        return {a.place: register(self.site, f"{a.place.array}_{what}", a.place, count) for a in body.accumulators}
-
-    def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
-        """What is kept of a chunk of that number."""
-        return Load(kind[a.statement], (*self.outer, number), a.place.dtype)
 
     # ------------------------------------------------------------------------- the launches
 
@@ -123,7 +104,7 @@ class _Writer:
             *(Combine(a.op, own_sum[a.place].array, (thread.var,)) for a in body.accumulators),
             Guard(first, stores),
         )
-        return _nested([*chain, chunk, thread], nodes)
+        return inside_loops([*chain, chunk, thread], nodes)
 
     def starts(self) -> tuple[TreeNode, ...]:
         """What stands before each chunk, and what the loop leaves: many chunks at a time, some a thread."""
@@ -176,7 +157,7 @@ class _Writer:
             # All have read what the loop starts from.
             *((Barrier("block"), Guard(first, last)) if last else ()),
         )
-        return _nested([*(chain or [self.one()]), thread], nodes)
+        return inside_loops([*(chain or [self.one()]), thread], nodes)
 
     def again(self) -> tuple[TreeNode, ...]:
         """All of each chunk, from what stands before it."""
@@ -189,7 +170,7 @@ class _Writer:
             *(Copy(run[a.place], self.of(self.between.start, a, Iter(chunk.var))) for a in body.accumulators),
             *self.gone(tile, own, own_sum, run, (thread.var,)),
         )
-        return _nested([*chain, chunk, thread], nodes)
+        return inside_loops([*chain, chunk, thread], nodes)
 
     def gone(
         self,
@@ -220,17 +201,7 @@ class _Writer:
             # All have read what the loop starts from.
             *((Barrier("block"), Guard(is_last, last)) if last else ()),
         )
-        return _nested([*chain, chunk, thread], nodes)
-
-    def one(self) -> Loop:
-        """One block."""
-        return Loop(self.names.fresh("one"), integer(0), integer(1), 1, Where.GRID, ())
+        return inside_loops([*chain, chunk, thread], nodes)
 
     def chunk_loop(self, body: Body) -> Loop:
         return Loop(self.names.fresh(f"{body.hint}b"), integer(0), chunks_of(body), 1, Where.GRID, ())
-
-
-def _nested(chain: Sequence[Loop], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
-    for loop in reversed(chain):
-        nodes = (replace(loop, body=nodes),)
-    return nodes

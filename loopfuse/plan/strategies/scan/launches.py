@@ -1,5 +1,5 @@
 """What the launches of a scan have in common, on a CPU and on a GPU: where partial results lie, a launch's own
-registers, and what is done with one element.
+registers and outer loops, and what is done with one element.
 
     partial[p] = what part p adds                   for all parts at once
     start[p]   = what stands before part p          one part after the other
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import moved_to, substitute
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, order_dims, value_at
-from loopfuse.plan.strategies.scan.body import PLACE, Accumulator, Body, moved_to, stands_for
+from loopfuse.plan.mapping.threads import stands_for
+from loopfuse.plan.strategies.scan.body import PLACE, Accumulator, Body
 from loopfuse.plan.units.groups import Group
-from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Global, Guard, Register, TreeNode
+from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Global, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions
 
 
@@ -46,28 +49,6 @@ def declare_between(
 
     totals = {} if rounds is None else buffers("total", rounds)
     return Between(buffers("partial", parts), buffers("start", parts), totals)
-
-
-def declare_memory(body: Body, site: Site) -> None:
-    """The arrays that the body names."""
-    for buffer in body.memory:
-        if buffer.name not in site.names.buffers:
-            site.names.used.add(buffer.name)
-            site.names.add(buffer)
-
-
-def register(site: Site, wanted: str, place: Load, count: int = 0) -> Load:
-    """A new register, or `count` of them, for the values of a place of the program."""
-    name = site.names.fresh(wanted)
-    array = site.names.buffers[place.array].array if place.array in site.names.buffers else place.array
-    site.names.add(Buffer(name, array, place.dtype, (integer(count),) if count else (), Register()))
-    return Load(name, (), place.dtype)
-
-
-def own_registers(body: Body, site: Site) -> dict[Load, Load]:
-    """A launch's own registers for those of the body but accumulators: nothing is to be proved between launches
-    then."""
-    return {each: register(site, each.array, each) for each in body.registers}
 
 
 def cell(load: Load, *index: Expr) -> Load:
@@ -107,19 +88,6 @@ def set_before(body: Body, cells: Mapping[Load, Load], accumulators: bool) -> tu
     return map_expressions(kept(body.before), lambda expr: moved_to(expr, cells))
 
 
-def points(group: Group, site: Site) -> tuple[list[tuple[str, Expr]], dict[str, Expr]]:
-    """A loop variable for each dimension of the group and how many values it has, slowest first, and the
-    point that they make."""
-    extents = dim_extents(group, site.program)
-    loops: list[tuple[str, Expr]] = []
-    point: dict[str, Expr] = {}
-    for dim in order_dims(group) if group.dims else ():
-        var = site.names.fresh(hint_of(group, dim))
-        loops.append((var, count_of(extents[dim])))
-        point[stands_for(dim)] = value_at(extents[dim], Iter(var))
-    return loops, point
-
-
 def started(body: Body, site: Site, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
     """What the running values start from, in registers."""
     held = [Copy(carry[a.place], a.place) for a in body.accumulators if body.is_memory(a)]
@@ -140,3 +108,54 @@ def folded(a: Accumulator, target: Load, value: Load) -> Fold:
 def positive(count: Expr) -> Expr:
     """No fewer than none."""
     return combine("max", count, integer(0))
+
+
+class LaunchWriter:
+    """Writes launches whose outer loops, over the points of the group, are mapped as `outermost`."""
+
+    outermost: ClassVar[Where]
+
+    def __init__(self, group: Group, body: Body, site: Site, between: Between) -> None:
+        self.group, self.whole, self.site, self.between = group, body, site, between
+        self.names = site.names
+
+    def begin(self) -> tuple[list[Loop], Body, dict[Load, Load]]:
+        """Of a launch: loops over the points of the group, what is done there, and registers of its own for those of
+        the body but accumulators (nothing is to be proved between launches then)."""
+        loops, point = points(self.group, self.site)
+        chain = [Loop(var, integer(0), count, 1, self.outermost, ()) for var, count in loops]
+        self.outer = tuple(Iter(var) for var, _ in loops)
+        own = {each: self.names.register(each.array, each) for each in self.whole.registers}
+        return chain, self.whole.at(point), own
+
+    def registers(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
+        """A register, or several, of each accumulator."""
+        return {a.place: self.names.register(f"{a.place.array}_{what}", a.place, count) for a in body.accumulators}
+
+    def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
+        """What is kept of a part, a chunk or a round of that number."""
+        return Load(kind[a.statement], (*self.outer, number), a.place.dtype)
+
+    def one(self) -> Loop:
+        """One worker, or one block."""
+        return Loop(self.names.fresh("one"), integer(0), integer(1), 1, self.outermost, ())
+
+
+def inside_loops(chain: Sequence[Loop], nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+    """The nodes inside the loops, outermost first."""
+    for loop in reversed(chain):
+        nodes = (replace(loop, body=nodes),)
+    return nodes
+
+
+def points(group: Group, site: Site) -> tuple[list[tuple[str, Expr]], dict[str, Expr]]:
+    """A loop variable for each dimension of the group and how many values it has, slowest first, and the
+    point that they make."""
+    extents = dim_extents(group, site.program)
+    loops: list[tuple[str, Expr]] = []
+    point: dict[str, Expr] = {}
+    for dim in order_dims(group) if group.dims else ():
+        var = site.names.fresh(hint_of(group, dim))
+        loops.append((var, count_of(extents[dim])))
+        point[stands_for(dim)] = value_at(extents[dim], Iter(var))
+    return loops, point

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Binary, Call, Expr
+from loopfuse.lang.nodes import Binary, Call, Expr, Load
 from loopfuse.lang.walk import iterators, loads, walk_expr
 from loopfuse.plan.mapping.body import guard_of, loop_conditions
-from loopfuse.plan.units.forest import Nest, Scope, Unit
-from loopfuse.plan.units.running import Running, running_along
+from loopfuse.plan.units.forest import Nest, Unit
+from loopfuse.plan.units.running import Running
 from loopfuse.poly.model import PolyProgram, Statement
 
 
-def is_likely(unit: Unit, scope: Scope, program: PolyProgram, device: str, short: int) -> bool:
-    """Is the unit a loop with running values, longer than `short`, whose iterations make what they add in registers?
+def is_likely(unit: Unit, running: Running, program: PolyProgram, device: str, short: int) -> bool:
+    """Is the unit, a loop with running values, longer than `short`, whose iterations make what they add in registers?
     A CPU computes math functions in vectors, in loops of their own."""
-    running = running_along(unit, scope)
-    if not isinstance(running, Running):
-        return False
     (nest,) = unit.items
     assert isinstance(nest, Nest)
     bounds = (nest.loop.lower, nest.loop.upper)
@@ -33,23 +30,21 @@ def is_likely(unit: Unit, scope: Scope, program: PolyProgram, device: str, short
         own = array.kind == "scalar" and running.iterator in array.private_to
         if s.id in running.feeding and not own:
             return False
-        if not _is_along(s, running.iterator):
+        if not all(is_along(load, running.iterator) for load in (s.target, *(access.load for access in s.reads))):
             return False
         if device == "cpu" and (_calls(s) or asks_for_phases(guard_of(s, known, program))):
             return False
     return True
 
 
-def _is_along(s: Statement, iterator: str) -> bool:
-    """Do iterations touch neighbours in memory, or one place, wherever they touch it?"""
-    for load in (s.target, *(access.load for access in s.reads)):
-        if any(iterator in iterators(part) for part in load.index[:-1]):
-            return False
-        if load.index and iterator in iterators(load.index[-1]):
-            terms = linear(load.index[-1])
-            if terms is not None and abs(terms.get(iterator, 0)) != 1:
-                return False
-    return True
+def is_along(load: Load, iterator: str) -> bool:
+    """Do iterations touch neighbours in memory, or one place? (One that data say may be any.)"""
+    if any(iterator in iterators(part) for part in load.index[:-1]):
+        return False
+    if not load.index or iterator not in iterators(load.index[-1]):
+        return True
+    terms = linear(load.index[-1])
+    return terms is None or abs(terms.get(iterator, 0)) == 1
 
 
 def asks_for_phases(condition: Expr) -> bool:

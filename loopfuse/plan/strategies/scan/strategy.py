@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import combine, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.scan import cpu, gpu
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
-from loopfuse.plan.strategies.scan.launches import declare_memory
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.strategies.versions import by_length
+from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.rules import Rules
+from loopfuse.plan.units.running import Running
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Guard, HostLoop, HostNode, Launch, LoopTree
+from loopfuse.tree.looptree import Guard, HostNode, Launch, LoopTree
 from loopfuse.tree.walk import walk_nodes
 
 SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
@@ -46,8 +46,8 @@ class Scan(Strategy):
         if any(isinstance(fit, ScanFit) for fit in fits):
             yield replace(rules, teams=False), "running values are one thread's"
 
-    def runs_whole(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> bool:
-        return is_likely(unit, scope, program, device, SHORT[device])
+    def runs_whole(self, unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
+        return is_likely(unit, running, program, device, SHORT[device])
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
         if not site.teams:
@@ -76,21 +76,19 @@ class ScanFit(Fit):
     launches: ClassVar[int] = 3
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        declare_memory(self.body, site)
+        site.names.declare(self.body.memory)
         length = tidy(self.body.upper - self.body.lower)
         trips, step = constant_value(length), self.body.step
         versions = self._versions()
         if trips is not None:
             _, suffix, write = next((one for one in versions if trips <= one[0] * step), versions[-1])
             return write(site, f"{name}{suffix}", labels)
-        nodes: list[HostNode] = []
-        beyond = 0
-        for most, suffix, write in versions:
-            is_last = write is versions[-1][2]
-            made = write(site, f"{name}{suffix}", labels)
-            nodes.append(self._where(site, beyond, 0 if is_last else most, made))
-            beyond = most
-        return tuple(nodes)
+
+        def of(suffix: str, write: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
+            return lambda least, most: write(site, f"{name}{suffix}", labels)
+
+        each = [(most, of(suffix, write)) for most, suffix, write in versions]
+        return by_length(site.names, length, each, "{} iterations", step)
 
     def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
         """The ways to run so many iterations at most, shortest first: what their launches are called, and
@@ -109,19 +107,6 @@ class ScanFit(Fit):
 
         blocks = [(gpu.most_of_one_chunk(self.body), "_one", one_chunk)] if self.device == "gpu" else []
         return ((SHORT[self.device], "_short", one_thread), *blocks, (0, "", chunks))
-
-    def _where(self, site: Site, beyond: int, most: int, nodes: Sequence[HostNode]) -> HostLoop:
-        """The launches, once where there are more iterations than `beyond`, and at most `most` (0: any number);
-        elsewhere not at all."""
-        length, step = tidy(self.body.upper - self.body.lower), self.body.step
-        once, words = integer(1), f"up to {most} iterations" if most else f"more than {beyond} iterations"
-        if beyond:
-            once = combine("min", once, combine("max", tidy(length - beyond * step), integer(0)))
-        if most:
-            once = combine("min", once, combine("max", tidy((most * step + 1) - length), integer(0)))
-        if beyond and most:
-            words = f"{beyond + 1} to {most} iterations"
-        return HostLoop(site.names.fresh("once"), integer(0), once, 1, tuple(_said(node, words) for node in nodes))
 
     def reordered(self) -> frozenset[str]:
         return frozenset(a.statement for a in self.body.accumulators)
@@ -143,10 +128,3 @@ def _has_phases(body: Body) -> bool:
 
 STEPS = {"a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
 """What the launches do, by the last letter of their names."""
-
-
-def _said(node: HostNode, words: str) -> HostNode:
-    """The node, its launches with what decides that they run."""
-    if isinstance(node, Launch):
-        return replace(node, specialised=(words,))
-    return replace(node, body=tuple(_said(each, words) for each in node.body))

@@ -9,14 +9,21 @@ from dataclasses import dataclass
 from loopfuse.base.machine import ACCESS
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Binary, Expr, Iter, Load, Select, compare, integer
-from loopfuse.lang.walk import children, iterators, loads, map_expr, substitute
+from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
+from loopfuse.lang.walk import (
+    iterators,
+    loads,
+    map_expr,
+    subscript_iterators,
+    substitute,
+    sure_loads,
+)
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.scan.body import PLACE, Body
-from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared, register
+from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared
 from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Global, Guard, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions, may_be_predicated
+from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded
 
 THREADS, EACH = 512, 8
 """Threads of a block that has a chunk, and iterations of each."""
@@ -86,7 +93,7 @@ class Tile:
         written: dict[Load, bool] = {}
         guarded: set[str] = set()
         sure: set[Load] = set()
-        for node, under in _under(self.nodes):
+        for node, under in walk_guarded(self.nodes):
             if not isinstance(node, Compute):
                 continue
             sources = [node.value, *node.target.index, *([] if node.predicate is None else [node.predicate])]
@@ -95,7 +102,7 @@ class Tile:
                 if load not in written:
                     read[load] = True
             if not under:
-                sure.update(_always(node.value if node.predicate is None else node.predicate))
+                sure.update(sure_loads(node.value if node.predicate is None else node.predicate))
             every.setdefault(node.target.array, set()).add(node.target)
             if under:
                 guarded.add(node.target.array)  # nobody may write it elsewhere
@@ -112,14 +119,14 @@ class Tile:
             if load.array in arrays and len(every[load.array]) > 1:
                 continue
             width, whole = self._vectors(load)
-            held = register(self.site, f"{load.array}_row", load, EACH)
+            held = self.names.register(f"{load.array}_row", load, EACH)
             out.append(_Row(load, held, load in read, load in written, width, whole))
         return out
 
     def _is_element(self, load: Load) -> bool:
         """Is it in memory, at a place that the iteration alone says?"""
         is_memory = isinstance(self.names.buffers[load.array].home, Global)
-        return is_memory and PLACE in _names(load) and not any(map(loads, load.index))
+        return is_memory and PLACE in subscript_iterators(load) and not any(map(loads, load.index))
 
     def _vectors(self, load: Load) -> tuple[int, tuple[Expr, ...]]:
         """How many neighbours a vector may take, and what must hold for that."""
@@ -201,29 +208,3 @@ class Tile:
         homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
         body = (Guard(self.inside(place), inside, predicated=may_be_predicated(inside, homes)),)
         return Loop(number, integer(0), integer(EACH), 1, Where.UNROLLED, body)
-
-
-def _names(load: Load) -> set[str]:
-    return {name for part in load.index for name in iterators(part)}
-
-
-def _always(expr: Expr) -> list[Load]:
-    """What is read whatever conditions hold."""
-    match expr:
-        case Select(condition=condition):
-            return _always(condition)
-        case Binary(op="and" | "or", left=left):
-            return _always(left)
-        case _:
-            found = [load for child in children(expr) for load in _always(child)]
-            return [*found, expr] if isinstance(expr, Load) else found
-
-
-def _under(nodes: Sequence[TreeNode], under: bool = False) -> list[tuple[TreeNode, bool]]:
-    """The nodes, and whether a condition stands above them."""
-    out: list[tuple[TreeNode, bool]] = []
-    for node in nodes:
-        out.append((node, under))
-        if isinstance(node, Guard):
-            out += _under((*node.then, *node.otherwise), True)
-    return out

@@ -212,13 +212,21 @@ def _groups_values(
         "subi", warp, builder.binary("shrui", place, five)
     )  # the first warp of these `count` threads
     source = builder.binary("addi", first, builder.binary("minui", lane, builder.constant(groups - 1, I32)))
-    other = builder.load(shared, builder.convert("index_cast", source, INDEX))
+    return _from_slot(emitter, op, shared, source, groups, lane, dtype), first, lane
+
+
+def _from_slot(
+    emitter: Emitter, op: str, slots: Value, source: Value, count: int, lane: Value, dtype: DType
+) -> Value:
+    """What lies in a lane's slot `source`, of the first `count` lanes; the others have the neutral element."""
+    builder = emitter.builder
+    value = builder.load(slots, builder.convert("index_cast", source, INDEX))
     if dtype is DType.BOOL:
-        other = builder.compare("ne", other, builder.constant(0, kind))
-    if groups < LANES:
-        inside = builder.compare("ult", lane, builder.constant(groups, I32))
-        other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
-    return other, first, lane
+        value = builder.compare("ne", value, builder.constant(0, STORAGE[dtype]))
+    if count < LANES:
+        inside = builder.compare("ult", lane, builder.constant(count, I32))
+        value = builder.select(inside, value, builder.constant(neutral(op, dtype), value.type))
+    return value
 
 
 def _across_groups(
@@ -291,12 +299,7 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
         here = min(LANES, groups - first)
         source = builder.binary("minui", lane, builder.constant(here - 1, I32)) if here < LANES else lane
         source = builder.binary("addi", source, builder.constant(first, I32))
-        other = builder.load(slots, builder.convert("index_cast", source, INDEX))
-        if dtype is DType.BOOL:
-            other = builder.compare("ne", other, builder.constant(0, kind))
-        if here < LANES:
-            inside = builder.compare("ult", lane, builder.constant(here, I32))
-            other = builder.select(inside, other, builder.constant(neutral(op, dtype), other.type))
+        other = _from_slot(emitter, op, slots, source, here, lane, dtype)
         total = other if total is None else emit_binary(emitter, op, total, other, dtype)
     assert total is not None
     return _reduce_group(emitter, op, total, dtype, lane, LANES)

@@ -21,6 +21,10 @@ Sources = tuple[list[tuple[Write, Any | None]], list[Any]]
 PIECES = 200
 """How many pairs of pieces are few."""
 
+WRITERS = 4
+"""Launches that write a buffer, from which on each is summed up for those that read it (of a strategy's versions all do,
+and each read would compare all)."""
+
 LAPS = 4
 """How often a trace may come by one read before it is taken to go in a circle."""
 
@@ -126,7 +130,7 @@ class Values:
         window = self.in_window(read)
         if window is not None:
             return [(write, pairs) for write, pairs in window], []
-        if self.has_windows and isinstance(self.events.buffers[buffer].home, Global):
+        if self._is_summed_up(read) and isinstance(self.events.buffers[buffer].home, Global):
             found = self.memory.of_read(read)
             if found is not None:
                 return [], found
@@ -134,6 +138,11 @@ class Values:
         if just is not None:
             return [(just, None)], []
         return self._last_in_time(read)
+
+    def _is_summed_up(self, read: Read) -> bool:
+        """Is what other launches leave better found as a whole, and not write by write?"""
+        writers = {write.leaf.launch for write in self.accesses.writes.get(read.buffer, [])}
+        return self.has_windows or len(writers - {read.leaf.launch}) >= WRITERS
 
     def _last_in_time(self, read: Read) -> Sources:
         """The same, where nothing but the order in time decides."""

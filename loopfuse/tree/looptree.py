@@ -286,7 +286,7 @@ class Combine:
     threads together, numbered with the last loop fastest) hold of register buffer `buffer` are
     reduced into the copy of the first; the other copies are undefined afterwards, or, where it is
     `everywhere` (n a multiple or a divisor of 32), equal to it. `over` may be a whole cluster: its
-    CLUSTER loops and all loops inside; then it is `everywhere`, and a block has whole warps.
+    CLUSTER loops and all loops inside, or 32 threads of the outer ones; then it is `everywhere`, and a block has whole warps.
 
     The order is part of the meaning: with x[t] the copy of thread t (threads past n hold the
     neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for

@@ -28,7 +28,7 @@ def _strategy(module: str) -> ModuleType | None:
 
 
 combine, pointwise = _strategy("reduce"), _strategy("pointwise.pointwise")
-teams, rows = _strategy("rows.gpu"), _strategy("rows.strategy")
+rows = _strategy("rows.sizes")
 contract, shapes = _strategy("contract.strategy"), _strategy("contract.shape")
 scan, scan_cpu, scan_gpu, scan_tile = (_strategy(f"scan.{name}") for name in ("strategy", "cpu", "gpu", "tile"))
 
@@ -37,13 +37,21 @@ def _tiles(*sizes: int) -> Any:
     return lambda machine, dtype: shapes and shapes.Shape(*sizes)  # pyright: ignore[reportUnknownLambdaType]
 
 
+def _shapes(*shapes: tuple[int, int, int, int]) -> Any:
+    """How threads share a point of several loops."""
+    names = ("short", "middle", "long")
+    return rows and tuple(rows.Shape(name, *each) for name, each in zip(names, shapes, strict=True))
+
+
 _TINY: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 16, (combine, "ROWS"): 4, (combine, "COLUMNS"): 4, (combine, "THREADS"): 8,
     (combine, "CHUNK"): 6, (combine, "LANES"): 4,
     (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (threads, "CHUNK"): 4,
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2),
     (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 96,
-    (rows, "HELD"): 1, (teams, "STAGED"): 1, (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
+    (rows, "HELD"): 1, (rows, "STAGED"): 1, (rows, "SHAPES"): _shapes((2, 2, 2, 1), (4, 4, 8, 2), (0, 1, 32, 1)),
+    (rows, "SHARED_ITERATIONS"): 3, (rows, "COLUMNS"): 2, (rows, "FEW"): 2, (rows, "SHARED_PLACES"): 33,
+    (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
     (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,
     (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_gpu, "THREADS"): 32, (scan_gpu, "CHUNK"): 64,
     (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 64, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
@@ -54,7 +62,9 @@ _SMALL: dict[tuple[Any, str], Any] = {
     (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (threads, "CHUNK"): 16,
     (pointwise, "BLOCK"): 32, (pointwise, "TILE"): (8, 4),
     (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 128,
-    (rows, "HELD"): 4, (teams, "STAGED"): 2, (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
+    (rows, "HELD"): 4, (rows, "STAGED"): 2, (rows, "SHAPES"): _shapes((4, 4, 2, 1), (16, 2, 16, 2), (0, 1, 64, 2)),
+    (rows, "SHARED_ITERATIONS"): 4, (rows, "COLUMNS"): 4, (rows, "FEW"): 4, (rows, "SHARED_PLACES"): 64,
+    (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
     (scan, "SHORT"): {"cpu": 4, "gpu": 4}, (scan_cpu, "PART"): 4, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 8,
     (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_gpu, "THREADS"): 64, (scan_gpu, "CHUNK"): 128,
     (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 128, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,

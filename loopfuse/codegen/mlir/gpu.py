@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
@@ -104,6 +105,10 @@ def emit_combine(
     """Combine, in the order its docstring gives; on the CPU there is nobody to combine with."""
     if not emitter.gpu or not over:
         return
+    columns = _columns_beside(emitter, over)
+    if columns > 1:
+        _combine_columns(emitter, op, name, over, columns)
+        return
     of_cluster = over == (*emitter.cluster_variables, *(each[0] for each in emitter.block_variables))
     count, place = _team(emitter, "Combine", over[len(emitter.cluster_variables) :] if of_cluster else over)
     builder = emitter.builder
@@ -128,6 +133,85 @@ def emit_combine(
         return value
 
     _change(emitter, name, combined)
+
+
+def _columns_beside(emitter: Emitter, over: tuple[str, ...]) -> int:
+    """How many neighbours each do what the outer threads of a block do together over the loops `over`; 1 where these are
+    not outer loops."""
+    chain = emitter.block_variables
+    own = [each for each in chain if each[0] in over]
+    return prod(count for _, count in chain[len(own) :]) if own == [*chain[: len(own)]] else 1
+
+
+def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...], columns: int) -> None:
+    """Combine where neighbouring threads each have a column, and those `columns` apart share one: through shared memory
+    each column comes to neighbours, who do what Combine's docstring says, and their result goes to all of it."""
+    builder, thread = emitter.builder, emitter.thread
+    assert thread is not None
+    count = emitter.threads // columns
+    of_cluster = emitter.blocks > 1 and over[0] in emitter.cluster_variables
+    if LANES % count or (of_cluster and count < LANES):
+        raise not_lowered(f"a Combine of {count} threads of a column")
+
+    def at(row: Value, column: Value) -> Value:
+        # One more than columns apart, so that a column's elements are in different banks.
+        return builder.binary("addi", builder.binary("muli", row, builder.constant(columns + 1, I32)), column)
+
+    def split(by: int) -> tuple[Value, Value]:
+        size = builder.constant(by, I32)
+        return builder.binary("divui", thread, size), builder.binary("remui", thread, size)
+
+    def store(shared: Value, place: Value, value: Value, dtype: DType) -> None:
+        stored = builder.convert("extui", value, STORAGE[dtype]) if dtype is DType.BOOL else value
+        builder.store(stored, shared, builder.convert("index_cast", place, INDEX))
+
+    def combined(value: Value, dtype: DType) -> Value:
+        scratch = emitter.request_shared(dtype, (count + 1) * (columns + 1))
+        (row, own), (column, turn) = split(columns), split(count)
+        results = builder.constant(count, I32)
+        emit_barrier(emitter, "block")
+        store(scratch, at(row, own), value, dtype)
+        emit_barrier(emitter, "block")
+        value = _from_slot(emitter, op, scratch, at(turn, column), LANES, turn, dtype)
+        value = _reduce_group(emitter, op, value, dtype, turn, count)
+        if op == "add" and dtype.is_float:
+            # The second stage adds neutral elements too, which turn -0.0 into 0.0.
+            value = builder.binary("addf", value, builder.constant(0.0, value.type))
+        if of_cluster:
+            return _columns_across_cluster(emitter, op, value, dtype, column, own, columns)
+        is_first = builder.compare("eq", turn, builder.constant(0, I32))
+        builder.branch(is_first, lambda: store(scratch, at(results, column), value, dtype))
+        emit_barrier(emitter, "block")
+        return _from_slot(emitter, op, scratch, at(results, own), LANES, turn, dtype)
+
+    _change(emitter, name, combined)
+
+
+def _columns_across_cluster(
+    emitter: Emitter, op: str, value: Value, dtype: DType, column: Value, own: Value, columns: int
+) -> Value:
+    """The second stage in a cluster: what the first lane of each warp has, of a `column`, goes to the shared memory of
+    every block, where each thread reads what all blocks have of its `own`."""
+    builder, thread, rank = emitter.builder, emitter.thread, emitter.rank
+    assert thread is not None and rank is not None
+    slots = emitter.request_slots(dtype, emitter.blocks * columns)
+    lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
+
+    def place_of(block: Value, column: Value) -> Value:
+        return builder.binary("addi", builder.binary("muli", block, builder.constant(columns, I32)), column)
+
+    _to_cluster(emitter, slots, place_of(rank, column), value, dtype, lane)
+    found = [
+        _from_slot(emitter, op, slots, place_of(builder.constant(block, I32), own), LANES, lane, dtype)
+        for block in range(emitter.blocks)
+    ]
+    while len(found) > 1:
+        half = len(found) // 2
+        found = [
+            emit_binary(emitter, op, one, other, dtype)
+            for one, other in zip(found[:half], found[half:], strict=True)
+        ]
+    return found[0]
 
 
 def _change(emitter: Emitter, name: str, change: Callable[[Value, DType], Value]) -> None:
@@ -276,24 +360,13 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
     builder = emitter.builder
     thread, rank = emitter.thread, emitter.rank
     assert thread is not None and rank is not None
-    kind, groups = STORAGE[dtype], emitter.blocks * emitter.threads // LANES
+    groups = emitter.blocks * emitter.threads // LANES
     slots = emitter.request_slots(dtype, groups)
     # What says where in the row a thread is stays known; lane and group are read off it again.
     place = builder.binary("addi", builder.binary("muli", rank, builder.constant(emitter.threads, I32)), thread)
     lane = builder.binary("andi", place, builder.constant(LANES - 1, I32))
     group = builder.binary("shrui", place, builder.constant(5, I32))
-    result = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
-    if emitter.loops:
-        emit_barrier(emitter, "cluster")
-
-    def write() -> None:
-        stored = builder.convert("extui", result, kind) if dtype is DType.BOOL else result
-        offset = builder.binary("muli", group, builder.constant(bytes_of(kind), I32))
-        place = builder.place_in_block(slots, builder.convert("extui", offset, I64), lane)
-        builder.block.add(Operation("llvm.store", (stored, place)))
-
-    builder.branch(builder.compare("ult", lane, builder.constant(emitter.blocks, I32)), write)
-    emit_barrier(emitter, "cluster")
+    _to_cluster(emitter, slots, group, value, dtype, lane)
     total: Value | None = None
     for first in range(0, groups, LANES):
         here = min(LANES, groups - first)
@@ -303,6 +376,23 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
         total = other if total is None else emit_binary(emitter, op, total, other, dtype)
     assert total is not None
     return _reduce_group(emitter, op, total, dtype, lane, LANES)
+
+
+def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype: DType, lane: Value) -> None:
+    """What the first lane of a warp has, into a slot of every block of the cluster; behind it all have come."""
+    builder, kind = emitter.builder, STORAGE[dtype]
+    result = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
+    if emitter.loops:
+        emit_barrier(emitter, "cluster")
+
+    def write() -> None:
+        stored = builder.convert("extui", result, kind) if dtype is DType.BOOL else result
+        offset = builder.binary("muli", slot, builder.constant(bytes_of(kind), I32))
+        place = builder.place_in_block(slots, builder.convert("extui", offset, I64), lane)
+        builder.block.add(Operation("llvm.store", (stored, place)))
+
+    builder.branch(builder.compare("ult", lane, builder.constant(emitter.blocks, I32)), write)
+    emit_barrier(emitter, "cluster")
 
 
 # ------------------------------------------------------------------------------ between blocks

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import MULTIPROCESSOR, machine_of
+from loopfuse.base.machine import LANES, MULTIPROCESSOR, machine_of
 from loopfuse.base.options import Target
 from loopfuse.codegen.abi import (
     Chain,
@@ -188,7 +188,8 @@ class _Entry:
         if self.launch.registers:
             most = self.launch.registers
             if self.index_bits == 64:  # addresses take two each
-                most = MULTIPROCESSOR.step_for(most + 1)
+                warps = -(-block_threads(self.chain) // LANES)
+                most = min(MULTIPROCESSOR.step_for(most + 1), max(most, MULTIPROCESSOR.registers_with(warps)))
             properties["nvvm.maxnreg"] = most
         function = Operation("gpu.func", properties=properties, blocks=(block,))
         return [*self.globals.values(), function]

@@ -5,8 +5,8 @@ after:   s = 0;  for i in 0..M: { t[i, j] = f(a[i, j]); s += t[i, j] }
 
 Needs the same bounds and steps. Whatever one of the loops writes and the other touches is touched by both
 at one place, which is another one in each iteration: then iteration k of the second may run right after
-iteration k of the first. What stands between them goes before or behind both, where it has nothing to
-do with one of them. Loops that are joined keep the order of their own iterations.
+iteration k of the first. What stands between them goes ahead of both where it has nothing to do with the first, else
+behind both. Loops that are joined keep the order of their own iterations.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import loads, substitute
 from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import are_independent
 from loopfuse.tree.walk import node_expressions, walk_nodes
 
@@ -26,28 +27,53 @@ def join_neighbours(nodes: Sequence[TreeNode], wanted: Callable[[Loop], bool]) -
     """The nodes, with neighbouring loops among those `wanted` joined where they may be."""
     out: list[TreeNode] = []
     for node in nodes:
-        at = _partner(out, node) if isinstance(node, Loop) and wanted(node) else None
-        if at is None:
+        parts = _partner(out, node) if isinstance(node, Loop) and wanted(node) else None
+        if parts is None:
             out.append(node)
             continue
-        first, between = out[at], out[at + 1 :]
-        assert isinstance(first, Loop) and isinstance(node, Loop)
+        before, first, ahead, behind = parts
+        assert isinstance(node, Loop)
         whole = replace(first, body=(*first.body, *_renamed(node.body, node.var, first.var)))
-        if all(are_independent(first, each) for each in between):
-            out[at:] = [*between, whole]
-        else:
-            out[at:] = [whole, *between]
+        out = [*before, *ahead, whole, *behind]
     return out
 
 
-def _partner(out: Sequence[TreeNode], node: Loop) -> int | None:
-    """Where the loop stands that `node` joins."""
+def join_nests(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+    """The nodes, with neighbouring loops joined wherever they may be, and those inside too."""
+    return tuple(
+        replace(node, body=join_nests(node.body)) if isinstance(node, Loop) else node
+        for node in join_neighbours(nodes, lambda loop: loop.mapping is Where.SERIAL)
+    )
+
+
+Parts = tuple[list[TreeNode], Loop, list[TreeNode], list[TreeNode]]
+"""What stands before the loop that another joins; that loop; what goes ahead of both, and what goes behind."""
+
+
+def _partner(out: Sequence[TreeNode], node: Loop) -> Parts | None:
+    """The loop that `node` joins, and what becomes of the nodes around it."""
     for at in range(len(out) - 1, -1, -1):
-        first, between = out[at], out[at + 1 :]
+        first = out[at]
         if isinstance(first, Loop) and _may_join(first, node):
-            ahead = all(are_independent(first, each) for each in between)
-            return at if ahead or all(are_independent(node, each) for each in between) else None
+            parts = _apart(first, node, out[at + 1 :])
+            return None if parts is None else (list(out[:at]), first, *parts)
     return None
+
+
+def _apart(
+    first: Loop, second: Loop, between: Sequence[TreeNode]
+) -> tuple[list[TreeNode], list[TreeNode]] | None:
+    """The nodes between two loops that go ahead of both, and those that go behind; None where one can do neither."""
+    ahead: list[TreeNode] = []
+    behind: list[TreeNode] = []
+    for node in between:
+        if are_independent(first, node) and all(are_independent(each, node) for each in behind):
+            ahead.append(node)
+        elif are_independent(second, node):
+            behind.append(node)
+        else:
+            return None
+    return ahead, behind
 
 
 def _may_join(first: Loop, second: Loop) -> bool:

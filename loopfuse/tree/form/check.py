@@ -416,9 +416,13 @@ def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
 
 def _check_combine_of_cluster(node: Combine, what: What, place: _Place) -> None:
     inside = [var for var, mapping in place.vars.items() if mapping in (Mapping.CLUSTER, *_INNER)]
-    if list(node.over) != inside or not node.everywhere:
-        raise place.fail(what, f"a cluster combines all its threads, over {', '.join(inside)}, everywhere")
-    threads = prod(place.sizes[var] for var in inside if place.vars[var] in _INNER)
+    blocks = [var for var in inside if place.vars[var] is Mapping.CLUSTER]
+    threads = prod(place.sizes[var] for var in node.over if place.vars.get(var) in _INNER)
+    is_column = list(node.over) == inside[: len(node.over)] and len(node.over) > len(blocks) and threads == LANES
+    if not (list(node.over) == inside or is_column) or not node.everywhere:
+        raise place.fail(
+            what, f"a cluster combines all its threads, over {', '.join(inside)}, or {LANES} outer ones of each block, everywhere"
+        )
     if threads % LANES:
         raise place.fail(what, f"blocks of a cluster combine whole warps, not {threads} threads")
     _check_converged("cluster", what, place)

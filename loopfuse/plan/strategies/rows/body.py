@@ -4,12 +4,13 @@
     s = 0;     for c: s = s + exp(x[r, c] - m)     a value of the row;  a pass, with an update
     for c: y[r, c] = exp(x[r, c] - m) / s          a pass
 
-A pass is a loop over the row. Its iterations go to the threads of a team, the same to the same thread in
+A pass is a loop over the row, or a nest of loops (`for h, w: s = s + x[n, h, w]`), of which the innermost is the one
+that COLUMN stands for. Its iterations go to the threads of a team, the same to the same thread in
 each pass, and what is outside passes every thread does for itself. So that no thread needs what another
 has, but for the results of reductions:
 
 - an array that is written in a pass is accessed at one place of the row, the iteration's own, in passes that
-  start at the same place;
+  start at the same place and have the same loops around;
 - one that is written outside passes at one place too, which no iteration names: a value of the row, which
   lies in a register of each thread;
 - a register that a pass sets, it sets before it reads it, and nobody else reads it.
@@ -17,13 +18,13 @@ has, but for the results of reductions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.linear import linear, tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, combine
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import (
     iterators,
     loads,
@@ -45,6 +46,23 @@ COLUMN = "@column"
 Range = tuple[Expr, Expr]
 """The first place of a pass, and the one behind its last."""
 
+Space = tuple["Around | Range", ...]
+"""The places of a pass: the loops around, and the innermost one's range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A loop of a pass that is not its innermost, by the variable that stands for it: `around` says which."""
+
+    var: str
+    lower: Expr
+    upper: Expr
+
+
+def around(depth: int) -> str:
+    """Stands for the loop of a pass so deep inside it."""
+    return f"@around{depth}"
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -59,12 +77,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A loop over places of the row, from `lower` on to before `upper`: what an iteration does, at COLUMN."""
+    """A loop over places of the row, from `lower` on to before `upper`: what an iteration does, at COLUMN; `outer`: the
+    loops around it that belong to the pass too, outermost first."""
 
     nodes: tuple[TreeNode, ...]
     updates: tuple[Update, ...]
     lower: Expr
     upper: Expr
+    outer: tuple[Around, ...] = ()
 
     @property
     def length(self) -> Expr:
@@ -75,6 +95,21 @@ class Pass:
     def range(self) -> Range:
         """The first place, and the one behind the last."""
         return self.lower, self.upper
+
+    @property
+    def space(self) -> Space:
+        """All loops."""
+        return (*self.outer, self.range)
+
+    @property
+    def vars(self) -> frozenset[str]:
+        """What stands for them."""
+        return frozenset((COLUMN, *(each.var for each in self.outer)))
+
+    @property
+    def start(self) -> tuple[object, ...]:
+        """Where each loop starts: which thread has a place depends on it."""
+        return (*((each.var, each.lower) for each in self.outer), self.lower)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +138,13 @@ class Body:
 
     @property
     def length(self) -> Expr:
-        """The most places that a pass has."""
-        lengths = dict.fromkeys(one.length for one in self.passes)
-        return reduce(lambda one, other: combine("max", one, other), lengths)
+        """The most places that the innermost loop of a pass has."""
+        return _most(one.length for one in self.passes)
+
+    @property
+    def outer_length(self) -> Expr:
+        """The most iterations that the outermost loop of a pass of several has; 1 where no pass has several."""
+        return _most([tidy(one.outer[0].upper - one.outer[0].lower) for one in self.passes if one.outer] or [integer(1)])
 
     def at(self, point: Mapping[str, Expr]) -> Body:
         """The same for the row at a point: with these values of the variables that stand for it."""
@@ -134,7 +173,7 @@ class Body:
         """What a pass reads of each place that may be asked for before it is needed: elements of arrays that
         nothing here writes, where the place says alone which (not data), and that some pass over these places
         reads at every one of them. (What is read under a condition alone need not be there.)"""
-        sure = {load for other in self.passes if other.range == one.range for load in _always(other)}
+        sure = {load for other in self.passes if other.space == one.space for load in _always(other)}
         out = [
             load
             for node in walk_nodes(one.nodes)
@@ -144,6 +183,10 @@ class Body:
             if COLUMN in subscript_iterators(load) and not any(map(loads, load.index))
         ]
         return list(dict.fromkeys(out))
+
+
+def _most(lengths: Iterable[Expr]) -> Expr:
+    return reduce(lambda one, other: combine("max", one, other), dict.fromkeys(lengths))
 
 
 class _Other(Exception):
@@ -201,11 +244,17 @@ class _Reader:
         return Body(tuple(steps), values, fixed, made, once, tuple(own.values()))
 
     def one_pass(self, loop: Loop) -> Pass:
-        fixed = not (iterators(loop.lower) | iterators(loop.upper) or loads(loop.lower) or loads(loop.upper))
-        plain = all(isinstance(each, Compute | Guard) for each in walk_nodes(loop.body))
-        if loop.mapping is not Where.SERIAL or loop.step != 1 or not fixed or not plain:
+        outer: list[Around] = []
+        at: dict[str, Expr] = {}
+        while len(loop.body) == 1 and isinstance(loop.body[0], Loop):
+            self.check_loop(loop)
+            outer.append(Around(around(len(outer)), loop.lower, loop.upper))
+            at[loop.var] = Iter(outer[-1].var)
+            loop = loop.body[0]
+        self.check_loop(loop)
+        if not all(isinstance(each, Compute | Guard) for each in walk_nodes(loop.body)):
             raise _Other
-        at = {loop.var: Iter(COLUMN)}
+        at[loop.var] = Iter(COLUMN)
         body = map_expressions(loop.body, lambda expr: substitute(expr, at))
         found: dict[str, Update] = {}
         own = {n.target.array for n in walk_nodes(body) if isinstance(n, Compute) and self.is_set(n)}
@@ -213,6 +262,8 @@ class _Reader:
             if isinstance(node, Compute) and COLUMN not in subscript_iterators(node.target) and node.target.array not in own:
                 update = self.update(node)
                 if update is not None:
+                    if any(each.var in subscript_iterators(update.target) for each in outer):
+                        raise _Other  # a result for each iteration of a loop around
                     found[node.statement] = update
         targets = {update.target.array for update in found.values()}
         for node in walk_nodes(body):
@@ -220,7 +271,14 @@ class _Reader:
             is_update = isinstance(node, Compute) and node.statement in found
             if not is_update and used & targets:
                 raise _Other  # a partial result is used
-        return Pass(body, tuple(found.values()), loop.lower, loop.upper)
+        return Pass(body, tuple(found.values()), loop.lower, loop.upper, tuple(outer))
+
+    @staticmethod
+    def check_loop(loop: Loop) -> None:
+        """It goes by ones, between bounds that are the same for all rows."""
+        fixed = not (iterators(loop.lower) | iterators(loop.upper) or loads(loop.lower) or loads(loop.upper))
+        if loop.mapping is not Where.SERIAL or loop.step != 1 or not fixed:
+            raise _Other
 
     def is_set(self, node: Compute) -> bool:
         """Does a computation give a register a value that does not depend on the one before?"""
@@ -251,16 +309,16 @@ class _Reader:
                 written.add(node.target.array)
                 if under or node.predicate is not None:
                     guarded.add(node.target.array)
-                if inside and COLUMN in subscript_iterators(node.target):
-                    self.own_place(node.target)
+                if inside is not None and inside.vars & subscript_iterators(node.target):
+                    self.own_place(node.target, inside.vars)
         values: dict[str, Load] = {}
         for name in sorted(written):
             places = list(dict.fromkeys(load.index for load in accesses[name]))
             if len(places) != 1 or any(is_checked(part) for part in places[0]):
                 raise _Other
             one = accesses[name][0]
-            firsts = {step.lower for step in steps if isinstance(step, Pass) and name in touched(step)}
-            if COLUMN in subscript_iterators(one) and len(firsts) > 1:
+            starts = {step.start for step in steps if isinstance(step, Pass) and name in touched(step)}
+            if COLUMN in subscript_iterators(one) and len(starts) > 1:
                 raise _Other  # the same place would be another thread's
             if COLUMN not in subscript_iterators(one):
                 if name in guarded or any(loads(part) for part in one.index):
@@ -274,7 +332,7 @@ class _Reader:
         """The element of an array that each iteration of a pass makes before it or another reads it, all over
         the same places; None where the array is no such."""
         found: Load | None = None
-        ranges: set[Range] = set()
+        spaces: set[Space] = set()
         for step in steps:
             for node, under in walk_guarded(step.nodes if isinstance(step, Pass) else (step,)):
                 reads = [load for expr in _sources(node) for load in loads(expr) if load.array == name]
@@ -285,18 +343,19 @@ class _Reader:
                     continue
                 if not isinstance(step, Pass):
                     return None
-                ranges.add((step.lower, step.upper))
+                spaces.add(step.space)
                 if isinstance(node, Compute) and is_write and found is None:
                     if under or node.predicate is not None or COLUMN not in subscript_iterators(node.target):
                         return None
                     found = node.target
-        return found if len(ranges) == 1 else None
+        return found if len(spaces) == 1 else None
 
-    def own_place(self, target: Load) -> None:
-        """Each iteration writes an element of its own: the last subscript moves with it, no other does."""
-        *outer, last = target.index
-        terms = linear(last)
-        if terms is None or terms.get(COLUMN) != 1 or any(COLUMN in iterators(part) for part in outer):
+    def own_place(self, target: Load, loops: frozenset[str]) -> None:
+        """Each iteration writes an element of its own: one subscript moves with each of the loops, by ones."""
+        moving = [part for part in target.index if loops & iterators(part)]
+        terms = [linear(part) or {} for part in moving]
+        found = [var for each in terms for var, factor in each.items() if var in loops and factor == 1]
+        if len(moving) != len(loops) or sorted(found) != sorted(loops):
             raise _Other
 
     def is_set_first(self, steps: Sequence[TreeNode | Pass], place: Load) -> bool:
@@ -342,10 +401,10 @@ class _Reader:
         return isinstance(self.buffers[load.array].home, Register)
 
 
-def _leaves(steps: Sequence[TreeNode | Pass]) -> Iterator[tuple[TreeNode, bool, bool]]:
-    """Every node, whether it is in a pass, and whether a condition stands above it."""
+def _leaves(steps: Sequence[TreeNode | Pass]) -> Iterator[tuple[TreeNode, Pass | None, bool]]:
+    """Every node, the pass that it is in, and whether a condition stands above it."""
     for step in steps:
-        inside = isinstance(step, Pass)
+        inside = step if isinstance(step, Pass) else None
         for node, under in walk_guarded(step.nodes if isinstance(step, Pass) else (step,)):
             yield node, inside, under
 

@@ -1,6 +1,7 @@
 """Rows on a GPU: a team of threads, a warp, a block or a cluster of blocks, has a row of its own.
 
-Place `k * T + t` of a row is thread t's, of T threads. What several passes read is loaded once, before the
+Place `k * T + t` of a row is thread t's, of T threads. Of a pass of several loops the innermost goes to the last of the loops over
+the team's threads, the outermost to the others, iteration `k * T + t` to thread t of their T; those between are each thread's. What several passes read is loaded once, before the
 first of them, and held: some elements a thread, in registers; and so is what one pass makes for others alone.
 Rows longer than a team holds are read again in each pass. Loads are STAGED ahead of what needs them, at a place
 that is clamped to the row's last, so that they are under way together and no test stands between them.
@@ -16,7 +17,7 @@ that is clamped to the row's last, so that they are under way together and no te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 
@@ -26,6 +27,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integ
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import map_expr, moved_to, substitute
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.body import (
     COLUMN,
     Body,
@@ -46,27 +48,18 @@ from loopfuse.tree.looptree import (
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated
 
-STAGED = 8
-"""Elements of an array that a thread asks for before it needs the first: its part of a chunk of the row."""
-
 Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 """What is done with a chunk of that number, whose elements have the slots from one on, and which is whole or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
-    """The threads that have a row: the loops over them, each with its variable and how many there are, how many
-    elements of a row each holds (0: none), and of how many places a row has at least, and may have at most (0:
-    any number). `inside`: whether they have one, where that is not the same for all that wait for each other."""
+class Threads:
+    """Loops over threads, each with its variable and how many there are."""
 
     loops: tuple[tuple[str, int], ...]
-    held: int
-    least: int = 0
-    most: int = 0
-    inside: Expr = TRUE
 
     @property
-    def threads(self) -> int:
+    def count(self) -> int:
         """How many they are."""
         return prod(count for _, count in self.loops)
 
@@ -78,13 +71,41 @@ class Team:
     @property
     def number(self) -> Expr:
         """Which of them a thread is."""
+        if not self.loops:
+            return integer(0)
         return reduce(lambda number, loop: number * loop[1] + Iter(loop[0]), self.loops[1:], Iter(self.loops[0][0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads that have a row: `inner` go along the innermost loop of a pass of several and `outer` along its
+    outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
+    how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
+    asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
+    for each other."""
+
+    inner: Threads
+    held: int
+    least: int = 0
+    most: int = 0
+    inside: Expr = TRUE
+    outer: Threads = Threads(())
+    staged: int = field(default_factory=lambda: sizes.STAGED)
+
+    @property
+    def threads(self) -> Threads:
+        """All."""
+        return Threads((*self.outer.loops, *self.inner.loops))
+
+    def along(self, one: Pass) -> Threads:
+        """Those that go along the innermost loop of a pass."""
+        return self.inner if one.outer else self.threads
 
 
 def held_loads(body: Body) -> dict[Range, list[Load]]:
     """The elements of a place that several passes over the same places read, and nothing here writes."""
     count: dict[tuple[Range, Load], int] = {}
-    for one in body.passes:
+    for one in (each for each in body.passes if not each.outer):
         for load in body.asked(one):
             count[one.range, load] = count.get((one.range, load), 0) + 1
     found: dict[Range, list[Load]] = {}
@@ -129,9 +150,9 @@ class _Writer:
 
     def all_nodes(self) -> tuple[TreeNode, ...]:
         team = self.team
-        room = team.threads * team.held
+        room = team.threads.count * team.held
         held = held_loads(self.body)
-        if team.least > room or not (held or self.body.made):
+        if not team.held or team.least > room or not (held or self.body.made):
             return (*self.steps(self.in_chunks), *self.stored())
         ask: list[TreeNode] = []
         cells: dict[Range, dict[Load, Load]] = {}
@@ -141,7 +162,7 @@ class _Writer:
             ask += self.held(
                 where,
                 lambda number, slot, is_whole, own=own, where=where: self.asked(
-                    own, where, number, slot, is_whole
+                    own, where, number, slot, is_whole, team.threads
                 ),
             )
         for load in self.body.made:
@@ -151,8 +172,9 @@ class _Writer:
 
         def at_once(one: Pass) -> tuple[TreeNode, ...]:
             own = cells.get(one.range, {})
+            asked = self.body.asked(one)
             return self.held(
-                one.range, lambda number, slot, is_whole: self.chunk(one, number, slot, own, is_whole)
+                one.range, lambda number, slot, is_whole: self.chunk(one, asked, number, slot, own, is_whole)
             )
 
         whole = (*ask, *self.steps(at_once))
@@ -181,7 +203,7 @@ class _Writer:
     @property
     def first(self) -> Expr:
         """Is it the first thread?"""
-        return compare("eq", self.team.number, integer(0))
+        return compare("eq", self.team.threads.number, integer(0))
 
     def reduced(self, one: Pass, way: Callable[[Pass], tuple[TreeNode, ...]]) -> list[TreeNode]:
         """A pass, with what its updates leave in the threads put together in each of them."""
@@ -195,7 +217,7 @@ class _Writer:
                 own = self.register(f"{target.array}_part", target)
                 places[target] = own
             first.append(Copy(own, Const(neutral(update.op, dtype), dtype)))
-            last.append(Combine(update.op, own.array, self.team.vars, everywhere=True))
+            last.append(Combine(update.op, own.array, self.team.threads.vars, everywhere=True))
             if not update.whole:
                 last.append(Fold(update.op, place, own))
         moved = replace(one, nodes=map_expressions(one.nodes, lambda expr: moved_to(expr, places)))
@@ -211,62 +233,73 @@ class _Writer:
     def held(self, where: Range, chunk: Chunk) -> tuple[TreeNode, ...]:
         """All elements that a thread holds, a chunk of STAGED at a time: those that the row has. Chunks that
         others follow are whole; the last of the row has the last slots, whichever it is."""
-        last, length = self.team.held // STAGED - 1, tidy(where[1] - where[0])
+        threads = self.team.threads
+        last, length = self.team.held // sizes.STAGED - 1, tidy(where[1] - where[0])
         sure = min(last, self.followed(length))
         nodes: list[TreeNode] = []
         for first, end in ((0, sure), (sure, last)):
             if first == end:
                 continue
             var = self.names.fresh("k")
-            whole = chunk(Iter(var), Iter(var) * STAGED, True)
+            whole = chunk(Iter(var), Iter(var) * sizes.STAGED, True)
             if end > sure:
-                whole = (Guard((Iter(var) + 1) * self.places < length, whole),)
+                whole = (Guard((Iter(var) + 1) * self.places(threads) < length, whole),)
             nodes.append(Loop(var, integer(first), integer(end), 1, Where.UNROLLED, whole))
-        return (*nodes, *self.last(where, lambda number: chunk(number, integer(last * STAGED), False)))
+        return (*nodes, *self.last(where, threads, lambda number: chunk(number, integer(last * sizes.STAGED), False)))
 
     def followed(self, length: Expr) -> int:
         """How many chunks others surely follow. (Only of a cluster is it asked: registers spill where they are
         tested for.)"""
-        is_known = len(self.team.loops) > 1 and length == self.body.length
-        return (self.team.least - 1) // self.places if is_known else 0
+        is_known = len(self.team.inner.loops) > 1 and length == self.body.length
+        return (self.team.least - 1) // self.places(self.team.threads) if is_known else 0
 
-    def last(self, where: Range, chunk: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+    def last(
+        self, where: Range, threads: Threads, chunk: Callable[[Expr], tuple[TreeNode, ...]]
+    ) -> tuple[TreeNode, ...]:
         """The last chunk of a row, of which every element is asked for whether the row has it."""
         length = tidy(where[1] - where[0])
-        nodes = chunk(self.whole_chunks(length))
+        nodes = chunk(self.whole_chunks(length, threads))
         if self.team.least and length == self.body.length:
             return nodes  # without a branch all passes are one block for the compilers behind
         return (Guard(length > 0, nodes),)
 
-    def whole_chunks(self, length: Expr) -> Expr:
+    def whole_chunks(self, length: Expr, threads: Threads) -> Expr:
         """How many chunks of so many places another follows."""
-        return (length - 1) // self.places
+        return (length - 1) // self.places(threads)
 
-    @property
-    def places(self) -> int:
-        """Places of a row that a chunk of the whole team has."""
-        return STAGED * self.team.threads
+    def places(self, threads: Threads) -> int:
+        """Places of a row that a chunk of so many threads has."""
+        return self.team.staged * threads.count
 
     def in_chunks(self, one: Pass) -> tuple[TreeNode, ...]:
         """A pass in chunks, for rows of any length."""
+        own = {each.var: self.names.fresh("o") for each in one.outer}
+        nodes = map_expressions(one.nodes, lambda expr: substitute(expr, {var: Iter(new) for var, new in own.items()}))
+        inner, threads = replace(one, nodes=nodes), self.team.along(one)
+        asked = [as_load(substitute(load, {var: Iter(new) for var, new in own.items()})) for load in self.body.asked(one)]
         var = self.names.fresh("q")
-        whole = self.chunk(one, Iter(var), integer(0), {}, True)
-        count = self.whole_chunks(one.length)
-        return (
+        whole = self.chunk(inner, asked, Iter(var), integer(0), {}, True)
+        count = self.whole_chunks(one.length, threads)
+        made: tuple[TreeNode, ...] = (
             Loop(var, integer(0), count, 1, Where.SERIAL, whole),
-            *self.last(one.range, lambda number: self.chunk(one, number, integer(0), {}, False)),
+            *self.last(one.range, threads, lambda number: self.chunk(inner, asked, number, integer(0), {}, False)),
         )
+        for depth, each in reversed([*enumerate(one.outer)]):
+            share = self.team.outer if depth == 0 else Threads(())
+            made = (Loop(own[each.var], tidy(each.lower + share.number), each.upper, share.count, Where.SERIAL, made),)
+        return made
 
     def chunk(
-        self, one: Pass, number: Expr, slot: Expr, cells: dict[Load, Load], is_whole: bool
+        self, one: Pass, asked: Sequence[Load], number: Expr, slot: Expr, cells: dict[Load, Load], is_whole: bool
     ) -> tuple[TreeNode, ...]:
-        """STAGED of a thread's elements, those of the row's chunk of that `number`. `cells`: where those that are
-        held are, from `slot` on. `is_whole`: the row has all of them."""
-        wanted = [load for load in self.body.asked(one) if load not in cells]
-        staged = {load: self.register(f"{load.array}_next", load, STAGED) for load in wanted}
+        """Some of a thread's elements, those of the row's chunk of that `number`. `asked`: what may be asked for before
+        it is needed; `cells`: where those that are held are, from `slot` on. `is_whole`: the row has all of them."""
+        wanted = [load for load in asked if load not in cells]
+        staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
+        threads = self.team.along(one)
 
         def computed(u: Expr) -> tuple[TreeNode, ...]:
-            at = self.place(one.lower, number, u)
+            at = self.place(one.lower, threads, number, u)
 
             def change(expr: Expr) -> Expr:
                 def one_load(each: Expr) -> Expr:
@@ -285,18 +318,18 @@ class _Writer:
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
             return (Guard(at < one.upper, nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        ask = self.asked(staged, one.range, number, integer(0), is_whole) if wanted else ()
+        ask = self.asked(staged, one.range, number, integer(0), is_whole, threads) if wanted else ()
         return (*ask, *self.staged(computed))
 
     def asked(
-        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr, is_whole: bool
+        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr, is_whole: bool, threads: Threads
     ) -> tuple[TreeNode, ...]:
-        """Loads of STAGED elements of a thread, those of the row's chunk of that `number`, into their cells
+        """Loads of some elements of a thread, those of the row's chunk of that `number`, into their cells
         from `slot` on."""
         last = tidy(where[1] - 1)
 
         def loaded(u: Expr) -> tuple[TreeNode, ...]:
-            place = self.place(where[0], number, u)
+            place = self.place(where[0], threads, number, u)
             at = {COLUMN: place if is_whole else combine("min", place, last)}
             return tuple(
                 Copy(
@@ -308,9 +341,9 @@ class _Writer:
 
         return self.staged(loaded)
 
-    def place(self, lower: Expr, number: Expr, u: Expr) -> Expr:
+    def place(self, lower: Expr, threads: Threads, number: Expr, u: Expr) -> Expr:
         """Where in the row the thread's element `u` of the chunk of that number is."""
-        away = number * self.places + u * self.team.threads + self.team.number
+        away = number * self.places(threads) + u * threads.count + threads.number
         return tidy(lower + away)
 
     def redirected(self, expr: Expr) -> Expr:
@@ -319,7 +352,7 @@ class _Writer:
 
     def staged(self, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         var = self.names.fresh("u")
-        return (Loop(var, integer(0), integer(STAGED), 1, Where.UNROLLED, body(Iter(var))),)
+        return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(Iter(var))),)
 
 
 def _sum(one: Expr, other: Expr) -> Expr:

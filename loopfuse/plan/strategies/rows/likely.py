@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loopfuse.lang.linear import constant_value, linear, linear_form
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, substitute
-from loopfuse.plan.strategies.rows.body import COLUMN
+from loopfuse.plan.mapping.space import order_dims
+from loopfuse.plan.strategies.rows import sizes
+from loopfuse.plan.strategies.rows.body import COLUMN, around
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import may_reorder
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.poly.model import PolyProgram, Statement
-
-SHORT = 24
-"""Places up to which a row is one thread's: a warp would mostly idle."""
 
 
 def has_passes(group: Group) -> bool:
@@ -23,37 +22,50 @@ def has_passes(group: Group) -> bool:
 
 
 def is_likely(group: Group, program: PolyProgram) -> bool:
-    """Has the group passes over rows of its own, whose iterations need no others' values?"""
+    """Has the group passes over rows or columns of its own, whose iterations need no others' values?"""
     if group.legality is not Legality.INDEPENDENT or not group.dims or group.scope is None:
         return False
     if not has_passes(group):
         return False
+    return any(_suits(group, program, columns) for columns in ("", order_dims(group)[-1]))
+
+
+def _suits(group: Group, program: PolyProgram, columns: str) -> bool:
+    """The same where neighbours in memory are places of a row ("") or points along dimension `columns`."""
     own = False
-    firsts: set[Expr] = set()
+    firsts: set[tuple[Expr, ...]] = set()
     places: dict[str, set[tuple[object, ...]]] = {}
     written: set[str] = set()
     for placed, s, inner in _statements(group):
-        if len(inner) > 1:
-            return False
-        along = inner[0] if inner else ""
-        if along:
-            if not _is_pass(s, along, group, program):
+        if inner:
+            if not _is_pass(s, inner, group, program):
                 return False
-            firsts.add(next(loop.lower for loop in s.loops if loop.iterator == along))
+            firsts.add(tuple(loop.lower for loop in s.loops if loop.iterator in inner))
+        is_apart = bool(columns) or len(inner) > 1
         for load in (s.target, *(access.load for access in s.reads)):
             if not load.index:
                 continue
-            index = _index(load, placed, along)
+            index = _index(load, placed, inner)
             names = [iterators(part) for part in index]
-            if COLUMN in set().union(*names):
-                terms = linear(index[-1])
-                if terms is None or terms.get(COLUMN) != 1 or COLUMN in set().union(*names[:-1]):
-                    return False
-                own = own or set(group.dims) <= set().union(*names)
+            if is_apart and any(len(each) > 1 for each in names):
+                return False
+            if not _lies_well(index, columns):
+                return False
+            own = own or {*group.dims, COLUMN} <= set().union(*names)
             places.setdefault(load.array, set()).add(tuple(map(linear_form, index)))
         if s.target.index:
             written.add(s.target.array)
     return own and len(firsts) == 1 and all(len(places[name]) == 1 for name in written)
+
+
+def _lies_well(index: tuple[Expr, ...], columns: str) -> bool:
+    """Are neighbours of a row (`columns`: neighbouring columns) neighbours in memory, or is the element the same for all?"""
+    *outer, last = (iterators(part) for part in index)
+    along = columns or COLUMN
+    if along not in set().union(last, *outer):
+        return True
+    terms = linear(index[-1])
+    return terms is not None and abs(terms.get(along, 0)) == 1 and along not in set().union(*outer)
 
 
 def _statements(group: Group) -> Iterator[tuple[Placed, Statement, list[str]]]:
@@ -65,27 +77,28 @@ def _statements(group: Group) -> Iterator[tuple[Placed, Statement, list[str]]]:
             yield placed, s, [name for name in s.iterators if name not in dims | host]
 
 
-def _is_pass(s: Statement, along: str, group: Group, program: PolyProgram) -> bool:
-    """May iterations along the row run in any order, as far as the statement shows? Where they write one
+def _is_pass(s: Statement, inner: Sequence[str], group: Group, program: PolyProgram) -> bool:
+    """May iterations of the loops inside run in any order, as far as the statement shows? Where they write one
     place, it is a reduction, or a value of each iteration's own."""
-    loop = next(loop for loop in s.loops if loop.iterator == along)
-    bounds = iterators(loop.lower) | iterators(loop.upper)
-    if loop.unknown or loop.step != 1 or bounds or loads(loop.lower) or loads(loop.upper):
-        return False
-    length = constant_value(loop.upper - loop.lower)
-    if length is not None and length <= SHORT:
-        return False
-    if along in set().union(*map(iterators, s.target.index), set()):
-        return True
-    if not s.target.index and along in program.arrays[s.target.array].private_to:
+    for loop in (each for each in s.loops if each.iterator in inner):
+        bounds = iterators(loop.lower) | iterators(loop.upper)
+        if loop.unknown or loop.step != 1 or bounds or loads(loop.lower) or loads(loop.upper):
+            return False
+        length = constant_value(loop.upper - loop.lower)
+        if len(inner) == 1 and length is not None and length <= sizes.SHORT:
+            return False
+    named = {*inner} & set().union(*map(iterators, s.target.index), set())
+    if named:
+        return len(named) == len(inner)
+    if not s.target.index and inner[-1] in program.arrays[s.target.array].private_to:
         return True
     assert group.scope is not None
     return may_reorder(s, group.scope.reassociate)
 
 
-def _index(load: Load, placed: Placed, along: str) -> tuple[Expr, ...]:
-    """The subscripts of an access in dimensions of the group, and COLUMN."""
+def _index(load: Load, placed: Placed, inner: Sequence[str]) -> tuple[Expr, ...]:
+    """The subscripts of an access in dimensions of the group, and what stands for the loops inside."""
     values: dict[str, Expr] = {c.iterator: c.value() for c in placed.coordinates}
-    if along:
-        values[along] = Iter(COLUMN)
+    for depth, name in enumerate(inner):
+        values[name] = Iter(COLUMN if depth == len(inner) - 1 else around(depth))
     return tuple(substitute(part, values) for part in load.index)

@@ -78,17 +78,12 @@ class ScanFit(Fit):
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         site.names.declare(self.body.memory)
         length = tidy(self.body.upper - self.body.lower)
-        trips, step = constant_value(length), self.body.step
-        versions = self._versions()
-        if trips is not None:
-            _, suffix, write = next((one for one in versions if trips <= one[0] * step), versions[-1])
-            return write(site, f"{name}{suffix}", labels)
 
         def of(suffix: str, write: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
             return lambda least, most: write(site, f"{name}{suffix}", labels)
 
-        each = [(most, of(suffix, write)) for most, suffix, write in versions]
-        return by_length(site.names, length, each, "{} iterations", step)
+        each = [(most, of(suffix, write)) for most, suffix, write in self._versions()]
+        return by_length(site.names, length, each, "{} iterations", self.body.step)
 
     def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
         """The ways to run so many iterations at most, shortest first: what their launches are called, and

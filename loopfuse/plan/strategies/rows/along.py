@@ -1,0 +1,95 @@
+"""A team for each row of memory: a few threads, a warp, a block or a cluster of blocks, by how long rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from loopfuse.base.machine import LANES
+from loopfuse.lang.linear import constant_value
+from loopfuse.lang.nodes import integer
+from loopfuse.plan.mapping.space import Site, order_dims
+from loopfuse.plan.strategies.rows import sizes
+from loopfuse.plan.strategies.rows.gpu import Team, Threads
+from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
+from loopfuse.plan.strategies.versions import Version, by_length
+from loopfuse.tree.looptree import Guard, HostNode, Launch, Loop
+from loopfuse.tree.looptree import Mapping as Where
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFit(TeamsFit):
+    """Each row has its team."""
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        is_known = constant_value(self.body.length) is not None
+        teams = [
+            (most, self.written(site, name if is_known else f"{name}_{suffix}", labels, write))
+            for most, suffix, write in self._versions(site)
+        ]
+        first: list[Version] = [] if is_known else [(sizes.SHORT, self.by_thread(site, name, labels))]
+        return by_length(site.names, self.body.length, [*first, *teams], "rows of {} places")
+
+    def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
+        """The teams that may have a row, smallest first: of how many places at most, what the launch is
+        called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
+        which a block holds two thirds is the block's, which reads it again.)"""
+        parts = [
+            (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
+            for threads, most in sizes.PARTS
+        ]
+        blocks_of = self.cluster_sizes(site)
+        clusters = [
+            (blocks * sizes.THREADS * self.held, f"cluster_{blocks}", partial(self._blocks, sizes.THREADS, blocks, self.held))
+            for blocks in blocks_of
+        ]
+        # Beside what clusters hold there are no registers for rows that are read again.
+        longer = [(0, "long", partial(self._blocks, sizes.THREADS, blocks_of[-1], 0))] if blocks_of else []
+        return (
+            *parts,
+            (LANES * self.held, "warp", self._warps),
+            (sizes.FEW_THREADS * self.held, "block", partial(self._blocks, sizes.FEW_THREADS, 1, self.held)),
+            (sizes.MORE_THREADS * self.held, "middle", partial(self._blocks, sizes.MORE_THREADS, 1, self.held)),
+            (sizes.THREADS * self.held * (3 if blocks_of else 2) // 2, "large", partial(self._blocks, sizes.THREADS, 1, self.held)),
+            *clusters,
+            *longer,
+        )
+
+    def _parts(
+        self, threads: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+    ) -> Launch:
+        """So many threads of a warp a row: several rows a warp. Threads of other rows wait for each other too,
+        so that those without a row come along."""
+        dims = order_dims(self.group)
+        chain, point, inside = self.grid_of_teams(site, dims, sizes.PARTS_THREADS // threads)
+        thread = site.names.fresh("t")
+        chain.append((thread, integer(threads), Where.BLOCK))
+        team = Team(Threads(((thread, threads),)), held, least, most, inside)
+        return self.launch(name, labels, chain, self.nodes(site, point, team))
+
+    def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:
+        """A warp a row."""
+        chain, point, inside = self.grid_of_teams(site, order_dims(self.group), sizes.WARPS, mapping=Where.WARP)
+        lane = site.names.fresh("lane")
+        chain.append((lane, integer(LANES), Where.LANE))
+        team = Team(Threads(((lane, LANES),)), self.held, least, most)
+        return self.launch(name, labels, chain, (Guard(inside, self.nodes(site, point, team)),))
+
+    def _blocks(
+        self, threads: int, blocks: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+    ) -> Launch:
+        """A block of so many threads a row, or a cluster of so many of these."""
+        chain, point = self.grid(site, order_dims(self.group))
+        loops = [(site.names.fresh("rank"), blocks)] if blocks > 1 else []
+        chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
+        thread = site.names.fresh("t")
+        chain.append((thread, integer(threads), Where.BLOCK))
+        team = Team(Threads((*loops, (thread, threads))), held, least, most)
+        return self.launch(name, labels, chain, self.nodes(site, point, team))
+
+    def who(self, inside: Sequence[Loop]) -> str:
+        """Part of a warp has a number of threads."""
+        if len(inside) > 1 and inside[0].mapping is Where.BLOCK:
+            return f"{constant_value(inside[-1].upper)} threads a row"
+        return TeamsFit.who(self, inside)

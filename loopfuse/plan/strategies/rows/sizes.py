@@ -1,0 +1,68 @@
+"""How many threads have a row, a point of several loops, or a column, and how much each of them takes: chosen by
+measurements on H100s and H200s (docs/decisions/rows.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loopfuse.base.machine import LANES
+
+SHORT = 24
+"""Places up to which a row is one thread's: a warp would mostly idle."""
+STAGED = 8
+"""Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
+HELD = 32
+"""Elements that a thread holds of each array that is read again."""
+REGISTERS = 96
+"""The most registers for that."""
+THREADS = 512
+"""Threads of a block that has a long row."""
+CLUSTERS = (2, 4, 8)
+"""Blocks that have a longer one together, where the machine lets them wait for each other."""
+CLUSTERED = 4
+"""Bytes of the elements for which they do: with smaller ones a thread's instructions, not memory, take the time, and
+what the last chunk of a row lacks costs more than to read it again."""
+
+# ------------------------------------------------------------------------------------ rows
+
+WARPS = 4
+"""Warps of a block in which each has a row."""
+PARTS = ((8, 16), (16, 32))
+"""Threads of a warp that have a short row together, and how many elements each holds at most."""
+PARTS_THREADS = 256
+"""Threads of a block of such teams."""
+FEW_THREADS, MORE_THREADS = 128, 256
+"""Threads of a block that has a row; longer ones have blocks of THREADS."""
+
+# ----------------------------------------------------------------------------------- nests
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Up to `most` places of the innermost loop (0: any number) go to `inner` neighbours, who ask for `staged` of theirs at a
+    time; `outer` groups of these have the outermost."""
+
+    name: str
+    most: int
+    outer: int
+    inner: int
+    staged: int
+
+
+SHAPES = (Shape("short", 32, 8, 16, 2), Shape("middle", 512, 4, 64, 4), Shape("long", 0, 1, THREADS, STAGED))
+"""How threads share a point of several loops, by the innermost."""
+FEW_ITERATIONS = 2
+"""Iterations of the outermost loop up to which a short innermost one leaves a thread's work."""
+SHARED_ITERATIONS = 32
+"""So many of it, of each group of threads, are a cluster's."""
+
+# --------------------------------------------------------------------------------- columns
+
+COLUMNS = LANES
+"""Columns of a block."""
+FEW, MANY = 8, 32
+"""Threads of a block that have one column together, short or long. (Clusters put results of 32 together.)"""
+SHARED_PLACES = 8192
+"""Places of a column that is read once beyond which a cluster has it: else wide blocks might leave processors idle."""
+SHARING = 4
+"""Blocks of such a cluster."""

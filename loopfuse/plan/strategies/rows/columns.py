@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import integer
-from loopfuse.plan.mapping.space import Site, order_dims
+from loopfuse.plan.mapping.space import Site, count_of, dim_extents, order_dims
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
-from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
-from loopfuse.plan.strategies.versions import by_length
+from loopfuse.plan.strategies.rows.teams import TeamsFit
+from loopfuse.plan.strategies.versions import Version, Write, by_length
 from loopfuse.tree.looptree import HostNode, Launch, Loop
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -30,48 +30,59 @@ class ColumnsFit(TeamsFit):
     word: ClassVar[str] = "column"
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        teams = [
-            (most, self.written(site, f"{name}_{suffix}", labels, write)) for most, suffix, write in self._versions(site)
-        ]
-        has_nests = any(one.outer for one in self.body.passes)
-        length = self.body.outer_length if has_nests else self.body.length
-        first = [] if has_nests else [(sizes.SHORT, self.by_thread(site, name, labels))]
-        return by_length(site.names, length, [*first, *teams], "columns of {} places")
+        def team(suffix: str, threads: int, blocks: int, held: int, columns: int) -> Write:
+            write = partial(self._blocks, threads, blocks, held, columns)
+            return self.written(site, f"{name}_{suffix}", labels, write)
 
-    def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
-        """The teams that may have a column, shortest first."""
+        block = team("block", sizes.MANY, 1, 0, sizes.COLUMNS)
+        long = self._by_columns(site, block, team("narrow", sizes.MANY, sizes.SHARING, 0, sizes.COLUMNS))
         if any(one.outer for one in self.body.passes):
-            return ((sizes.FEW, "few", partial(self._blocks, sizes.FEW, 1, 0)), (0, "block", partial(self._blocks, sizes.MANY, 1, 0)))
+            few = team("few", sizes.FEW, 1, 0, sizes.COLUMNS)
+            return by_length(site.names, self.body.outer_length, [(sizes.FEW, few), (0, long)], "columns of {} times some places")
         held = self.held
-        few = (sizes.FEW * held, "few", partial(self._blocks, sizes.FEW, 1, held))
-        if not self.loads_held:
-            blocks = sizes.SHARING
-            if site.machine.cluster < blocks:
-                return (few, (0, "block", partial(self._blocks, sizes.MANY, 1, 0)))
-            block = (sizes.SHARED_PLACES, "block", partial(self._blocks, sizes.MANY, 1, 0))
-            return (few, block, (0, f"cluster_{blocks}", partial(self._blocks, sizes.MANY, blocks, 0)))
-        blocks_of = self.cluster_sizes(site)
-        clusters = [
-            (blocks * sizes.MANY * held, f"cluster_{blocks}", partial(self._blocks, sizes.MANY, blocks, held))
-            for blocks in blocks_of
+        versions = [
+            (sizes.SHORT, self.by_thread(site, name, labels)),
+            (sizes.FEW * held, team("few", sizes.FEW, 1, held, sizes.COLUMNS)),
         ]
-        last = max([1, *blocks_of])
-        return (
-            few,
-            (sizes.MANY * held, "block", partial(self._blocks, sizes.MANY, 1, held)),
-            *clusters,
-            (0, "long", partial(self._blocks, sizes.MANY, last, 0)),
-        )
+        if self.loads_held:
+            for blocks in (1, *self.cluster_sizes(site)):
+                suffix = f"cluster_{blocks}" if blocks > 1 else "held"
+                most = blocks * sizes.MANY * held
+                versions.append((most, team(suffix, sizes.MANY, blocks, held, sizes.HELD_COLUMNS)))
+        return by_length(site.names, self.body.length, [*versions, (0, long)], "columns of {} places")
+
+    def _by_columns(self, site: Site, block: Write, narrow: Write) -> Write:
+        """The launches for columns of any length, by how many there are."""
+        if site.machine.cluster < sizes.SHARING:
+            return block
+        count = count_of(dim_extents(self.group, site.program)[order_dims(self.group)[-1]])
+
+        def long(least: int, most: int) -> tuple[HostNode, ...]:
+            ways: list[Version] = [
+                (sizes.NARROW, lambda *_: narrow(least, most)), (0, lambda *_: block(least, most))
+            ]  # fmt: skip
+            return by_length(site.names, count, ways, "{} of them")
+
+        return long
 
     def _blocks(
-        self, threads: int, blocks: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+        self,
+        threads: int,
+        blocks: int,
+        held: int,
+        columns: int,
+        site: Site,
+        name: str,
+        labels: tuple[str, ...],
+        least: int,
+        most: int,
     ) -> Launch:
         """So many threads of a block, or of each of so many blocks of a cluster, for a column."""
         dims = order_dims(self.group)
         rank, thread = (site.names.fresh("rank"), blocks), (site.names.fresh("t"), threads)
         inside = [(rank[0], integer(blocks), Where.CLUSTER)] if blocks > 1 else []
         inside.append((thread[0], integer(threads), Where.BLOCK))
-        chain, point, there = self.grid_of_teams(site, dims, sizes.COLUMNS, inside)
+        chain, point, there = self.grid_of_teams(site, dims, columns, inside)
         all_threads = Threads(tuple(each for each in (rank, thread) if each[1] > 1))
         team = Team(all_threads, held, least, most if held else 0, there)
         if any(one.outer for one in self.body.passes):
@@ -81,4 +92,5 @@ class ColumnsFit(TeamsFit):
     def who(self, inside: Sequence[Loop]) -> str:
         """`a block for 32 columns`."""
         blocks = constant_value(inside[0].upper) if inside[0].mapping is Where.CLUSTER else 1
-        return f"a {f'cluster of {blocks} blocks' if blocks != 1 else 'block'} for {sizes.COLUMNS} columns"
+        who = f"cluster of {blocks} blocks" if blocks != 1 else "block"
+        return f"a {who} for {constant_value(inside[-1].upper)} columns"

@@ -9,11 +9,13 @@ How many there are is one number for all machines and all sizes, and with it the
     for c in C // LANES * LANES..C: m_lane[0] = max(m_lane[0], x[r, c])
     for l from 1 on: m_lane[0] = max(m_lane[0], m_lane[l])
     m = m_lane[0]
+
+Of a pass of several loops those around stand around the second and the third of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
@@ -77,8 +79,17 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
         var = names.fresh("l" if mapping is Where.UNROLLED else "c")
         return Loop(var, lower, upper, 1, mapping, body(Iter(var)))
 
+    own_vars = {each.var: names.fresh("o") for each in one.outer}
+
+    def inside(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+        """The nodes inside the loops around."""
+        made = map_expressions(nodes, lambda expr: substitute(expr, {var: Iter(new) for var, new in own_vars.items()}))
+        for each in reversed(one.outer):
+            made = (Loop(own_vars[each.var], each.lower, each.upper, 1, Where.SERIAL, made),)
+        return [*made]
+
     if not lanes:
-        return [loop(one.lower, one.upper, Where.SERIAL, lambda c: at(c, None))]
+        return inside([loop(one.lower, one.upper, Where.SERIAL, lambda c: at(c, None))])
     zero, size = integer(0), integer(LANES)
     # No places at all may be fewer than none: `2..N-2` of two.
     rounds = combine("max", zero, one.length) // size
@@ -97,9 +108,9 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
         return loop(zero, rounds, Where.SERIAL, turn)
 
     parts = independent_parts(at(Iter(COLUMN), zero))
-    out += [turns(None)] if len(parts) == 1 else [turns(part) for part in parts]
     start = tidy(one.lower + rounds * size)
-    out.append(loop(start, one.upper, Where.SERIAL, lambda c: at(c, zero)))
+    rest = loop(start, one.upper, Where.SERIAL, lambda c: at(c, zero))
+    out += inside([*([turns(None)] if len(parts) == 1 else [turns(part) for part in parts]), rest])
     for update in one.updates:
         target, cell = update.target, lanes[update.target]
         total = Load(cell.array, (zero,), cell.dtype)

@@ -265,7 +265,12 @@ class _Writer:
 
     def whole_chunks(self, length: Expr, threads: Threads) -> Expr:
         """How many chunks of so many places another follows."""
-        return (length - 1) // self.places(threads)
+        return integer(0) if self.is_one_chunk(length, threads) else (length - 1) // self.places(threads)
+
+    def is_one_chunk(self, length: Expr, threads: Threads) -> bool:
+        """Is a pass of that length surely one chunk, where nothing is held?"""
+        is_known = not self.team.held and length == self.body.length
+        return is_known and 0 < self.team.most <= self.places(threads)
 
     def places(self, threads: Threads) -> int:
         """Places of a row that a chunk of so many threads has."""
@@ -280,10 +285,9 @@ class _Writer:
         var = self.names.fresh("q")
         whole = self.chunk(inner, asked, Iter(var), integer(0), {}, True)
         count = self.whole_chunks(one.length, threads)
-        made: tuple[TreeNode, ...] = (
-            Loop(var, integer(0), count, 1, Where.SERIAL, whole),
-            *self.last(one.range, threads, lambda number: self.chunk(inner, asked, number, integer(0), {}, False)),
-        )
+        made = self.last(one.range, threads, lambda number: self.chunk(inner, asked, number, integer(0), {}, False))
+        if not self.is_one_chunk(one.length, threads):
+            made = (Loop(var, integer(0), count, 1, Where.SERIAL, whole), *made)
         for depth, each in reversed([*enumerate(one.outer)]):
             share = self.team.outer if depth == 0 else Threads(())
             made = (Loop(own[each.var], tidy(each.lower + share.number), each.upper, share.count, Where.SERIAL, made),)

@@ -34,7 +34,7 @@ class NestsFit(TeamsFit):
     def _write(self, site: Site, name: str, labels: tuple[str, ...], shape: sizes.Shape) -> Write:
         """The launches of a shape, by how often the outermost loop goes round."""
 
-        def written(places: int, blocks: int, suffix: str) -> Write:
+        def written(places: tuple[int, int], blocks: int, suffix: str) -> Write:
             called = f"{name}_{shape.name}{suffix}"
             return lambda least, most: (self._team(site, called, labels, shape, places, blocks),)
 
@@ -42,18 +42,24 @@ class NestsFit(TeamsFit):
         blocks = max((size for size in sizes.CLUSTERS if size <= site.machine.cluster), default=1)
 
         def by_outer(least: int, most: int) -> tuple[HostNode, ...]:
-            versions = [*thread, (0, written(least, 1, ""))]
+            versions = [*thread, (0, written((least, most), 1, ""))]
             if shape is not sizes.SHAPES[0] and blocks > 1:
-                few = (sizes.SHARED_ITERATIONS * shape.outer - 1, written(least, 1, ""))
-                versions = [few, (0, written(least, blocks, "_cluster"))]
+                few = (sizes.SHARED_PLACES // max(1, least) - 1, written((least, most), 1, ""))
+                versions = [few, (0, written((least, most), blocks, "_cluster"))]
             return by_length(site.names, self.body.outer_length, versions, "{} of them")
 
         return by_outer
 
     def _team(
-        self, site: Site, name: str, labels: tuple[str, ...], shape: sizes.Shape, least: int, blocks: int
+        self,
+        site: Site,
+        name: str,
+        labels: tuple[str, ...],
+        shape: sizes.Shape,
+        places: tuple[int, int],
+        blocks: int,
     ) -> Launch:
-        """A block, or a cluster of so many, for each point, whose innermost loop has at `least` so many places."""
+        """A block, or a cluster of so many, for each point, whose innermost loop has at least and at most so many places."""
         chain, point = self.grid(site, order_dims(self.group))
         fresh = site.names.fresh
         rank, outer, inner = (fresh("rank"), blocks), (fresh("o"), shape.outer), (fresh("t"), shape.inner)
@@ -61,5 +67,5 @@ class NestsFit(TeamsFit):
         threads = [each for each in (outer, inner) if each[1] > 1]
         chain += [(var, integer(count), Where.BLOCK) for var, count in threads]
         shared = Threads(tuple(each for each in (rank, outer) if each[1] > 1))
-        team = Team(Threads((inner,)), 0, least, 0, outer=shared, staged=shape.staged)
+        team = Team(Threads((inner,)), 0, *places, outer=shared, staged=shape.staged)
         return self.launch(name, labels, chain, self.nodes(site, point, team))

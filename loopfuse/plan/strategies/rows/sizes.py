@@ -49,20 +49,22 @@ class Shape:
     staged: int
 
 
-SHAPES = (Shape("short", 32, 8, 16, 2), Shape("middle", 512, 4, 64, 4), Shape("long", 0, 1, THREADS, STAGED))
+SHAPES = (Shape("short", 32, 8, 16, 2), Shape("middle", 512, 4, 64, 8), Shape("long", 0, 4, THREADS // 4, STAGED))
 """How threads share a point of several loops, by the innermost."""
 FEW_ITERATIONS = 2
 """Iterations of the outermost loop up to which a short innermost one leaves a thread's work."""
-SHARED_ITERATIONS = 32
-"""So many of it, of each group of threads, are a cluster's."""
+SHARED_PLACES = 1 << 14
+"""Places of a row from which on it is a cluster's, at least."""
 
 # --------------------------------------------------------------------------------- columns
 
 COLUMNS = LANES
 """Columns of a block."""
+HELD_COLUMNS = LANES // 2
+"""The same where a cluster holds them: half as many threads, so that two blocks have room."""
 FEW, MANY = 8, 32
 """Threads of a block that have one column together, short or long. (Clusters put results of 32 together.)"""
-SHARED_PLACES = 8192
-"""Places of a column that is read once beyond which a cluster has it: else wide blocks might leave processors idle."""
-SHARING = 4
+NARROW = 2048
+"""So few columns leave processors without a block, so that a cluster of SHARING has what no block holds."""
+SHARING = 8
 """Blocks of such a cluster."""

@@ -80,7 +80,7 @@ class Rows(Strategy):
                 return NestsFit(group, body, memory)
             case Way.ROWS, "gpu":
                 return RowsFit(group, body, memory)
-            case Way.ROWS, _:
+            case (Way.ROWS | Way.NESTS), _:
                 return LanesFit(group, body, memory) if has_lanes(body) else None
             case _:
                 return None

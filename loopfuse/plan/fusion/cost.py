@@ -8,7 +8,7 @@ class; only ratios decide anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.machine import VECTOR, Machine
@@ -20,7 +20,7 @@ from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP
-from loopfuse.plan.units.groups import Group, Legality, whole_name
+from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
 from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
@@ -148,6 +148,15 @@ class CostModel:
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
         launches = 2 if group.legality is Legality.REDUCED else 1
         return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
+
+    def of_items(self, items: Sequence[PlanItem]) -> float:
+        """Seconds of groups and host loops that run one after the other."""
+        return sum(
+            self.trips((item.loop,)) * self.of_items(item.body)
+            if isinstance(item, HostGroup)
+            else self.group(item).seconds
+            for item in items
+        )
 
     def team(self, group: Group) -> int:
         """How many threads run a point of the group together (asked for each of its accesses)."""

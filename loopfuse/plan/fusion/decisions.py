@@ -89,10 +89,10 @@ class Decisions(list[Decision]):
 
 def slower(together: float, apart: float) -> str:
     """The reason for not fusing what costs more together."""
-    return f"it would be slower: about {_time(together)} together, {_time(apart)} apart"
+    return f"it would be slower: about {in_words(together)} together, {in_words(apart)} apart"
 
 
-def _time(seconds: float) -> str:
+def in_words(seconds: float) -> str:
     """Seconds as `12 us` or `3.4 ms`."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} us"

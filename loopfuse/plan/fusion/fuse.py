@@ -14,7 +14,7 @@ from itertools import pairwise
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.plan.fusion.anew_report import describe_dear
 from loopfuse.plan.fusion.cost import CostModel
-from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, slower
+from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, in_words, slower
 from loopfuse.plan.fusion.explanations import describe_fusion, describe_refusal
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.units.forest import (
@@ -151,13 +151,19 @@ class Planner:
         if unit.relaxed and unit.carried:
             return [unit]
         mark = len(self.decisions)
-        if len(cell) == 1 and (host := self.host_loop(nest, scope)):
-            return list(self.blocked(host, scope, mark))
+        slow = ""
+        if len(cell) == 1:
+            host = self.host_loop(nest, scope)
+            if isinstance(host, HostGroup):
+                return list(self.blocked(host, scope, mark))
+            slow = host
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
         if isinstance(running, str) and running:
             reason = f"its iterations run one by one, in one thread: {running}"
             self.decisions.decide(unit, unit, False, reason)
+        elif slow:
+            self.decisions.decide(unit, unit, False, slow)
         return [unit]
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
@@ -185,17 +191,36 @@ class Planner:
                 out.append(entry)
         return out
 
-    def host_loop(self, nest: Nest, scope: Scope) -> HostGroup | None:
+    def host_loop(self, nest: Nest, scope: Scope) -> HostGroup | str:
         """The loop run by the host around the launches of its body, if that is faster than one
-        thread running all of it."""
+        thread running all of it; or why not ("": nothing in it runs in parallel)."""
         inner = scope.enter(nest.loop, self.statements)
         mark, anew = len(self.decisions), self.anew
         body = self.sequence(nest.children, inner)
-        if not any(isinstance(i, HostGroup) or i.legality is not Legality.SERIAL for i in body):
-            del self.decisions[mark:]
-            self.anew = anew
-            return None
-        return HostGroup(nest.loop, tuple(body))
+        why = ""
+        if any(isinstance(i, HostGroup) or i.legality is not Legality.SERIAL for i in body):
+            why = self.slower_by_launches(nest, body, inner)
+            if not why:
+                return HostGroup(nest.loop, tuple(body))
+        del self.decisions[mark:]
+        self.anew = anew
+        return why
+
+    def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], inner: Scope) -> str:
+        """Why launches in each iteration of a loop take longer than one thread that runs it ("": they do not). On a GPU
+        one thread waits for memory so long that nothing is slower."""
+        if self.cost.device != "cpu":
+            return ""
+        units = (make_unit(label_of(cell), cell, inner) for cell in cells(nest.children))
+        groups = (Group(Legality.SERIAL, (), (_bare(unit),), scope=inner) for unit in units)
+        alone = sum(self.cost.group(group).seconds - self.cost.machine.launch for group in groups)
+        launched = self.cost.of_items(body)
+        if launched <= alone:
+            return ""
+        return (
+            f"its iterations run one by one, in one thread: about {in_words(alone)} each, and {in_words(launched)} "
+            "if each started other threads"
+        )
 
     def blocked(self, host: HostGroup, scope: Scope, mark: int) -> list[HostGroup]:
         """The time loop in blocks of several iterations a launch, where its body is a chain. The body's

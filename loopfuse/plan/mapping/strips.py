@@ -29,7 +29,7 @@ from loopfuse.tree.walk import node_expressions, walk_nodes
 STRIP = 128
 """Neighbours that take their steps together: so many elements of a row are read at a time. Threads have
 nothing else to share."""
-LONG_STRIP = 512
+LONG_STRIP = 1024
 """The same where they have other dimensions too."""
 
 SHORT = 16

@@ -108,9 +108,9 @@ def _reduced(one: Pass, own: Mapping[Load, Load], names: Names) -> list[TreeNode
         return loop(zero, rounds, Where.SERIAL, turn)
 
     parts = independent_parts(at(Iter(COLUMN), zero))
+    whole = [turns(None)] if len(parts) == 1 else [turns(part) for part in parts]
     start = tidy(one.lower + rounds * size)
-    rest = loop(start, one.upper, Where.SERIAL, lambda c: at(c, zero))
-    out += inside([*([turns(None)] if len(parts) == 1 else [turns(part) for part in parts]), rest])
+    out += inside([*whole, loop(start, one.upper, Where.SERIAL, lambda c: at(c, zero))])
     for update in one.updates:
         target, cell = update.target, lanes[update.target]
         total = Load(cell.array, (zero,), cell.dtype)

@@ -16,14 +16,19 @@ Plan = Callable[[Group, Site, str, tuple[str, ...]], Launch]
 
 @dataclass(frozen=True, slots=True)
 class MapFit(Fit):
-    """`plan` makes the launch; values live where storage put them."""
+    """`plan` makes the launch; values live where storage put them. `free`: the statements whose updates it makes in another
+    order than the program."""
 
     group: Group
     strategy: str
     plan: Plan
+    free: frozenset[str] = frozenset()
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return (self.plan(self.group, site, name, labels),)
+
+    def reordered(self) -> frozenset[str]:
+        return self.free
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`pointwise, parallel over y, x, H x W as one`."""

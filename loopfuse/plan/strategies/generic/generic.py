@@ -10,6 +10,7 @@ from dataclasses import replace
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.interior import split_inner, split_interior, without_guards
+from loopfuse.plan.mapping.lanes import statements_in_lanes, with_lanes
 from loopfuse.plan.mapping.space import (
     CPU_WRITE,
     Extent,
@@ -23,8 +24,8 @@ from loopfuse.plan.mapping.space import (
     value_at,
 )
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP, find_strips, plan_strips
-from loopfuse.plan.mapping.threads import chunk_of, strip_of, thread_body
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.mapping.threads import chunk_of, stands_for, strip_of, symbolic_body, thread_body
+from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.tree.looptree import Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.prefetch import Scope, goes_across, with_loads_ahead, written_in
@@ -125,6 +126,7 @@ def _cpu_loops(
         count = chunk_of(tried) if len(dims) == 1 else 0
     if 0 < count < FEWEST:
         body = thread_body(group, site, extents, {last: value_at(extent, Iter(var))})
+        body = with_lanes(body, group, site.program, names)
         body = split_inner(body, names.fresh)
         return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
     if count:
@@ -138,6 +140,7 @@ def _cpu_loops(
     if shape is not None:
         nodes = plan_strips(shape, var, (lower, upper), count, names, before)
     else:
+        body = with_lanes(body, group, site.program, names)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
         nodes = tuple(
@@ -161,7 +164,21 @@ def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) ->
         nodes = (Loop(lane, integer(0), integer(1), 1, Where.BLOCK, body),)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.GRID, nodes),)
     else:
+        body = with_lanes(body, group, site.program, site.names)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.THREAD, body),)
     return Launch(name, "generic", labels, nodes)
+
+
+def find_reordered(group: Group, site: Site) -> frozenset[str]:
+    """The statements whose updates run in lanes."""
+    if site.device == "gpu":
+        return frozenset()
+    nodes, names = symbolic_body(group, site)
+    if group.legality is Legality.INDEPENDENT and group.dims:
+        kept = frozenset(name for name, store in site.stores.items() if store.home != "global")
+        last = order_dims(group, kept, CPU_WRITE)[-1]
+        if dim_extents(group, site.program)[last].step == 1 and find_strips(nodes, stands_for(last)) is not None:
+            return frozenset()
+    return statements_in_lanes(nodes, group, site.program, names.buffers)
 
 

@@ -34,6 +34,7 @@ from loopfuse.lang.walk import (
     walk_expr,
 )
 from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.mapping.lanes import Update
 from loopfuse.plan.units.forest import fold_of, may_reorder
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
@@ -62,17 +63,6 @@ class Around:
 def around(depth: int) -> str:
     """Stands for the loop of a pass so deep inside it."""
     return f"@around{depth}"
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """An update of a reduction over the row, into `target`. `whole`: the reduction starts from nothing;
-    otherwise it adds to what the target holds."""
-
-    statement: str
-    op: str
-    target: Load
-    whole: bool
 
 
 @dataclass(frozen=True, slots=True)

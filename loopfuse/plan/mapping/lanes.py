@@ -1,0 +1,221 @@
+"""Reductions in lanes, on a CPU: several accumulators, as vectors have them, where one sum after the other would wait for
+each addition.
+
+before:  for k: s = s + f(k)
+after:   for l: part[l] = 0
+         for k in 0..n // 16: for l: part[l] = part[l] + f(k * 16 + l)
+         for k in n // 16 * 16..n: part[0] = part[0] + f(k)
+         for l in 1..16: part[0] = part[0] + part[l]
+         s = s + part[0]
+
+How many there are is one number for all machines and all sizes, and with it the order of a sum. Loops that turn out to
+have few iterations stay as they are: what is put together at the end would take longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import iterators, loads, moved_to, subscript_iterators, substitute
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.units.forest import fold_of, may_reorder, order_is_free
+from loopfuse.plan.units.groups import Group
+from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite.independent import independent_parts
+from loopfuse.tree.walk import map_expressions, walk_nodes
+
+LANES = 16
+"""Accumulators of a reduction: two vectors of f32 on most machines, so that an addition need not wait."""
+
+LEAST = 2 * LANES
+"""Iterations of a loop that has lanes, at least."""
+
+At = Callable[[Expr, Mapping[Load, Load]], tuple[TreeNode, ...]]
+"""What an iteration at a place does, with what its updates add to found in cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of a reduction, into `target`. `whole`: the reduction starts from nothing; otherwise it adds to
+    what the target holds."""
+
+    statement: str
+    op: str
+    target: Load
+    whole: bool
+
+
+def in_lanes(
+    updates: Sequence[Update],
+    lower: Expr,
+    upper: Expr,
+    at: At,
+    names: Names,
+    inside: Callable[[list[TreeNode]], list[TreeNode]] = lambda nodes: nodes,
+    place_of: Callable[[Load], Load] = lambda target: target,
+) -> list[TreeNode]:
+    """A loop from `lower` to before `upper` with its updates in lanes; `inside` puts loops around it, and `place_of` says
+    where what an update adds to lies."""
+    cells = {u.target: names.register(f"{u.target.array}_lane", u.target, LANES) for u in updates}
+    zero, size = integer(0), integer(LANES)
+
+    def loop(lower: Expr, upper: Expr, mapping: Where, body: Callable[[Expr], tuple[TreeNode, ...]]) -> Loop:
+        var = names.fresh("l" if mapping is Where.UNROLLED else "c")
+        return Loop(var, lower, upper, 1, mapping, body(Iter(var)))
+
+    def lane(target: Load, number: Expr) -> Load:
+        return Load(cells[target].array, (number,), target.dtype)
+
+    def one(place: Expr, number: Expr, keep: tuple[int, ...] | None = None) -> tuple[TreeNode, ...]:
+        nodes = at(place, {target: lane(target, number) for target in cells})
+        return nodes if keep is None else tuple(nodes[position] for position in keep)
+
+    # No places at all may be fewer than none: `2..N-2` of two.
+    rounds = combine("max", zero, tidy(upper - lower)) // size
+
+    def turns(keep: tuple[int, ...] | None) -> Loop:
+        def turn(number: Expr) -> tuple[TreeNode, ...]:
+            first = lower + number * size
+            return (loop(zero, size, Where.UNROLLED, lambda k: one(tidy(first + k), k, keep)),)
+
+        return loop(zero, rounds, Where.SERIAL, turn)
+
+    def cleared(update: Update, number: Expr) -> tuple[TreeNode, ...]:
+        dtype = update.target.dtype
+        return (Copy(lane(update.target, number), Const(neutral(update.op, dtype), dtype)),)
+
+    out: list[TreeNode] = [loop(zero, size, Where.UNROLLED, lambda k, u=u: cleared(u, k)) for u in updates]
+    parts = independent_parts(one(lower, zero))
+    whole = [turns(None)] if len(parts) == 1 else [turns(part) for part in parts]
+    start = tidy(lower + rounds * size)
+    out += inside([*whole, loop(start, upper, Where.SERIAL, lambda c: one(c, zero))])
+    for update in updates:
+        total = lane(update.target, zero)
+        out.append(loop(integer(1), size, Where.UNROLLED, lambda k, u=update, to=total: (Fold(u.op, to, lane(u.target, k)),)))
+        place = place_of(update.target)
+        out.append(Copy(place, total) if update.whole else Fold(update.op, place, total))
+    return out
+
+
+# ----------------------------------------------------------------------------- of any loops
+
+
+def with_lanes(nodes: Sequence[TreeNode], group: Group, program: PolyProgram, names: Names) -> tuple[TreeNode, ...]:
+    """What a thread runs, its innermost loops in lanes where their sums may be in another order and neighbouring
+    iterations read neighbours in memory."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Loop(lower=lower, upper=upper, body=body) if updates := find_updates(node, group, program, names.buffers):
+
+                def at(place: Expr, cells: Mapping[Load, Load], loop: Loop = node) -> tuple[TreeNode, ...]:
+                    return map_expressions(
+                        loop.body, lambda expr: tidy(substitute(moved_to(expr, cells), {loop.var: place}))
+                    )
+
+                lanes = tuple(in_lanes(updates, lower, upper, at, names))
+                is_known = constant_value(upper - lower) is not None
+                out += lanes if is_known else (Guard(tidy(upper - lower) >= LEAST, lanes, (node,)),)
+            case Loop(body=body):
+                out.append(replace(node, body=with_lanes(body, group, program, names)))
+            case Guard(then=then, otherwise=otherwise):
+                parts = (with_lanes(each, group, program, names) for each in (then, otherwise))
+                out.append(Guard(node.condition, *parts, node.predicated))
+            case _:
+                out.append(node)
+    return tuple(out)
+
+
+def statements_in_lanes(
+    nodes: Sequence[TreeNode], group: Group, program: PolyProgram, buffers: Mapping[str, Buffer]
+) -> frozenset[str]:
+    """The statements whose updates `with_lanes` makes in another order."""
+    loops = (node for node in walk_nodes(tuple(nodes)) if isinstance(node, Loop))
+    return frozenset(u.statement for loop in loops for u in find_updates(loop, group, program, buffers))
+
+
+def find_updates(
+    loop: Loop, group: Group, program: PolyProgram, buffers: Mapping[str, Buffer]
+) -> tuple[Update, ...]:
+    """The updates of an innermost loop that may run in lanes; none where the loop gains nothing by it, or its iterations
+    have an order for another reason."""
+    body = [node for node in loop.body if isinstance(node, Compute) and node.predicate is None]
+    count = constant_value(loop.upper - loop.lower)
+    if len(body) < len(loop.body) or not body or loop.mapping is not Where.SERIAL or loop.step != 1:
+        return ()
+    if (count is not None and count < LEAST) or loads(loop.lower) or loads(loop.upper) or group.scope is None:
+        return ()
+    if any(not node.iteration or node.iteration[-1] != Iter(loop.var) for node in body):
+        return ()
+    updates = tuple(u for node in body if (u := _update_of(node, loop, program, group.scope.reassociate)) is not None)
+    targets = {update.target for update in updates}
+    own = [node for node in body if node.target not in targets]
+    if not updates or len(targets) < len(updates) or not _are_own(own, body, buffers):
+        return ()
+    if any(each in loads(node.value) for node in body for each in targets - {node.target}):
+        return ()  # a partial result is used
+    is_vector = all(_is_beside(load, loop.var) for node in body for load in loads(node.value) if load not in targets)
+    return updates if is_vector and _is_free(body, group, program) else ()
+
+
+def _update_of(node: Compute, loop: Loop, program: PolyProgram, reassociate: bool) -> Update | None:
+    """The update of a sum of floats that a node is: of others LLVM makes vectors itself."""
+    statement = program.by_id[node.statement]
+    if not statement.reduction or statement.kind == "init" or not may_reorder(statement, reassociate):
+        return None
+    is_fixed = loop.var not in subscript_iterators(node.target)
+    if not node.target.dtype.is_float or not is_fixed or loads(node.value).count(node.target) != 1:
+        return None
+    return Update(statement.id, fold_of(statement.reduction), node.target, False)
+
+
+def _are_own(own: Sequence[Compute], body: Sequence[Compute], buffers: Mapping[str, Buffer]) -> bool:
+    """Are these registers that each iteration sets before it reads them?"""
+    names = {node.target.array for node in own}
+    if not all(isinstance(buffers[name].home, Register) and not node.target.index for node in own for name in names):
+        return False
+    known: set[str] = set()
+    for node in body:
+        if any(load.array in names - known for load in loads(node.value)):
+            return False
+        known.add(node.target.array)
+    return True
+
+
+def _is_beside(load: Load, var: str) -> bool:
+    """Are the elements that neighbouring iterations read neighbours in memory, or one?"""
+    names = [iterators(part) for part in load.index]
+    if not any(var in each for each in names):
+        return True
+    terms = linear(load.index[-1])
+    return terms is not None and abs(terms.get(var, 0)) == 1 and not any(var in each for each in names[:-1])
+
+
+def _is_free(body: Sequence[Compute], group: Group, program: PolyProgram) -> bool:
+    """Does nothing but the reductions themselves keep the iterations of the statements' innermost loop in order?"""
+    assert group.scope is not None
+    statements = {node.statement: program.by_id[node.statement] for node in body}
+    inner = {statement.loops[-1].iterator for statement in statements.values()}
+    depths = {len(statement.loops) for statement in statements.values()}
+    if len(inner) > 1 or len(depths) > 1:
+        return False
+    (depth,) = depths
+    own: set[str] = set()
+    for d in group.scope.touching(statements):
+        if d.source not in statements or d.sink not in statements:
+            continue
+        if order_is_free(d, statements[d.source], group.scope.reassociate):
+            own |= {d.source}
+            continue
+        same = equate(d.relation, [(k, k) for k in range(depth - 1)])
+        if not same.subtract(equate(same, [(depth - 1, depth - 1)])).is_empty():
+            return False
+    # Where the analysis gave up, it does not know of them either.
+    return own >= {node.statement for node in body if statements[node.statement].reduction}

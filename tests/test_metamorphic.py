@@ -51,8 +51,6 @@ WEAKNESSES: dict[tuple[str, str], str] = {
     ): "a `let` in a serial loop is split from it: launches at every step of the host's loop",
     ("recurrence_distance_two", "fold"): "a `let` in a serial loop gets a launch of its own",
     ("step_negative_three", "fold"): "a `let` in a serial loop gets a launch of its own",
-    ("distribute_separable", "distribute"): "one nest stays one launch where two nests, priced "
-    "apart, would be two",
     ("swap_outside_loop", "reverse"): "loops without a dependence are aligned only by equal bounds",
     ("swap_outside_loop", "shift"): "loops without a dependence are aligned only by equal bounds",
     (

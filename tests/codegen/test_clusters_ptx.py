@@ -22,7 +22,7 @@ from loopfuse.base.options import Options, Target
 from loopfuse.codegen.lower import Lowered, lower
 from loopfuse.codegen.targets.assemble import assemble, find_ptxas
 from loopfuse.lang.nodes import Kernel
-from loopfuse.plan.strategies.rows import gpu, strategy
+from loopfuse.plan.strategies.rows import sizes as sizes_of_teams
 from loopfuse.runtime.devices.steps import run_steps
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.looptree import Barrier, LoopTree, TreeNode
@@ -102,6 +102,34 @@ def test_combines_where_they_stand(name: str) -> None:
     check_ptx(lowered.ptx, SM90)
 
 
+def columns(op: str, dtype: str, count: int, lanes: int, blocks: int = 1) -> tuple[Kernel, LoopTree, Kit]:
+    """`lanes` columns of a block, each of which so many threads of it (and of the other blocks) have together."""
+    kit = Kit()
+    kernel = kit.kernel("k", f"in {dtype}a[N, 2048]; out {dtype}b[N, 2048]")
+    kit.declare("acc")
+    over = ("c", "w") if blocks > 1 else ("w",)
+    place = f"{count * lanes}*c + {lanes}*w + l" if blocks > 1 else f"{lanes}*w + l"
+    body = (
+        kit.copy("acc", f"a[g, {place}]"), replace(kit.combine(op, "acc", *over), everywhere=True),
+        kit.copy(f"b[g, {place}]", "acc"),
+    )  # fmt: skip
+    node: TreeNode = kit.loop("block", f"w in 0..{count}", kit.loop("block", f"l in 0..{lanes}", *body * 2))
+    node = kit.loop("cluster", f"c in 0..{blocks}", node) if blocks > 1 else node
+    buffers = [*kit.arguments(kernel), kit.buffer("acc", array="a")]
+    return kernel, tree("k", "gpu", buffers, launch("k_0", kit.loop("grid", "g in 0..N", node))), kit
+
+
+@pytest.mark.parametrize("op", ["sum", "max"])
+@pytest.mark.parametrize("count, lanes, blocks", [(8, 32, 1), (32, 32, 1), (16, 4, 1), (32, 16, 1), (32, 16, 2), (32, 16, 4), (32, 4, 8)])
+def test_columns_of_a_block_or_a_cluster(op: str, count: int, lanes: int, blocks: int) -> None:
+    """Twice, so that what is shared is used again; with zeros of both signs."""
+    kernel, made, _ = columns(op, "", count, lanes, blocks)
+    a = np.random.default_rng(count).standard_normal((2, 2048))
+    a[:, ::3] = -0.0
+    lowered = agrees(made, kernel, {"a": a, "b": np.zeros((2, 2048))}, {"N": 2})
+    check_ptx(lowered.ptx, SM90)
+
+
 def test_the_machine_notices_what_is_missing() -> None:
     """Without one of the barriers, or with slots that the next Combine has too."""
     lowered = lower(TREES["in a line"], KERNEL, SM90, 32)
@@ -135,10 +163,8 @@ kernel f(x: f32[R, C], out y: f32[R, C], out total: f32[R], out some: bool[R]):
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of more than 768 places are a cluster's: of two blocks up to 1,024, of four up to 2,048, of eight up to 4,096."""
-    for name, value in (("FEW_THREADS", 32), ("MORE_THREADS", 64), ("THREADS", 64), ("HELD", 8)):
-        monkeypatch.setattr(strategy, name, value)
-    monkeypatch.setattr(gpu, "STAGED", 2)
-    monkeypatch.setattr(strategy, "STAGED", 2)
+    for name, value in (("FEW_THREADS", 32), ("MORE_THREADS", 64), ("THREADS", 64), ("HELD", 8), ("STAGED", 2)):
+        monkeypatch.setattr(sizes_of_teams, name, value)
 
 
 @pytest.mark.usefixtures("small")
@@ -189,4 +215,4 @@ def test_two_blocks_of_a_cluster_fit_a_multiprocessor(length: int) -> None:
     made = assemble(artifact.ptx, SM90)
     assert made is not None
     _, registers, spills = made
-    assert set(registers.values()) == {64} and set(spills.values()) == {0}
+    assert max(registers.values()) <= 64 and set(spills.values()) == {0}

@@ -138,6 +138,25 @@ def test_any_number_of_iterations(steps: int) -> None:
     np.testing.assert_array_equal(arrays["y"], right["y"])
 
 
+@pytest.mark.parametrize("first, steps", [(1, 0), (1, 1), (1, 70), (3, 2), (3, 90)])
+def test_loops_that_start_later(first: int, steps: int) -> None:
+    """`1..T` has fewer iterations than none where T is 0."""
+    text = f"""kernel f(a: f32[B, T, D], inout y: f32[B, T, D]):
+    for n in 0..B:
+        for t in {first}..T, d in 0..D:
+            y[n, t, d] = 0.5 * y[n, t - 1, d] + a[n, t, d]
+"""
+    made = planned(text)
+    assert not made.used and runs_ahead(made) == {"a"}
+    random = np.random.default_rng(steps)
+    a, y = (random.standard_normal((1, steps, 3)).astype(np.float32) for _ in range(2))
+    wanted, found = y.copy(), {"a": a, "y": y}
+    for t in range(first, steps):
+        wanted[:, t] = np.float32(0.5) * wanted[:, t - 1] + a[:, t]
+    run_tree(made.tree, found, {"B": 1, "T": steps, "D": 3})
+    np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_an_array_of_each_thread_is_registers() -> None:
     made = planned(RECURRENCE)
     (own,) = (buffer for buffer in made.tree.buffers if buffer.name == "h")

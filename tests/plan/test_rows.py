@@ -104,10 +104,6 @@ TAKEN = {
 """,
 }
 OTHERS = {
-    "columns": """
-    for c in 0..C:
-        y[0, c] = sum(r in 0..R: x[r, c])
-""",
     "columns of rows": """
     for r in 0..R:
         s[r] = sum(c in 0..C: x[c % R, r % C])
@@ -161,6 +157,81 @@ OTHERS = {
 }
 
 
+ACROSS = {
+    "column sums": """
+    for c in 0..C:
+        y[0, c] = sum(r in 0..R: x[r, c])
+""",
+    "column softmax": """
+    for c in 0..C:
+        let m = max(r in 0..R: x[r, c])
+        let z = sum(r in 0..R: exp(x[r, c] - m))
+        for r in 0..R:
+            y[r, c] = exp(x[r, c] - m) / z
+""",
+    "weighted": """
+    for c in 0..C:
+        y[0, c] = w[c] * sum(r in 0..R: x[r, c] * s[r])
+""",
+}
+"""Columns, which neighbouring threads have on a GPU."""
+
+INNER = "kernel f(x: f32[N, D, P], w: f32[D], v: f32[N, P], out s: f32[N], out y: f32[N, D, P]):\n"
+NESTS = {
+    "group norm": """
+    for n in 0..N:
+        let m = sum(d in 0..D, p in 0..P: x[n, d, p])
+        let q = sum(d in 0..D, p in 0..P: (x[n, d, p] - m) ** 2)
+        for d in 0..D, p in 0..P:
+            y[n, d, p] = (x[n, d, p] - m) * q * w[d]
+""",
+    "two sums in one loop": """
+    for n in 0..N:
+        let m = sum(d in 0..D, p in 0..P: x[n, d, p])
+        let q = max(d in 0..D, p in 0..P: x[n, d, p])
+        s[n] = m - q
+    for n in 0..N, d in 0..D, p in 0..P:
+        y[n, d, p] = w[d]
+""",
+    "part of them": """
+    for n in 0..N:
+        var m: f32 = 1.0
+        for d in 1..D-1, p in 2..P:
+            if p > d:
+                m += x[n, d, p]
+        s[n] = m
+        for d in 1..D-1, p in 2..P:
+            y[n, d, p] = x[n, d, p] * m
+""",
+}
+NOT_NESTS = {
+    "windows that overlap": """
+    for n in 0..N - 4:
+        s[n] = sum(d in 0..4, p in 0..P: x[n + d, 0, p])
+""",
+    "in another order": """
+    for n in 0..N:
+        for d in 0..D, p in 0..P:
+            y[n, d, p] = x[n, d, p]
+        s[n] = sum(p in 0..P, d in 0..D: y[n, d, p])
+""",
+    "another triangle": """
+    for n in 0..N:
+        s[n] = sum(d in 0..D, p in 0..d: x[n, d, p])
+""",
+    "handed along": """
+    for n in 0..N:
+        for d in 1..D, p in 0..P:
+            y[n, d, p] = y[n, d - 1, p] + x[n, d, p]
+""",
+}
+
+
+def of_nests(text: str, target: Target, **options: Any) -> pipeline.Planned:
+    program = pipeline.read_program(Source("f.lf", INNER + text))
+    return pipeline.plan_kernel(program, "f", Options(target=target, **options))
+
+
 def plan(text: str, target: Target = GPU, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", HEAD + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))
@@ -174,6 +245,51 @@ def strategies(planned: pipeline.Planned) -> set[str]:
 def test_taken(name: str) -> None:
     found = plan(TAKEN[name])
     assert found.verdict.answer == "proved" and "rows" in strategies(found)
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_columns_are_taken_on_a_gpu(name: str) -> None:
+    found = plan(ACROSS[name])
+    assert found.verdict.answer == "proved" and "rows" in strategies(found)
+    assert any("for 32 columns" in kernel.detail for kernel in found.report.kernels)
+    assert "rows" not in strategies(plan(ACROSS[name], CPU))
+
+
+@pytest.mark.parametrize("target", [GPU, Target("sm_80"), CPU], ids=lambda target: target.name)
+@pytest.mark.parametrize("name", NESTS)
+def test_nests_are_taken(name: str, target: Target) -> None:
+    found = of_nests(NESTS[name], target)
+    guarded_on_a_cpu = name == "part of them" and target == CPU
+    assert found.verdict.answer == "proved" and ("rows" in strategies(found)) != guarded_on_a_cpu
+
+
+@pytest.mark.parametrize("name", NOT_NESTS)
+@pytest.mark.filterwarnings("ignore:warning.never-used")
+def test_other_nests_are_not(name: str) -> None:
+    for target in (GPU, CPU):
+        found = of_nests(NOT_NESTS[name], target)
+        assert found.verdict.answer == "proved" and not found.used and "rows" not in strategies(found)
+
+
+def test_loops_of_one_phase_are_one_pass() -> None:
+    """What two sums read is loaded once, though nothing is held."""
+    found = of_nests(NESTS["two sums in one loop"], GPU)
+    launch = next(one for one in found.tree.launches if one.name.endswith("_0_long"))
+    asked = [node for node in walk_nodes(launch.body) if isinstance(node, Copy) and isinstance(node.value, Load)]
+    assert [node.value.array for node in asked] == ["x", "x"]  # type: ignore[union-attr]  # whole chunks, and the last
+    assert sum(isinstance(node, Combine) for node in walk_nodes(launch.body)) == 2
+
+
+def test_launches_say_for_which_columns_and_points_they_are() -> None:
+    said = [launch.specialised for launch in plan(ACROSS["column softmax"]).tree.launches]
+    assert said == [
+        ("columns of up to 24 places",), ("columns of 25 to 256 places",), ("columns of 257 to 1024 places",),
+        ("columns of 1025 to 2048 places",), ("columns of 2049 to 4096 places",), ("columns of 4097 to 8192 places",),
+        ("columns of more than 8192 places", "up to 2048 of them"), ("columns of more than 8192 places", "more than 2048 of them"),
+    ]  # fmt: skip
+    said = [launch.specialised for launch in of_nests(NESTS["group norm"], GPU).tree.launches]
+    assert said[0] == ("rows of up to 32 places", "up to 2 of them")
+    assert said[-1] == ("rows of more than 512 places", "more than 30 of them")
 
 
 IN_LANES = {"softmax", "one reduction", "a value in memory", "a place that data says", "two passes through memory"}
@@ -592,3 +708,63 @@ def test_specialised_parts_are_erased() -> None:
     early = changed(found.tree, specialised(1))
     assert erase(early) == early
     assert verify(found.program, found.dependences, early).answer == "wrong"
+
+
+# ------------------------------------------------------------------------------ columns, nests
+
+
+def columns_in_one(node: TreeNode) -> TreeNode | None:
+    """The results of all columns of a block put together."""
+    return replace(node, over=(*node.over, "cw")) if isinstance(node, Combine) else None
+
+
+def stepping(by: int) -> Any:
+    """Groups of threads take more, or fewer, iterations of the outermost loop."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        is_shared = isinstance(node, Loop) and node.mapping is Where.SERIAL and node.step > 1
+        return replace(node, step=node.step + by) if is_shared and isinstance(node, Loop) else None
+
+    return change
+
+
+COLUMN_MUTANTS = {
+    "results in one thread": on_one_thread,
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "over all columns": columns_in_one,
+    "columns beyond the last": untested("cb"),
+    "from one": wrong_start,
+    "the last chunk is whole": last_untested,
+    "every chunk is whole": whole_untested,
+    "another register": shifted("x_row", 1),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_MUTANTS)
+def test_wrong_columns_are_rejected(name: str) -> None:
+    head, text = HEAD.replace("[R, C]", "[150, C]"), ACROSS["column softmax"].replace("0..R", "0..150")
+    found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
+    assert "a block for 32 columns" in found.report.kernels[0].detail
+    verdict = verify(found.program, found.dependences, changed(found.tree, COLUMN_MUTANTS[name]))
+    assert verdict.answer == "wrong", verdict
+
+
+NEST_MUTANTS = {
+    "results in one thread": on_one_thread,
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "from one": wrong_start,
+    "some iterations left out": stepping(1),
+    "some iterations twice": stepping(-1),
+    "the last chunk is whole": last_untested,
+    "groups apart": lambda node: replace(node, over=node.over[1:]) if isinstance(node, Combine) else None,
+    "threads apart": lambda node: replace(node, over=node.over[:1]) if isinstance(node, Combine) else None,
+}
+
+
+@pytest.mark.parametrize("name", NEST_MUTANTS)
+def test_wrong_nests_are_rejected(name: str) -> None:
+    head, text = INNER.replace("P]", "70]"), NESTS["group norm"].replace("0..P", "0..70")
+    found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=Target("sm_80")))
+    assert strategies(found) == {"rows"}
+    verdict = verify(found.program, found.dependences, changed(found.tree, NEST_MUTANTS[name]))
+    assert verdict.answer == "wrong", verdict

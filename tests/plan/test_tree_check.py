@@ -194,15 +194,15 @@ BAD: dict[str, tuple[str, Callable[[], LoopTree]]] = {
         lambda: _gpu(lambda kit: [kit.loop("block", "t in 0..12", replace(kit.combine("sum", "acc", "t"), everywhere=True))]),
     ),
     "a combine of a part of a cluster": (
-        "a cluster combines all its threads, over c, t, everywhere",
+        "a cluster combines all its threads, over c, t, or 32 outer ones of each block, everywhere",
         lambda: _cluster(lambda kit: replace(kit.combine("sum", "acc", "c"), everywhere=True)),
     ),
     "a combine of a cluster into the first thread": (
-        "a cluster combines all its threads, over c, t, everywhere",
+        "a cluster combines all its threads, over c, t, or 32 outer ones of each block, everywhere",
         lambda: _cluster(lambda kit: kit.combine("sum", "acc", "c", "t")),
     ),
     "a combine of a cluster in another order": (
-        "a cluster combines all its threads, over c, t, everywhere",
+        "a cluster combines all its threads, over c, t, or 32 outer ones of each block, everywhere",
         lambda: _cluster(lambda kit: replace(kit.combine("sum", "acc", "t", "c"), everywhere=True)),
     ),
     "a combine of a cluster of parts of warps": (

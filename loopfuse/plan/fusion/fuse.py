@@ -209,7 +209,7 @@ class Planner:
     def slower_by_launches(self, nest: Nest, body: Sequence[PlanItem], inner: Scope) -> str:
         """Why launches in each iteration of a loop take longer than one thread that runs it ("": they do not). On a GPU
         one thread waits for memory so long that nothing is slower."""
-        if self.cost.device != "cpu":
+        if self.cost.device != "cpu" or self.fuel == 0:
             return ""
         units = (make_unit(label_of(cell), cell, inner) for cell in cells(nest.children))
         groups = (Group(Legality.SERIAL, (), (_bare(unit),), scope=inner) for unit in units)

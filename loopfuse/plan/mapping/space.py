@@ -33,7 +33,7 @@ read."""
 class Site:
     """Where a strategy works: the program, the homes, the names, the device. `collapses`: the sizes
     that the tree is going to run as one (`poly.collapse`). `machine`: what is planned for. `teams`: several threads
-    may run one point of a group together. `tiles`: products may run in tiles of registers. `tuning`: what is asked for
+    may run one point of a group together, or one thread its sums in lanes. `tiles`: products may run in tiles of registers. `tuning`: what is asked for
     (0, None: the strategy chooses)."""
 
     program: PolyProgram

@@ -17,7 +17,7 @@ class Rules:
     chain of stencils lie in line buffers of CPU workers, not in registers; `blocks`: time loops may run in blocks
     of steps; `most_steps`: of at most so many (0: any number). `chains`: loops run together that no common
     iteration could run; `teams`: several threads may run one point of a
-    group together; `tiles`: products may run in tiles of registers; `turns`: two launches that are one with arrays
+    group together, and a thread several sums of one in lanes; `tiles`: products may run in tiles of registers; `turns`: two launches that are one with arrays
     exchanged are one."""
 
     machine: Machine

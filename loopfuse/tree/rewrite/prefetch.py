@@ -21,7 +21,7 @@ from math import prod
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, compare, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Symbol, combine, compare, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute, sure_loads
 from loopfuse.tree.looptree import Buffer, Compute, Copy, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -100,7 +100,9 @@ def ahead(loop: Loop, scope: Scope) -> tuple[TreeNode, ...]:
     trips = tidy(loop.upper - loop.lower)
     if count < SHORTEST or (isinstance(trips, Const) and trips.value < 2 * count):
         return (loop,)
-    chunk, chunks = scope.fresh(f"{loop.var}q"), tidy(trips // count)
+    # `1..T` of no places at all has fewer than none.
+    some = trips if isinstance(trips, Const | Symbol) else combine("max", integer(0), trips)
+    chunk, chunks = scope.fresh(f"{loop.var}q"), tidy(some // count)
 
     def at(number: Expr, u: Expr) -> dict[str, Expr]:
         return {loop.var: tidy(loop.lower + number * count + u)}

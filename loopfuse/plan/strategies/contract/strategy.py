@@ -87,13 +87,13 @@ class ContractFit(Fit):
     buffers: tuple[Buffer, ...]
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        enough = self._enough()
+        enough, in_order = self._enough(), replace(site, teams=False)  # the tiles keep the order of sums too
         if constant_value(enough) == 0:
-            return (plan_map(self.group, site, name, labels),)
+            return (plan_map(self.group, in_order, name, labels),)
         tiled = self._tiled(site, name, labels)
         if constant_value(enough) == 1:
             return (tiled,)
-        few = plan_map(self.group, site, f"{name}_few", labels)
+        few = plan_map(self.group, in_order, f"{name}_few", labels)
         least = f"{self._least[0]} rows and {self._least[1]} columns"
         one, other = site.names.fresh("once"), site.names.fresh("once")
         return (

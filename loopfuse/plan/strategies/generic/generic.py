@@ -126,7 +126,7 @@ def _cpu_loops(
         count = chunk_of(tried) if len(dims) == 1 else 0
     if 0 < count < FEWEST:
         body = thread_body(group, site, extents, {last: value_at(extent, Iter(var))})
-        body = with_lanes(body, group, site.program, names)
+        body = _in_lanes(body, group, site)
         body = split_inner(body, names.fresh)
         return (Loop(var, integer(0), count_of(extent), 1, Where.THREAD, body),)
     if count:
@@ -140,7 +140,7 @@ def _cpu_loops(
     if shape is not None:
         nodes = plan_strips(shape, var, (lower, upper), count, names, before)
     else:
-        body = with_lanes(body, group, site.program, names)
+        body = _in_lanes(body, group, site)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
         around = [name for name, _ in outer]
         nodes = tuple(
@@ -164,14 +164,18 @@ def plan_serial(group: Group, site: Site, name: str, labels: tuple[str, ...]) ->
         nodes = (Loop(lane, integer(0), integer(1), 1, Where.BLOCK, body),)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.GRID, nodes),)
     else:
-        body = with_lanes(body, group, site.program, site.names)
+        body = _in_lanes(body, group, site)
         nodes = (Loop(var, integer(0), integer(1), 1, Where.THREAD, body),)
     return Launch(name, "generic", labels, nodes)
 
 
+def _in_lanes(body: tuple[TreeNode, ...], group: Group, site: Site) -> tuple[TreeNode, ...]:
+    return with_lanes(body, group, site.program, site.names) if site.teams else body
+
+
 def find_reordered(group: Group, site: Site) -> frozenset[str]:
     """The statements whose updates run in lanes."""
-    if site.device == "gpu":
+    if site.device == "gpu" or not site.teams:
         return frozenset()
     nodes, names = symbolic_body(group, site)
     if group.legality is Legality.INDEPENDENT and group.dims:

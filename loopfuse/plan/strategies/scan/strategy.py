@@ -91,7 +91,7 @@ class ScanFit(Fit):
 
         def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             plan = plan_map if self.group.legality is Legality.INDEPENDENT and self.group.dims else plan_serial
-            return (plan(self.group, site, name, labels),)
+            return (plan(self.group, replace(site, teams=False), name, labels),)
 
         def one_chunk(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             return (gpu.plan_one_chunk(self.group, self.body, site, name, labels),)

@@ -39,8 +39,8 @@ def _tiles(*sizes: int) -> Any:
 
 def _shapes(*shapes: tuple[int, int, int, int]) -> Any:
     """How threads share a point of several loops."""
-    names = ("short", "middle", "long")
-    return rows and tuple(rows.Shape(name, *each) for name, each in zip(names, shapes, strict=True))
+    names = ("short", "middle", "wide", "long")
+    return rows and tuple(rows.Shape(name, *each, name in ("wide", "long")) for name, each in zip(names, shapes, strict=True))
 
 
 _TINY: dict[tuple[Any, str], Any] = {
@@ -49,7 +49,7 @@ _TINY: dict[tuple[Any, str], Any] = {
     (generic, "BLOCK"): 4, (generic, "TILE"): (4, 2), (threads, "CHUNK"): 4,
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2),
     (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 96,
-    (rows, "HELD"): 1, (rows, "STAGED"): 1, (rows, "SHAPES"): _shapes((2, 2, 2, 1), (4, 4, 8, 2), (0, 1, 32, 1)),
+    (rows, "HELD"): 1, (rows, "STAGED"): 1, (rows, "SHAPES"): _shapes((2, 2, 2, 1), (3, 4, 4, 1), (4, 4, 8, 2), (0, 1, 32, 1)),
     (rows, "SHARED_PLACES"): 20, (rows, "COLUMNS"): 2, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 2, (rows, "NARROW"): 3,
     (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
     (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,
@@ -62,7 +62,7 @@ _SMALL: dict[tuple[Any, str], Any] = {
     (generic, "BLOCK"): 32, (generic, "TILE"): (8, 4), (threads, "CHUNK"): 16,
     (pointwise, "BLOCK"): 32, (pointwise, "TILE"): (8, 4),
     (rows, "SHORT"): 8, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 128,
-    (rows, "HELD"): 4, (rows, "STAGED"): 2, (rows, "SHAPES"): _shapes((4, 4, 2, 1), (16, 2, 16, 2), (0, 1, 64, 2)),
+    (rows, "HELD"): 4, (rows, "STAGED"): 2, (rows, "SHAPES"): _shapes((4, 4, 2, 1), (8, 4, 8, 1), (16, 2, 16, 2), (0, 1, 64, 2)),
     (rows, "SHARED_PLACES"): 100, (rows, "COLUMNS"): 4, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 4, (rows, "NARROW"): 4,
     (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
     (scan, "SHORT"): {"cpu": 4, "gpu": 4}, (scan_cpu, "PART"): 4, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 8,

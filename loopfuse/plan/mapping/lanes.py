@@ -126,8 +126,8 @@ def with_lanes(nodes: Sequence[TreeNode], group: Group, program: PolyProgram, na
             case Loop(body=body):
                 out.append(replace(node, body=with_lanes(body, group, program, names)))
             case Guard(then=then, otherwise=otherwise):
-                parts = (with_lanes(each, group, program, names) for each in (then, otherwise))
-                out.append(Guard(node.condition, *parts, node.predicated))
+                ways = [with_lanes(each, group, program, names) for each in (then, otherwise)]
+                out.append(replace(node, then=ways[0], otherwise=ways[1]))
             case _:
                 out.append(node)
     return tuple(out)

@@ -43,7 +43,7 @@ class NestsFit(TeamsFit):
 
         def by_outer(least: int, most: int) -> tuple[HostNode, ...]:
             versions = [*thread, (0, written((least, most), 1, ""))]
-            if shape is not sizes.SHAPES[0] and blocks > 1:
+            if shape.shares and blocks > 1:
                 few = (sizes.SHARED_PLACES // max(1, least) - 1, written((least, most), 1, ""))
                 versions = [few, (0, written((least, most), blocks, "_cluster"))]
             return by_length(site.names, self.body.outer_length, versions, "{} of them")

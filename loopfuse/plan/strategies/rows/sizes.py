@@ -40,16 +40,22 @@ FEW_THREADS, MORE_THREADS = 128, 256
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Up to `most` places of the innermost loop (0: any number) go to `inner` neighbours, who ask for `staged` of theirs at a
-    time; `outer` groups of these have the outermost."""
+    time; `outer` groups of these have the outermost. `shares`: where that is long, blocks of a cluster share it."""
 
     name: str
     most: int
     outer: int
     inner: int
     staged: int
+    shares: bool
 
 
-SHAPES = (Shape("short", 32, 8, 16, 2), Shape("middle", 512, 4, 64, 8), Shape("long", 0, 4, THREADS // 4, STAGED))
+SHAPES = (
+    Shape("short", 32, 8, 16, 2, False),
+    Shape("middle", 128, 8, 32, 4, False),
+    Shape("wide", 512, 4, 64, 8, True),
+    Shape("long", 0, 4, THREADS // 4, STAGED, True),
+)
 """How threads share a point of several loops, by the innermost."""
 FEW_ITERATIONS = 2
 """Iterations of the outermost loop up to which a short innermost one leaves a thread's work."""

@@ -143,6 +143,11 @@ def test_memory_is_given_back() -> None:
         with cuda.on_gpu(0):
             return int(cuda.check_call(driver.cuMemGetInfo(), "asking for memory")[0])
 
-    before = free()
-    kernel.tune(image, out)
-    assert before - free() < 64 << 20  # the code of the trials stays loaded
+    kept: list[int] = []
+    for _ in range(4):  # other processes take and give back memory of the device too
+        before = free()
+        kernel.tune(image, out)
+        kept.append(before - free())
+        if kept[-1] < 64 << 20:  # the code of the trials stays loaded
+            return
+    raise AssertionError(f"bytes that were kept: {kept}")

@@ -49,7 +49,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies.contract": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
-    "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
+    "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.scan": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.sliding": (
         "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu",

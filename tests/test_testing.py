@@ -191,7 +191,7 @@ def test_launches() -> None:
     text = said(assert_launches, HEAT, 3, sizes={"steps": 4})
     assert text.startswith("`heat3d` launches 2*steps = 8 for cpu, not 3\n\n  L1 line 3 ")
     text = said(assert_launches, SOFTMAX, 1)
-    assert text.startswith("`softmax_loops` launches 3 for sm_80, not 1\n\n")
+    assert text.startswith("`softmax_loops` launches 2 for sm_80, not 1\n\n")
     assert "it would be slower" in text and "remedy: wrap both loops in a `fuse:` block" in text
     assert refused(assert_launches, JACOBI, "2*turns")[0] == "unknown-size"
     assert refused(assert_launches, JACOBI, "2*")[0] == "bad-formula"

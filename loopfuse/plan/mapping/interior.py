@@ -21,7 +21,6 @@ from loopfuse.lang.nodes import (
     Const,
     Expr,
     Iter,
-    Load,
     Select,
     Symbol,
     Unary,
@@ -30,7 +29,7 @@ from loopfuse.lang.nodes import (
 )
 from loopfuse.lang.walk import conjuncts, loads, map_expr, substitute, walk_expr
 from loopfuse.tree.looptree import Compute, Guard, Loop, Mapping, TreeNode
-from loopfuse.tree.walk import walk_nodes
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 
 MOST_PEELED = 12
 """More thresholds than this and the loop is left whole."""
@@ -264,23 +263,9 @@ def _renamed(
                         _renamed(node.otherwise, values, fresh),
                     )
                 )
-            case Compute():
-                out.append(_mapped(node, lambda e: substitute(e, values)))
             case _:
-                out.append(node)
+                out += map_expressions((node,), lambda e: substitute(e, values))
     return tuple(out)
-
-
-def _mapped(node: Compute, function: Callable[[Expr], Expr]) -> Compute:
-    target = function(node.target)
-    assert isinstance(target, Load)
-    return Compute(
-        node.statement,
-        tuple(function(each) for each in node.iteration),
-        target,
-        function(node.value),
-        None if node.predicate is None else function(node.predicate),
-    )
 
 
 def _inner_vars(nodes: tuple[TreeNode, ...]) -> frozenset[str]:
@@ -305,7 +290,7 @@ def _expressions(nodes: tuple[TreeNode, ...]) -> list[Expr]:
                 out += [*node.iteration, node.target, node.value]
                 out += [] if node.predicate is None else [node.predicate]
             case _:
-                pass
+                out += node_expressions(node)
     return out
 
 
@@ -456,10 +441,9 @@ def _simplified(node: TreeNode, facts: dict[Expr, bool]) -> TreeNode:
                 tuple(_simplified(each, facts) for each in node.then),
                 tuple(_simplified(each, facts) for each in node.otherwise),
             )
-        case Compute():
-            return _mapped(node, simplify)
         case _:
-            return node
+            (mapped,) = map_expressions((node,), simplify)
+            return mapped
 
 
 def _top_down(function: Callable[[Expr], Expr], expr: Expr) -> Expr:

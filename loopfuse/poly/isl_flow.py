@@ -67,18 +67,17 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
     last: Any = None
     for level in sorted({level for source in sources for level in source.levels}, reverse=True):
         earlier: Any = None
-        parts: list[Any] = []
+        best: Any = None
         for source, candidate in zip(sources, candidates, strict=True):
             if not source.must or candidate is None or level not in source.levels:
                 continue
             if earlier is None:
                 earlier = at.apply_range(before_at(time, level, forward)).intersect_domain(rest)
             part = candidate.intersect(earlier)
-            if not part.is_empty():
-                parts.append(part)
-        if not parts:
+            best = part if best is None else best.union(part)
+        if best is None or best.is_empty():
             continue
-        best = _latest(parts, forward)
+        best = best.lexmax() if forward else best.lexmin()
         last = best if last is None else last.union(best)
         rest = rest.subtract(best.domain())
         if rest.is_empty():
@@ -92,22 +91,6 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
         back = None if chosen is None else chosen.apply_range(source.times.reverse()).reverse()
         found.append(back)
     return found
-
-
-def _latest(parts: Sequence[Any], forward: bool) -> Any:
-    """{ access -> time }: the latest time of each access in any of the parts (the earliest, if not `forward`). Parts of
-    which an access is in one alone, as those of launches of which one runs, are not compared with each other."""
-    best: Any = None
-    for part in parts:
-        latest = part.lexmax() if forward else part.lexmin()
-        if best is None:
-            best = latest
-        elif best.domain().is_disjoint(latest.domain()):
-            best = best.union(latest)
-        else:
-            both = best.union(latest)
-            best = both.lexmax() if forward else both.lexmin()
-    return best
 
 
 def _not_ended(

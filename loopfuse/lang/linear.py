@@ -82,6 +82,14 @@ def linear(expr: Expr) -> dict[str, int] | None:
     return None if any(abs(each) > LARGEST for each in found.values()) else found
 
 
+def are_neighbours(index: tuple[Expr, ...], var: str) -> bool:
+    """Are the elements at neighbouring values of a variable neighbours in memory, or one and the same?"""
+    if not any(var in iterators(part) for part in index):
+        return True
+    terms = linear(index[-1])
+    return terms is not None and abs(terms.get(var, 0)) == 1 and not any(var in iterators(part) for part in index[:-1])
+
+
 def from_linear(terms: Mapping[str, int], symbols: frozenset[str]) -> Expr:
     """Coefficients by name ("" for the constant) as an expression, positive terms first."""
     out: Expr = integer(0)

@@ -162,8 +162,7 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
         return builder.binary("divui", thread, size), builder.binary("remui", thread, size)
 
     def store(shared: Value, place: Value, value: Value, dtype: DType) -> None:
-        stored = builder.convert("extui", value, STORAGE[dtype]) if dtype is DType.BOOL else value
-        builder.store(stored, shared, builder.convert("index_cast", place, INDEX))
+        builder.store(_as_stored(emitter, value, dtype), shared, builder.convert("index_cast", place, INDEX))
 
     def combined(value: Value, dtype: DType) -> Value:
         scratch = emitter.request_shared(dtype, (count + 1) * (columns + 1))
@@ -224,9 +223,12 @@ def _change(emitter: Emitter, name: str, change: Callable[[Value, DType], Value]
         if dtype is DType.BOOL:
             value = builder.compare("ne", value, builder.constant(0, value.type))
         value = change(value, dtype)
-        if dtype is DType.BOOL:
-            value = builder.convert("extui", value, STORAGE[dtype])
-        builder.store(value, storage.memref, where)
+        builder.store(_as_stored(emitter, value, dtype), storage.memref, where)
+
+
+def _as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:
+    """The value as memory has it."""
+    return emitter.builder.convert("extui", value, STORAGE[dtype]) if dtype is DType.BOOL else value
 
 
 def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
@@ -280,15 +282,13 @@ def _groups_values(
     thread = emitter.thread
     assert thread is not None
     shared = emitter.request_shared(dtype, LANES)
-    kind = STORAGE[dtype]
     emit_barrier(emitter, "block")
     five, low = builder.constant(5, I32), builder.constant(31, I32)
     lane = builder.binary("andi", thread, low)
     warp = builder.binary("shrui", thread, five)
 
     def write() -> None:
-        stored = builder.convert("extui", value, kind) if dtype is DType.BOOL else value
-        builder.store(stored, shared, builder.convert("index_cast", warp, INDEX))
+        builder.store(_as_stored(emitter, value, dtype), shared, builder.convert("index_cast", warp, INDEX))
 
     builder.branch(builder.compare("eq", lane, builder.constant(source_lane, I32)), write)
     emit_barrier(emitter, "block")
@@ -380,14 +380,14 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
 
 def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype: DType, lane: Value) -> None:
     """What the first lane of a warp has, into a slot of every block of the cluster; behind it all have come."""
-    builder, kind = emitter.builder, STORAGE[dtype]
+    builder = emitter.builder
     result = shuffled(emitter, "idx", value, builder.constant(0, I32), dtype)
     if emitter.loops:
         emit_barrier(emitter, "cluster")
 
     def write() -> None:
-        stored = builder.convert("extui", result, kind) if dtype is DType.BOOL else result
-        offset = builder.binary("muli", slot, builder.constant(bytes_of(kind), I32))
+        stored = _as_stored(emitter, result, dtype)
+        offset = builder.binary("muli", slot, builder.constant(bytes_of(STORAGE[dtype]), I32))
         place = builder.place_in_block(slots, builder.convert("extui", offset, I64), lane)
         builder.block.add(Operation("llvm.store", (stored, place)))
 

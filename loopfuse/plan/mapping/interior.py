@@ -286,9 +286,6 @@ def _expressions(nodes: tuple[TreeNode, ...]) -> list[Expr]:
                 out += _expressions(node.body)
             case Guard():
                 out += [node.condition, *_expressions((*node.then, *node.otherwise))]
-            case Compute():
-                out += [*node.iteration, node.target, node.value]
-                out += [] if node.predicate is None else [node.predicate]
             case _:
                 out += node_expressions(node)
     return out

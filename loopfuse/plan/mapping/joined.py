@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.linear import linear
-from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import loads, substitute
-from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Compute, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import are_independent
-from loopfuse.tree.walk import node_expressions, walk_nodes
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 
 
 def join_neighbours(nodes: Sequence[TreeNode], wanted: Callable[[Loop], bool]) -> list[TreeNode]:
@@ -107,24 +107,4 @@ def _places(nodes: Sequence[TreeNode]) -> dict[str, set[tuple[tuple[Expr, ...], 
 def _renamed(nodes: Sequence[TreeNode], old: str, new: str) -> tuple[TreeNode, ...]:
     """The nodes with another name for a variable."""
 
-    def change(expr: Expr) -> Expr:
-        return substitute(expr, {old: Iter(new)})
-
-    out: list[TreeNode] = []
-    for node in nodes:
-        match node:
-            case Loop(lower=lower, upper=upper, body=body):
-                ends = change(lower), change(upper)
-                out.append(replace(node, lower=ends[0], upper=ends[1], body=_renamed(body, old, new)))
-            case Guard(condition=condition, then=then, otherwise=otherwise):
-                parts = _renamed(then, old, new), _renamed(otherwise, old, new)
-                out.append(Guard(change(condition), *parts))
-            case Compute(target=target, predicate=predicate):
-                place = change(target)
-                assert isinstance(place, Load)
-                at = tuple(change(each) for each in node.iteration)
-                test = None if predicate is None else change(predicate)
-                out.append(Compute(node.statement, at, place, change(node.value), test))
-            case _:
-                raise AssertionError(node)
-    return tuple(out)
+    return map_expressions(nodes, lambda expr: substitute(expr, {old: Iter(new)}))

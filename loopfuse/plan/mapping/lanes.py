@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.linear import are_neighbours, constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import iterators, loads, moved_to, subscript_iterators, substitute
+from loopfuse.lang.walk import loads, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group
@@ -161,7 +161,9 @@ def find_updates(
         return ()
     if any(each in loads(node.value) for node in body for each in targets - {node.target}):
         return ()  # a partial result is used
-    is_vector = all(_is_beside(load, loop.var) for node in body for load in loads(node.value) if load not in targets)
+    is_vector = all(
+        are_neighbours(load.index, loop.var) for node in body for load in loads(node.value) if load not in targets
+    )
     return updates if is_vector and _is_free(body, group, program) else ()
 
 
@@ -187,15 +189,6 @@ def _are_own(own: Sequence[Compute], body: Sequence[Compute], buffers: Mapping[s
             return False
         known.add(node.target.array)
     return True
-
-
-def _is_beside(load: Load, var: str) -> bool:
-    """Are the elements that neighbouring iterations read neighbours in memory, or one?"""
-    names = [iterators(part) for part in load.index]
-    if not any(var in each for each in names):
-        return True
-    terms = linear(load.index[-1])
-    return terms is not None and abs(terms.get(var, 0)) == 1 and not any(var in each for each in names[:-1])
 
 
 def _is_free(body: Sequence[Compute], group: Group, program: PolyProgram) -> bool:

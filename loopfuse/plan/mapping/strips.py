@@ -13,7 +13,7 @@ Loops whose bounds follow the iteration or data stay inside, and so do short one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import constant_value, linear, tidy
@@ -24,7 +24,7 @@ from loopfuse.plan.mapping.interior import narrowed, split_interior
 from loopfuse.plan.mapping.joined import join_neighbours
 from loopfuse.tree.looptree import Buffer, Compute, Guard, LineBuffer, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import node_expressions, walk_nodes
+from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 
 STRIP = 128
 """Neighbours that take their steps together: so many elements of a row are read at a time. Threads have
@@ -121,7 +121,7 @@ def plan_strips(
 
                         return map_expr(one, substitute(expr, {var: Iter(inner)}))
 
-                    loop = Loop(inner, *ends, 1, Where.SERIAL, _mapped(nodes, moved))
+                    loop = Loop(inner, *ends, 1, Where.SERIAL, map_expressions(nodes, moved))
                     match narrowed(loop):
                         case Guard(condition=condition, then=(Loop() as inside,)):
                             out.append(Guard(condition, split_interior(inside, names.fresh)))
@@ -138,29 +138,6 @@ def plan_strips(
         return tuple(out)
 
     return built(shape)
-
-
-def _mapped(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -> tuple[TreeNode, ...]:
-    """The nodes with all their expressions changed."""
-    out: list[TreeNode] = []
-    for node in nodes:
-        match node:
-            case Loop(lower=lower, upper=upper, body=body):
-                out.append(
-                    replace(node, lower=change(lower), upper=change(upper), body=_mapped(body, change))
-                )
-            case Guard(condition=condition, then=then, otherwise=otherwise):
-                parts = _mapped(then, change), _mapped(otherwise, change)
-                out.append(Guard(change(condition), *parts))
-            case Compute(target=target, predicate=predicate):
-                place = change(target)
-                assert isinstance(place, Load)
-                test = None if predicate is None else change(predicate)
-                at = tuple(change(each) for each in node.iteration)
-                out.append(Compute(node.statement, at, place, change(node.value), test))
-            case _:
-                raise AssertionError(node)
-    return tuple(out)
 
 
 # ------------------------------------------------------------------------------------ shape

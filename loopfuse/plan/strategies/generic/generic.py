@@ -175,7 +175,8 @@ def _in_lanes(body: tuple[TreeNode, ...], group: Group, site: Site) -> tuple[Tre
 
 def find_reordered(group: Group, site: Site) -> frozenset[str]:
     """The statements whose updates run in lanes."""
-    if site.device == "gpu" or not site.teams:
+    sums = any(statement.reduction for placed in group.members for statement in placed.unit.statements)
+    if site.device == "gpu" or not site.teams or not sums:
         return frozenset()
     nodes, names = symbolic_body(group, site)
     if group.legality is Legality.INDEPENDENT and group.dims:

@@ -122,6 +122,11 @@ class Body:
         return tuple(step for step in self.steps if isinstance(step, Pass))
 
     @property
+    def has_nests(self) -> bool:
+        """Is some pass of several loops?"""
+        return any(one.outer for one in self.passes)
+
+    @property
     def reordered(self) -> frozenset[str]:
         """The statements whose updates go to several accumulators."""
         return frozenset(update.statement for one in self.passes for update in one.updates)

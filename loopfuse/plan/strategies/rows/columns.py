@@ -36,7 +36,7 @@ class ColumnsFit(TeamsFit):
 
         block = team("block", sizes.MANY, 1, 0, sizes.COLUMNS)
         long = self._by_columns(site, block, team("narrow", sizes.MANY, sizes.SHARING, 0, sizes.COLUMNS))
-        if any(one.outer for one in self.body.passes):
+        if self.body.has_nests:
             few = team("few", sizes.FEW, 1, 0, sizes.COLUMNS)
             return by_length(site.names, self.body.outer_length, [(sizes.FEW, few), (0, long)], "columns of {} times some places")
         held = self.held
@@ -85,7 +85,7 @@ class ColumnsFit(TeamsFit):
         chain, point, there = self.grid_of_teams(site, dims, columns, inside)
         all_threads = Threads(tuple(each for each in (rank, thread) if each[1] > 1))
         team = Team(all_threads, held, least, most if held else 0, there)
-        if any(one.outer for one in self.body.passes):
+        if self.body.has_nests:
             team = replace(team, inner=Threads(()), outer=all_threads, least=0)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
 

@@ -279,9 +279,10 @@ class _Writer:
     def in_chunks(self, one: Pass) -> tuple[TreeNode, ...]:
         """A pass in chunks, for rows of any length."""
         own = {each.var: self.names.fresh("o") for each in one.outer}
-        nodes = map_expressions(one.nodes, lambda expr: substitute(expr, {var: Iter(new) for var, new in own.items()}))
+        values = {var: Iter(new) for var, new in own.items()}
+        nodes = map_expressions(one.nodes, lambda expr: substitute(expr, values))
         inner, threads = replace(one, nodes=nodes), self.team.along(one)
-        asked = [as_load(substitute(load, {var: Iter(new) for var, new in own.items()})) for load in self.body.asked(one)]
+        asked = [as_load(substitute(load, values)) for load in self.body.asked(one)]
         var = self.names.fresh("q")
         whole = self.chunk(inner, asked, Iter(var), integer(0), {}, True)
         count = self.whole_chunks(one.length, threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loopfuse.lang.linear import constant_value, linear, linear_form
+from loopfuse.lang.linear import are_neighbours, constant_value, linear_form
 from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.mapping.space import order_dims
@@ -49,23 +49,13 @@ def _suits(group: Group, program: PolyProgram, columns: str) -> bool:
             names = [iterators(part) for part in index]
             if is_apart and any(len(each) > 1 for each in names):
                 return False
-            if not _lies_well(index, columns):
+            if not are_neighbours(index, columns or COLUMN):
                 return False
             own = own or {*group.dims, COLUMN} <= set().union(*names)
             places.setdefault(load.array, set()).add(tuple(map(linear_form, index)))
         if s.target.index:
             written.add(s.target.array)
     return own and len(firsts) == 1 and all(len(places[name]) == 1 for name in written)
-
-
-def _lies_well(index: tuple[Expr, ...], columns: str) -> bool:
-    """Are neighbours of a row (`columns`: neighbouring columns) neighbours in memory, or is the element the same for all?"""
-    *outer, last = (iterators(part) for part in index)
-    along = columns or COLUMN
-    if along not in set().union(last, *outer):
-        return True
-    terms = linear(index[-1])
-    return terms is not None and abs(terms.get(along, 0)) == 1 and along not in set().union(*outer)
 
 
 def _statements(group: Group) -> Iterator[tuple[Placed, Statement, list[str]]]:

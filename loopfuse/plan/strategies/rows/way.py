@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 
-from loopfuse.lang.linear import constant_value, linear
+from loopfuse.lang.linear import are_neighbours, constant_value
 from loopfuse.lang.nodes import Load
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.strategies.rows import sizes
@@ -30,15 +30,15 @@ def way_of(body: Body, dims: Sequence[str]) -> Way | None:
     has several rows reads less.)"""
     if not any(frozenset(dims) <= _named(load) for one in body.passes for load in _loads(one) if COLUMN in _named(load)):
         return None
-    has_nests = any(one.outer for one in body.passes)
+    every = [load.index for one in body.passes for load in _loads(one)]
     length = constant_value(body.length)
-    if all(_is_along(load) for one in body.passes for load in _loads(one)):
-        if not has_nests:
+    if all(are_neighbours(index, COLUMN) for index in every):
+        if not body.has_nests:
             return Way.ROWS if length is None or length > sizes.SHORT else None
         return Way.NESTS if _is_apart(body, dims) and (length is None or length >= NARROW) else None
-    if not all(_is_across(load, one, dims[-1]) for one in body.passes for load in _loads(one)) or not _is_apart(body, dims):
+    if not all(are_neighbours(index, dims[-1]) for index in every) or not _is_apart(body, dims):
         return None
-    return Way.COLUMNS if has_nests or length is None or length > sizes.SHORT else None
+    return Way.COLUMNS if body.has_nests or length is None or length > sizes.SHORT else None
 
 
 def _loads(one: Pass) -> Iterator[Load]:
@@ -49,25 +49,6 @@ def _loads(one: Pass) -> Iterator[Load]:
 
 def _named(load: Load) -> frozenset[str]:
     return frozenset().union(*map(iterators, load.index))
-
-
-def _is_along(load: Load) -> bool:
-    """Do places of the innermost loop lie side by side?"""
-    names = [iterators(part) for part in load.index]
-    if not any(COLUMN in each for each in names):
-        return True
-    terms = linear(load.index[-1])
-    return terms is not None and abs(terms.get(COLUMN, 0)) == 1 and not any(COLUMN in each for each in names[:-1])
-
-
-def _is_across(load: Load, one: Pass, columns: str) -> bool:
-    """Do neighbouring points lie side by side, or have the same?"""
-    names = [iterators(part) for part in load.index]
-    if not any(columns in each for each in names):
-        return True
-    terms = linear(load.index[-1])
-    is_last = terms is not None and abs(terms.get(columns, 0)) == 1 and not one.vars & names[-1]
-    return is_last and not any(columns in each for each in names[:-1])
 
 
 def _is_apart(body: Body, dims: Sequence[str]) -> bool:

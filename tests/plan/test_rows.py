@@ -507,6 +507,12 @@ def other_lanes(node: TreeNode) -> tuple[TreeNode, ...] | None:
     return None
 
 
+def assert_rejected(found: pipeline.Planned, change: Any) -> None:
+    """The checker notices what a change makes wrong."""
+    verdict = verify(found.program, found.dependences, changed(found.tree, change))
+    assert verdict.answer == "wrong", verdict
+
+
 WARP = SOFTMAX.replace("0..C", "0..767")
 MUTANTS = {
     "results in one thread": on_one_thread,
@@ -529,9 +535,7 @@ def test_wrong_trees_are_rejected(name: str) -> None:
     program = pipeline.read_program(Source("f.lf", HEAD.replace("C]", "767]") + WARP))
     found = pipeline.plan_kernel(program, "f", Options(target=GPU))
     assert verify(found.program, found.dependences, found.tree).answer == "proved"
-    tree = changed(found.tree, MUTANTS[name])
-    verdict = verify(found.program, found.dependences, tree)
-    assert verdict.answer == "wrong", verdict
+    assert_rejected(found, MUTANTS[name])
 
 
 def untested(name: str) -> Any:
@@ -567,9 +571,7 @@ def test_wrong_parts_of_a_warp_are_rejected(name: str) -> None:
     text = HEAD.replace("C]", "60]") + SOFTMAX.replace("0..C", "0..60")
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", text)), "f", Options(target=GPU))
     assert "8 threads a row" in found.report.kernels[0].detail
-    tree = changed(found.tree, PART_MUTANTS[name])
-    verdict = verify(found.program, found.dependences, tree)
-    assert verdict.answer == "wrong", verdict
+    assert_rejected(found, PART_MUTANTS[name])
 
 
 def longer(by: int, mapping: Where) -> Any:
@@ -745,8 +747,7 @@ def test_wrong_columns_are_rejected(name: str) -> None:
     head, text = HEAD.replace("[R, C]", "[150, C]"), ACROSS["column softmax"].replace("0..R", "0..150")
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
     assert "a block for 32 columns" in found.report.kernels[0].detail
-    verdict = verify(found.program, found.dependences, changed(found.tree, COLUMN_MUTANTS[name]))
-    assert verdict.answer == "wrong", verdict
+    assert_rejected(found, COLUMN_MUTANTS[name])
 
 
 NEST_MUTANTS = {
@@ -766,5 +767,4 @@ def test_wrong_nests_are_rejected(name: str) -> None:
     head, text = INNER.replace("P]", "70]"), NESTS["group norm"].replace("0..P", "0..70")
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=Target("sm_80")))
     assert strategies(found) == {"rows"}
-    verdict = verify(found.program, found.dependences, changed(found.tree, NEST_MUTANTS[name]))
-    assert verdict.answer == "wrong", verdict
+    assert_rejected(found, NEST_MUTANTS[name])

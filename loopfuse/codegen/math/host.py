@@ -107,10 +107,21 @@ def _wrap(engine: Any, name: str, dtype: DType, lanes: int) -> Callable[..., Any
     kind = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64, ctypes.c_int64)
     function = kind(engine.get_function_address(f"loop_{name}_{dtype.value}"))
     element = np.dtype(dtype.numpy_name)
+    offsets = [index * element.itemsize for index in range(count + 1)]
+
+    def of_scalars(arguments: tuple[Any, ...]) -> Any:
+        """An interpreter calls it once an iteration: one small array, arguments then result."""
+        places = np.empty(count + 1, element)
+        places[:count] = arguments
+        start = places.ctypes.data
+        function(*(start + offset for offset in offsets), 0, 1)
+        return places[count]
 
     def call(*arguments: Any) -> Any:
         # The engine owns the code: it lives as long as this function does.
         assert engine is not None
+        if not lanes and all(isinstance(each, np.generic) for each in arguments):
+            return of_scalars(arguments)
         arrays = [np.asarray(each, element) for each in arguments]
         shape = np.broadcast_shapes(*(each.shape for each in arrays))
         size = int(np.prod(shape, dtype=np.int64))

@@ -353,7 +353,7 @@ _DEFAULTS: dict[str, Callable[..., Scalar]] = {
 def neutral(op: str, dtype: DType) -> bool | int | float:
     """The neutral element of a reduction: what it gives for an empty range."""
     match op:
-        case "sum" | "xor" | "or":
+        case "sum" | "xor" | "or" | "linear":  # of linear maps, the one that changes nothing is written as 0
             return False if dtype is DType.BOOL else 0.0 if dtype.is_float else 0
         case "prod":
             return 1.0 if dtype.is_float else 1

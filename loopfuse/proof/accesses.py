@@ -71,6 +71,7 @@ class Accesses:
         self.copied: dict[str, Read] = {}  # by leaf: what a Copy copies
         self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
         self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold, Combine or Scan takes in
+        self.composed: set[str] = set()  # the statements whose instances are put together as linear maps
         self.count = 0
 
     def statement_of(self, leaf: Leaf) -> Statement:

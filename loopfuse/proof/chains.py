@@ -1,11 +1,12 @@
-"""The updates of a reduction between two other writes of an element, in the program's order."""
+"""The updates of a reduction between two other writes of an element, and those of a recurrence, in the program's
+order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from loopfuse.poly import isl, isl_flow
-from loopfuse.poly.deps import names_one_place
+from loopfuse.poly.deps import flow_of_read, names_one_place
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 from loopfuse.proof.events import Undecided
 
@@ -46,6 +47,19 @@ def find_chain(program: PolyProgram, update: Statement, writers: list[Statement]
             older = program_time(program, other).lex_gt_map(when)
             chain = chain.subtract(last.apply_range(older))
     return chain
+
+
+def find_sequence(program: PolyProgram, deps: Dependences, update: Statement) -> Any:
+    """{ update -> update }: from an update to all that need its value, by way of others of the statement."""
+    array = update.target.array
+    number = next(k for k, read in enumerate(update.reads) if read.array == array)
+    sources, _ = flow_of_read(program, deps, update.id, number)
+    if update.id not in sources:
+        return isl.empty_map(update.domain.identity().get_space())
+    closure, is_exact = sources[update.id].transitive_closure()
+    if not is_exact:
+        raise Undecided(f"which instances of {update.id} need which is not known")
+    return closure
 
 
 def program_time(program: PolyProgram, statement: Statement) -> Any:

@@ -351,6 +351,8 @@ class _Checker:
             # What it leaves there is no value: nothing that is needed may find it.
             instance = instance.intersect_range(statement.domain)
             running = replace(leaf, points=instance.domain().reset_tuple_id())
+        if self.events.buffers[node.target.array].factors:
+            self.accesses.composed.add(statement.id)
         self.check = "value"
         try:
             pairs = match_value(statement, running, node, self.registers)
@@ -485,7 +487,8 @@ class _Checker:
 
     def _is_reduced(self, read: Read) -> bool:
         """Is it a value that updates went into which may run in another order?"""
-        return bool(free_updates(self.program.statements, read.array, self.reassociate))
+        composed = self.accesses.composed
+        return bool(free_updates(self.program.statements, read.array, self.reassociate, composed))
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds, Combines and Scans use, and those that their results are copied to."""

@@ -9,11 +9,15 @@ A reader of a running value asks for the updates before it, and no others. An up
 times, into accumulators of their own: once for a partial result that others start from, and again where
 the values in between are wanted. Then what arrives at each reader is compared by instances of the
 update: each comes by one way, from one of its runs.
+
+A linear recurrence `s = a * s + b` is proved in the same way, with one thing more: its order matters. What is in an
+accumulator before an update, or before what a Fold appends, comes before it in the program too; so do the
+threads of a Combine and a Scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +25,7 @@ from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Dependences, Statement
 from loopfuse.proof.accesses import Accesses, Read
-from loopfuse.proof.chains import find_chain, has_episodes
+from loopfuse.proof.chains import find_chain, find_sequence, has_episodes
 from loopfuse.proof.effects import check_effects
 from loopfuse.proof.events import Leaf, Undecided
 from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong
@@ -45,16 +49,19 @@ def reductions_into(statements: Sequence[Statement], array: str) -> list[Stateme
     return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
 
 
-def free_updates(statements: Sequence[Statement], array: str, reassociate: bool) -> list[Statement]:
-    """Those whose order among each other is free: all, where the caller allows it; else those of
-    integers, of the least and the greatest, and of bits, as no bit of the result shows it."""
+def free_updates(
+    statements: Sequence[Statement], array: str, reassociate: bool, composed: Set[str] = frozenset()
+) -> list[Statement]:
+    """Those that may be put together in another order: all, where the caller allows it; else those of
+    integers, of the least and the greatest, and of bits, as no bit of the result shows it. Those `composed` (ids) as
+    linear maps keep their order, and are put together in another one where the caller allows it."""
     return [
         each
         for each in reductions_into(statements, array)
         if reassociate
         or not each.target.dtype.is_float
         or each.reduction in ("min", "max", "any", "all", "and", "or")
-    ]
+    ] + [each for each in statements if reassociate and each.id in composed and each.target.array == array]
 
 
 def check_reduction(
@@ -73,9 +80,16 @@ def check_reduction(
         other = each.target.swapped
         if each.reduction and other is not None and array in (each.target.array, other.array):
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
-    updates = free_updates(statements, array, reassociate)
+    updates = free_updates(statements, array, reassociate, accesses.composed)
+    composed = [each for each in updates if each.id in accesses.composed]
+    if composed and (len(updates) > 1 or reductions_into(statements, array) or composed[0].target.swapped):
+        raise Undecided(f"{array} is updated by more than {composed[0].id}")
     try:
-        if len(reductions_into(statements, array)) == 1:
+        if composed:
+            _ByReaders(accesses, deps, composed[0], find_sequence(accesses.events.program, deps, composed[0])).check(
+                unproved, end
+            )
+        elif len(reductions_into(statements, array)) == 1:
             _ByReaders(accesses, deps, updates[0]).check(unproved, end)
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
@@ -85,13 +99,18 @@ def check_reduction(
 
 
 class _ByReaders:
-    def __init__(self, accesses: Accesses, deps: Dependences, update: Statement) -> None:
+    """`sequence`: the order of the updates matters: { update -> one that needs it }."""
+
+    def __init__(
+        self, accesses: Accesses, deps: Dependences, update: Statement, sequence: Any | None = None
+    ) -> None:
         self.accesses, self.deps = accesses, deps
         self.program = accesses.events.program
         self.update, self.array = update, update.target.array
-        self.sets = Sets(accesses, [update])
+        self.sequence = sequence
+        self.sets = Sets(accesses, [update], sequence)
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
-        self.episodes = has_episodes(deps, update, self.writers)
+        self.episodes = sequence is not None or has_episodes(deps, update, self.writers)
         self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
@@ -103,6 +122,8 @@ class _ByReaders:
         if end is not None and end.buffer not in buffers:
             raise Wrong(f"no result of {self.update.id} reaches {end.what}")
         self.sets.check_updates(once=False)
+        if self.sequence is not None:
+            self.sets.check_order(self.sequence)
         for reads in self.accesses.reads.values():
             for read in reads:
                 if (
@@ -226,6 +247,8 @@ class _ByReaders:
         return instance is not None and isl.range_name(instance) == statement
 
     def _chain(self) -> Any:
+        if self.chain is None and self.sequence is not None:
+            self.chain = self.sequence.reverse().union(self.update.domain.identity())
         if self.chain is None:
             self.chain = find_chain(self.program, self.update, self.writers)
         return self.chain
@@ -240,7 +263,7 @@ class _ByReaders:
             for name, relation in sources.items()
             if name != update.id
         ]
-        initial = updates.intersect_range(rest).apply_range(dict(update.write.parts)[self.array])
+        initial = updates.intersect_range(rest).apply_range(dict(update.reads[number].parts)[self.array])
         if not initial.is_empty():
             if not self.program.arrays[self.array].is_argument:
                 raise Undecided(f"{self.array} is reduced into without being set")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -21,7 +22,7 @@ from loopfuse.poly import isl
 from loopfuse.poly.model import Statement
 from loopfuse.proof.accesses import Accesses, Read, Write
 from loopfuse.proof.events import READ, WRITE, Leaf, Time, Undecided, compare_times
-from loopfuse.tree.looptree import Combine, Compute, Copy, Fold, Scan
+from loopfuse.tree.looptree import LINEAR, Combine, Compute, Copy, Fold, Scan
 
 INITIAL = "@initial"
 """The name of what the caller's array held, among contributions."""
@@ -46,15 +47,17 @@ class Wrong(Exception):
 
 
 class Sets:
-    """The accumulators of `updates`, all into one array and by one operation."""
+    """The accumulators of `updates`, all into one array and by one operation, or, where they have a `sequence`, of
+    those of a linear recurrence."""
 
-    def __init__(self, accesses: Accesses, updates: Sequence[Statement]) -> None:
+    def __init__(self, accesses: Accesses, updates: Sequence[Statement], sequence: Any | None = None) -> None:
         self.accesses, self.events = accesses, accesses.events
         self.program = accesses.events.program
         self.updates = {update.id: update for update in updates}
         self.name = " or ".join(self.updates)
         first = updates[0]
-        self.op, self.array = first.reduction, first.target.array
+        self.op = first.reduction if sequence is None else LINEAR
+        self.array = first.target.array
         self.neutral = repr(neutral(self.op, first.target.dtype))
         self.inits = {
             s.id
@@ -192,11 +195,43 @@ class Sets:
             ]
             # A predicated update also reads its target, to keep it where it does not update.
             count = 1 if update.predicate is None else 2
-            if len(own) != count or any(read.load != write.load for read in own):
+            is_linear = self.op == LINEAR and len(own) > 0
+            if (len(own) != count and not is_linear) or any(read.load != write.load for read in own):
                 raise Undecided(f"{update.id} does not update the accumulator it reads")
         self.runs_once = not instances or bool(isl.union_of(instances).is_injective())
         if once and not self.runs_once:
             raise Wrong(f"an instance of {self.name} runs twice")
+
+    def check_order(self, sequence: Any) -> None:
+        """What is in an accumulator comes before what is added to it, as `sequence` has it; and in a Combine or a Scan,
+        what a thread holds before what those after it hold."""
+        for write, kind in self.kinds.values():
+            leaf, buffer = write.leaf, write.load.array
+            if kind in ("update", "fold"):
+                touch = next(t for t in self._touches(buffer) if t.leaf is leaf)
+                before = self._instances(self.arrivals(touch, buffer))
+                own = self.accesses.instances[leaf.name] if kind == "update" else self._instances(self.entered(write))
+                pairs = None if before is None or own is None else before.reverse().apply_range(own)
+            elif kind in ("combine", "scan"):
+                read = self.accesses.moved[leaf.name]
+                held = self._instances(self.taken(read))
+                if held is None:
+                    continue
+                later = self._in_turn(leaf, read.name, read.name)
+                pairs = held.reverse().apply_range(later).apply_range(held)
+            else:
+                continue
+            if pairs is not None and not pairs.is_subset(sequence):
+                raise Wrong(f"instances of {self.name} are put together out of order in {buffer}")
+
+    def _instances(self, found: dict[str, Any]) -> Any | None:
+        """{ event -> update } of { leaf -> event }; what else a set consists of was there first."""
+        maps = [
+            each.reverse().apply_range(self.accesses.instances[name])
+            for name, each in found.items()
+            if name in self.kinds and self.kinds[name][1] == "update"
+        ]
+        return reduce(lambda one, other: one.union(other), maps) if maps else None
 
     # ------------------------------------------------------------------------- sets
 
@@ -327,12 +362,7 @@ class Sets:
         before it enter each.
         """
         if kind == "scan":
-            assert isinstance(leaf.node, Scan)
-            apart = [Iter(name) for name in leaf.names if name not in leaf.node.over]
-            team = leaf.relation(apart, "team")
-            turn = leaf.relation([Iter(name) for name in leaf.node.over], "turn")
-            earlier = team.apply_range(team.reverse()).intersect(turn.lex_lt_map(turn))
-            return earlier.set_tuple_name(isl.IN, read.name)
+            return self._in_turn(leaf, read.name, leaf.name)
         if kind != "combine":
             own = [Iter(name) for name in leaf.names]
             return leaf.relation(own, leaf.name).set_tuple_name(isl.IN, read.name)
@@ -346,6 +376,15 @@ class Sets:
         ]
         to_first = leaf.relation(meet, leaf.name).subtract_domain(self._first_of(leaf))
         return to_first.set_tuple_name(isl.IN, read.name)
+
+    def _in_turn(self, leaf: Leaf, source: str, sink: str) -> Any:
+        """{ source -> sink }: from what a thread does in a Combine or a Scan to what those after it do."""
+        assert isinstance(leaf.node, Combine | Scan)
+        apart = [Iter(name) for name in leaf.names if name not in leaf.node.over]
+        team = leaf.relation(apart, "team")
+        turn = leaf.relation([Iter(name) for name in leaf.node.over], "turn")
+        earlier = team.apply_range(team.reverse()).intersect(turn.lex_lt_map(turn))
+        return earlier.set_tuple_name(isl.IN, source).set_tuple_name(isl.OUT, sink)
 
     def entered(self, write: Write) -> dict[str, Any]:
         """What a Fold adds to its target: { leaf -> its write }."""

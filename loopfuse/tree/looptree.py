@@ -185,7 +185,8 @@ class Buffer:
     (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
     how many elements apart neighbours along each dimension lie (an argument that is a view);
     None: row-major without gaps. `copies`: how many of the first dimensions tell copies of the array apart, one
-    for each iteration of loops around. `turns`: no memory of its own: in iteration k of the
+    for each iteration of loops around. `factors`: it holds linear maps, `x -> f * x + v`: v here, f in the buffer of that
+    name, which is like it. `turns`: no memory of its own: in iteration k of the
     HostLoop that it turns with, it is the k-th of these (Global, each of the same extents)."""
 
     name: str
@@ -198,7 +199,11 @@ class Buffer:
     strides: tuple[Expr, ...] | None = None
     copies: int = 0
     turns: tuple[str, ...] = ()
+    factors: str = ""
 
+
+LINEAR = "linear"
+"""The operation of folds of linear maps: one map, then another."""
 
 # ------------------------------------------------------------------------------------ nodes
 
@@ -246,7 +251,7 @@ class Compute:
 @dataclass(frozen=True, slots=True)
 class Copy:
     """`target = value`: moves a value between buffers (`value` a Load), or sets an accumulator to
-    its neutral element (`value` a Const). `late`: from Global to Shared memory, by itself: it is
+    its neutral element (`value` a Const; a map to the one that changes nothing: 0). `late`: from Global to Shared memory, by itself: it is
     begun here, and has come once an Arrive says so. Until then nothing else touches the target, and
     only its own thread does then; nothing writes the source."""
 
@@ -273,7 +278,8 @@ class Prefetch:
 @dataclass(frozen=True, slots=True)
 class Fold:
     """`target = op(target, value)`: adds a partial result (`value` a Load) of a reduction. `op`:
-    sum prod min max and or."""
+    sum prod min max and or linear. By `linear`, `value` is a map and `target` one that comes before it, or a number that it is
+    applied to (`tree.rewrite.maps`)."""
 
     op: str
     target: Load
@@ -292,7 +298,10 @@ class Combine:
     neutral element), each group of 32 runs `for d in 16, 8, 4, 2, 1: x[t] = op(x[t], x[t+d])` for
     t < d. Then the groups' results, g[0], g[1], ..., padded to a multiple of 32, are 32: `g[t] =
     op(g[t], g[t+32])`, then with g[t+64] and so on, for t < 32; and these are reduced as a group
-    is. Contains the barriers it needs."""
+    is. Contains the barriers it needs.
+
+    Linear maps (`op` linear) are taken in the order of threads, within a block: a group of 32 runs `for d in 1, 2, 4, 8, 16`,
+    and x[t] comes before x[t+d]."""
 
     op: str
     buffer: str

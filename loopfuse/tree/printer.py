@@ -89,6 +89,7 @@ def _buffer(buffer: Buffer) -> str:
     notes = [f"of {buffer.array}"] if buffer.array and buffer.array != buffer.name else []
     notes += ["argument"] if buffer.argument else []
     notes += ["zeroed"] if buffer.zeroed else []
+    notes += [f"maps, factors in {buffer.factors}"] if buffer.factors else []
     notes += [f"{', '.join(buffer.turns)} in turn"] if buffer.turns else []
     suffix = f"  # {', '.join(notes)}" if notes else ""
     return f"buffer {buffer.name}: {buffer.dtype.value}[{extents}] in {home}{suffix}"

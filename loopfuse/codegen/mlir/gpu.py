@@ -15,7 +15,11 @@ from loopfuse.codegen.mlir.expr import emit_binary
 from loopfuse.codegen.mlir.index import linear
 from loopfuse.codegen.mlir.shuffle import shuffled
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import Barrier, Combine, Guard, TreeNode
+from loopfuse.tree.looptree import LINEAR, Barrier, Combine, Guard, TreeNode
+
+
+Parts = tuple[Value, ...]
+"""What a thread holds: one number; of a linear map `x -> f * x + v` two, v and f."""
 
 
 def neutral(op: str, dtype: DType) -> float | int:
@@ -40,6 +44,33 @@ def neutral(op: str, dtype: DType) -> float | int:
             raise broken(f"no reduction `{op}`")
 
 
+def _neutrals(emitter: Emitter, op: str, like: Parts, dtype: DType) -> Parts:
+    ops = ("add", "mul") if op == LINEAR else (op,)
+    return tuple(
+        emitter.builder.constant(neutral(each, dtype), part.type) for each, part in zip(ops, like, strict=True)
+    )
+
+
+def _both(emitter: Emitter, op: str, first: Parts, then: Parts, dtype: DType) -> Parts:
+    """One and the other; of linear maps, one after the other."""
+    if op != LINEAR:
+        return (emit_binary(emitter, op, first[0], then[0], dtype),)
+    (value, factor), (added, by) = first, then
+    made = emit_binary(emitter, "add", emit_binary(emitter, "mul", by, value, dtype), added, dtype)
+    if dtype.is_float:
+        is_zero = emitter.builder.compare("oeq", value, emitter.builder.constant(0.0, value.type))
+        made = emitter.builder.select(is_zero, added, made)
+    return made, emit_binary(emitter, "mul", by, factor, dtype)
+
+
+def _shuffled(emitter: Emitter, how: str, parts: Parts, lane: Value, dtype: DType) -> Parts:
+    return tuple(shuffled(emitter, how, part, lane, dtype) for part in parts)
+
+
+def _select(emitter: Emitter, condition: Value, then: Parts, otherwise: Parts) -> Parts:
+    return tuple(emitter.builder.select(condition, *each) for each in zip(then, otherwise, strict=True))
+
+
 def emit_barrier(emitter: Emitter, scope: str) -> None:
     """`gpu.barrier`; nothing on the CPU, where a worker is alone."""
     if not emitter.gpu:
@@ -61,25 +92,24 @@ def emit_barrier(emitter: Emitter, scope: str) -> None:
 
 
 def _reduce_group(
-    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
-) -> Value:
+    emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int
+) -> Parts:
     """The tree over a group of 32 of Combine's docstring; `place` is the thread's number, and
     threads from `count` on count as neutral. Only the first thread's result has meaning. Of an
     equal part of a warp the first steps meet neutral elements alone, and the others none."""
     builder = emitter.builder
     is_part = LANES % count == 0
-    for distance in (16, 8, 4, 2, 1):
+    for distance in (1, 2, 4, 8, 16) if op == LINEAR else (16, 8, 4, 2, 1):
         if is_part and distance >= count:
             continue
         offset = builder.constant(distance, I32)
-        other = shuffled(emitter, "down", value, offset, dtype)
+        other = _shuffled(emitter, "down", value, offset, dtype)
         if count % LANES and not is_part:
             inside = builder.compare(
                 "slt", builder.binary("addi", place, offset), builder.constant(count, I32)
             )
-            nothing = builder.constant(neutral(op, dtype), value.type)
-            other = builder.select(inside, other, nothing)
-        value = emit_binary(emitter, op, value, other, dtype)
+            other = _select(emitter, inside, other, _neutrals(emitter, op, value, dtype))
+        value = _both(emitter, op, value, other, dtype)
     return value
 
 
@@ -115,21 +145,21 @@ def emit_combine(
     thread = emitter.thread
     assert thread is not None
 
-    def combined(value: Value, dtype: DType) -> Value:
+    def combined(value: Parts, dtype: DType) -> Parts:
         value = _reduce_group(emitter, op, value, dtype, place, count)
         if of_cluster and emitter.blocks > 1:
-            value = _across_cluster(emitter, op, value, dtype)
+            value = (_across_cluster(emitter, op, value[0], dtype),)
         elif count > LANES:
             value = _across_groups(emitter, op, value, dtype, place, count)
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
-            value = builder.binary("addf", value, builder.constant(0.0, value.type))
+            value = (builder.binary("addf", value[0], builder.constant(0.0, value[0].type)),)
         if everywhere:  # every warp has the result in its first lane, or each part of one in its own first
             first = builder.constant(0, I32)
             if count < LANES:
                 lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
                 first = builder.binary("subi", lane, place)
-            value = shuffled(emitter, "idx", value, first, dtype)
+            value = _shuffled(emitter, "idx", value, first, dtype)
         return value
 
     _change(emitter, name, combined)
@@ -164,7 +194,8 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
     def store(shared: Value, place: Value, value: Value, dtype: DType) -> None:
         builder.store(_as_stored(emitter, value, dtype), shared, builder.convert("index_cast", place, INDEX))
 
-    def combined(value: Value, dtype: DType) -> Value:
+    def combined(parts: Parts, dtype: DType) -> Parts:
+        (value,) = parts
         scratch = emitter.request_shared(dtype, (count + 1) * (columns + 1))
         (row, own), (column, turn) = split(columns), split(count)
         results = builder.constant(count, I32)
@@ -172,16 +203,16 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
         store(scratch, at(row, own), value, dtype)
         emit_barrier(emitter, "block")
         value = _from_slot(emitter, op, scratch, at(turn, column), LANES, turn, dtype)
-        value = _reduce_group(emitter, op, value, dtype, turn, count)
+        (value,) = _reduce_group(emitter, op, (value,), dtype, turn, count)
         if op == "add" and dtype.is_float:
             # The second stage adds neutral elements too, which turn -0.0 into 0.0.
             value = builder.binary("addf", value, builder.constant(0.0, value.type))
         if of_cluster:
-            return _columns_across_cluster(emitter, op, value, dtype, column, own, columns)
+            return (_columns_across_cluster(emitter, op, value, dtype, column, own, columns),)
         is_first = builder.compare("eq", turn, builder.constant(0, I32))
         builder.branch(is_first, lambda: store(scratch, at(results, column), value, dtype))
         emit_barrier(emitter, "block")
-        return _from_slot(emitter, op, scratch, at(results, own), LANES, turn, dtype)
+        return (_from_slot(emitter, op, scratch, at(results, own), LANES, turn, dtype),)
 
     _change(emitter, name, combined)
 
@@ -213,17 +244,18 @@ def _columns_across_cluster(
     return found[0]
 
 
-def _change(emitter: Emitter, name: str, change: Callable[[Value, DType], Value]) -> None:
+def _change(emitter: Emitter, name: str, change: Callable[[Parts, DType], Parts]) -> None:
     """Each element of a register buffer changed."""
     builder, storage = emitter.builder, emitter.storage[name]
-    dtype = storage.buffer.dtype
+    dtype, factors = storage.buffer.dtype, storage.buffer.factors
+    places = [storage.memref, *([emitter.storage[factors].memref] if factors else [])]
     for number in range(storage.memref.type.size):
         where = builder.constant(number, INDEX)
-        value = builder.load(storage.memref, where)
+        values = tuple(builder.load(place, where) for place in places)
         if dtype is DType.BOOL:
-            value = builder.compare("ne", value, builder.constant(0, value.type))
-        value = change(value, dtype)
-        builder.store(_as_stored(emitter, value, dtype), storage.memref, where)
+            values = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in values)
+        for value, place in zip(change(values, dtype), places, strict=True):
+            builder.store(_as_stored(emitter, value, dtype), place, where)
 
 
 def _as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:
@@ -241,54 +273,59 @@ def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> No
     one = builder.constant(1, I32)
     lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
 
-    def before(value: Value, dtype: DType, distance: Value) -> Value:
+    def before(value: Parts, dtype: DType, distance: Value) -> Parts:
         """What the lane before has; the first has the neutral element."""
-        other = shuffled(emitter, "up", value, distance, dtype)
+        other = _shuffled(emitter, "up", value, distance, dtype)
         is_first = builder.compare("eq", lane, builder.constant(0, I32))
-        return builder.select(is_first, builder.constant(neutral(op, dtype), other.type), other)
+        return _select(emitter, is_first, _neutrals(emitter, op, other, dtype), other)
 
-    def scanned(value: Value, dtype: DType) -> Value:
+    def scanned(value: Parts, dtype: DType) -> Parts:
         whole = _scan_group(emitter, op, value, dtype, lane)
         own = before(whole, dtype, one)
         if count == LANES:
-            return emit_binary(emitter, op, builder.constant(neutral(op, dtype), own.type), own, dtype)
+            return _both(emitter, op, _neutrals(emitter, op, own, dtype), own, dtype)
         groups, first, _ = _groups_values(emitter, op, whole, dtype, place, count, LANES - 1)
         above = before(_scan_group(emitter, op, groups, dtype, lane), dtype, one)
         warp = builder.binary("shrui", thread, builder.constant(5, I32))
-        others = shuffled(emitter, "idx", above, builder.binary("subi", warp, first), dtype)
-        return emit_binary(emitter, op, others, own, dtype)
+        others = _shuffled(emitter, "idx", above, builder.binary("subi", warp, first), dtype)
+        return _both(emitter, op, others, own, dtype)
 
     _change(emitter, name, scanned)
 
 
-def _scan_group(emitter: Emitter, op: str, value: Value, dtype: DType, lane: Value) -> Value:
+def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value) -> Parts:
     """The steps over a group of 32 of Scan's docstring: what a lane and those before it make."""
     builder = emitter.builder
     for distance in (1, 2, 4, 8, 16):
         offset = builder.constant(distance, I32)
-        other = shuffled(emitter, "up", value, offset, dtype)
-        both = emit_binary(emitter, op, other, value, dtype)
-        value = builder.select(builder.compare("uge", lane, offset), both, value)
+        other = _shuffled(emitter, "up", value, offset, dtype)
+        both = _both(emitter, op, other, value, dtype)
+        value = _select(emitter, builder.compare("uge", lane, offset), both, value)
     return value
 
 
 def _groups_values(
-    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int, source_lane: int
-) -> tuple[Value, Value, Value]:
+    emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int, source_lane: int
+) -> tuple[Parts, Value, Value]:
     """What lane `source_lane` of each of the team's warps has, through shared memory: each lane has a warp's, or
     the neutral element; and the team's first warp, and the lane."""
     builder = emitter.builder
     groups = -(-count // LANES)
     thread = emitter.thread
     assert thread is not None
-    shared = emitter.request_shared(dtype, LANES)
+    shared = emitter.request_shared(dtype, LANES * len(value))
     emit_barrier(emitter, "block")
     five, low = builder.constant(5, I32), builder.constant(31, I32)
     lane = builder.binary("andi", thread, low)
     warp = builder.binary("shrui", thread, five)
 
+    def at(slot: Value, number: int) -> Value:
+        return builder.binary("addi", slot, builder.constant(number * LANES, I32)) if number else slot
+
     def write() -> None:
-        builder.store(_as_stored(emitter, value, dtype), shared, builder.convert("index_cast", warp, INDEX))
+        for number, part in enumerate(value):
+            slot = builder.convert("index_cast", at(warp, number), INDEX)
+            builder.store(_as_stored(emitter, part, dtype), shared, slot)
 
     builder.branch(builder.compare("eq", lane, builder.constant(source_lane, I32)), write)
     emit_barrier(emitter, "block")
@@ -296,7 +333,9 @@ def _groups_values(
         "subi", warp, builder.binary("shrui", place, five)
     )  # the first warp of these `count` threads
     source = builder.binary("addi", first, builder.binary("minui", lane, builder.constant(groups - 1, I32)))
-    return _from_slot(emitter, op, shared, source, groups, lane, dtype), first, lane
+    ops = ("add", "mul") if op == LINEAR else (op,)
+    found = (_from_slot(emitter, each, shared, at(source, n), groups, lane, dtype) for n, each in enumerate(ops))
+    return tuple(found), first, lane
 
 
 def _from_slot(
@@ -314,8 +353,8 @@ def _from_slot(
 
 
 def _across_groups(
-    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
-) -> Value:
+    emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int
+) -> Parts:
     """The second stage: each warp's result through shared memory, then the same tree."""
     other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0)
     return _reduce_group(emitter, op, other, dtype, lane, LANES)
@@ -375,7 +414,7 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
         other = _from_slot(emitter, op, slots, source, here, lane, dtype)
         total = other if total is None else emit_binary(emitter, op, total, other, dtype)
     assert total is not None
-    return _reduce_group(emitter, op, total, dtype, lane, LANES)
+    return _reduce_group(emitter, op, (total,), dtype, lane, LANES)[0]
 
 
 def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype: DType, lane: Value) -> None:

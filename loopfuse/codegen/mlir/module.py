@@ -54,6 +54,7 @@ from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
 from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
 from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite.maps import as_numbers
 
 
 def emit_module(
@@ -68,6 +69,7 @@ def emit_module(
     before: GRID b: BLOCK t: Guard(256*b + t < n): y[256*b + t] = exp(x[256*b + t])
     after:  gpu.func @k(...) { %b = gpu.block_id x ... scf.if ... func.call @lf_exp_f32 ... }
     """
+    tree = as_numbers(tree)
     functions: dict[str, tuple[str, DType, int]] = {}
     entries: list[Operation] = []
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}

@@ -39,6 +39,7 @@ from loopfuse.lang import nodes
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
+    LINEAR,
     Arrive,
     Await,
     Barrier,
@@ -61,7 +62,8 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 
-FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or"}
+FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", "or": "or", LINEAR: LINEAR}
+"""What folds are called in this room; of linear maps there are only those of threads together (`tree.rewrite.maps`)."""
 
 
 def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
@@ -191,7 +193,7 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
     for each in node.then:
         emitter.forget_loads()
         emitter.locate((each,))
-        assert isinstance(each, Compute)
+        assert isinstance(each, Compute | Copy)
         value = emit_value(emitter, each.value)
         if isinstance(emitter.storage[each.target.array].buffer.home, Register):
             before = emit_value(emitter, each.target)

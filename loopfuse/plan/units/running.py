@@ -3,16 +3,23 @@
     for i: s = s + x[i];  y[i] = s
 
 The iterations depend on each other through `s` alone, and each needs what those before it add up to. Where the
-operation is associative that may be had from partial results. Read off the dependences; what stands in the way is
-said in words.
+operation is associative that may be had from partial results. So may a linear recurrence, whose iterations are maps
+of the value before:
+
+    for i: s = a[i] * s + b[i];  y[i] = s           or           for i: y[i] = a[i] * y[i - 1] + b[i]
+
+Read off the dependences; what stands in the way is said in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.linear import same_index, tidy
+from loopfuse.lang.nodes import Const, Iter, Load
+from loopfuse.lang.slope import slope
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.units.forest import Nest, Scope, Unit, fold_of
 from loopfuse.poly.isl_relations import is_equal_along
 from loopfuse.poly.model import Dependence, Statement
@@ -24,11 +31,13 @@ FOLDS = ("sum", "prod", "min", "max", "and", "or")
 @dataclass(frozen=True, slots=True)
 class Running:
     """The updates (ids) of the running values along the loop over `iterator`, and the statements (ids) of an
-    iteration that what they add depends on."""
+    iteration that what they add depends on. `before`: of those that are linear recurrences, what they read of the
+    iteration before."""
 
     iterator: str
     updates: tuple[str, ...]
     feeding: frozenset[str]
+    before: Mapping[str, Load] = field(default_factory=dict[str, Load])
 
 
 def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -> Running | str:
@@ -42,6 +51,13 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
         if s.reduction and s.kind != "init" and not any(iterator in iterators(part) for part in s.target.index)
         if any(d.array == s.target.array and s.id in (d.source, d.sink) and _moves(d, iterator, by_id) for d in inside)
     }
+    before = {
+        s.id: load
+        for s in statements
+        if (load := _recurring(s, iterator)) is not None
+        and any(d.source == d.sink == s.id and d.kind == "flow" and _moves(d, iterator, by_id) for d in inside)
+    }
+    updates |= {id: by_id[id].target.array for id in before}
     arrays = set(updates.values())
     readers = {
         s.id: name
@@ -50,23 +66,44 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
         for name, _ in access.parts
         if name in arrays and updates.get(s.id) != name
     }
-    if not readers:
+    if not readers and not before:
         return ""
     if not scope.reassociate:
         return "the order of its updates must stay (reassociate=False)"
     for id, name in updates.items():
-        if fold_of(by_id[id].reduction) not in FOLDS:
+        if id not in before and fold_of(by_id[id].reduction) not in FOLDS:
             return f"`{name}` is updated by {by_id[id].reduction}"
         if any(s.id != id and any(n == name for n, _ in s.write.parts) for s in statements):
             return f"`{name}` is updated and set in the same iteration"
+    moving = {by_id[id].target.array for id, load in before.items() if load != by_id[id].target}
     for d in inside:
-        if d.array not in arrays and _moves(d, iterator, by_id):
+        is_own = d.array not in moving or (d.source == d.sink and d.source in before and d.kind == "flow")
+        if (d.array not in arrays or not is_own) and _moves(d, iterator, by_id):
             return f"iterations depend on each other through `{d.array}` too"
     feeding = _feeding(updates, inside)
     for id in sorted(feeding | updates.keys()):
         if id in readers:
             return f"what is added to `{_fed_by(id, updates, inside)}` depends on the running value of `{readers[id]}`"
-    return Running(iterator, tuple(updates), frozenset(feeding))
+    return Running(iterator, tuple(updates), frozenset(feeding), before)
+
+
+def _recurring(s: Statement, iterator: str) -> Load | None:
+    """What the statement reads of its own in the iteration before, where its value is linear in that: its target's place,
+    or the one that the iteration before writes."""
+    if s.reduction or s.kind == "init" or s.predicate is not None or s.target.swapped is not None:
+        return None
+    own = {access.load for access in s.reads if any(name == s.target.array for name, _ in access.parts)}
+    if len(own) != 1 or iterator not in s.iterators:
+        return None
+    (load,) = own
+    step = next(loop.step for loop in s.loops if loop.iterator == iterator)
+    earlier = substitute(s.target, {iterator: tidy(Iter(iterator) - step)})
+    assert isinstance(earlier, Load)
+    same = not load.mode and len(load.index) == len(earlier.index) and all(
+        same_index(one, other) for one, other in zip(load.index, earlier.index, strict=True)
+    )
+    found = slope(s.value, load) if same and load.array == s.target.array and load.swapped is None else None
+    return None if found is None or isinstance(found, Const) and found.value == 0 else load
 
 
 def running_along(unit: Unit, scope: Scope) -> Running | str:

@@ -14,10 +14,12 @@ from loopfuse.lang.linear import coefficients, constant_value
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, combine
 from loopfuse.lang.walk import walk_expr
 from loopfuse.tree.form.late import late_fault, spread_fault
+from loopfuse.tree.form.maps import maps_fault
 from loopfuse.tree.form.straddled import arrival_fault, form_fault
 from loopfuse.tree.looptree import (
     ALIGNED,
     LATE_BYTES,
+    LINEAR,
     RESIDENT,
     STREAMED,
     WRITTEN_OUT,
@@ -60,7 +62,7 @@ _RANK = {
     Mapping.LANE: 4,
 }  # fmt: skip
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
-FOLD_OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
+FOLD_OPS = ("sum", "prod", "min", "max", "and", "or", "xor", LINEAR)
 
 
 What = TreeNode | str
@@ -117,7 +119,7 @@ def check_tree(tree: LoopTree) -> None:
         for name, turns in _turning(tree.body, frozenset()):
             if name in turning - turns:
                 raise place.fail(name, "it has its turns in a host loop that is not around this")
-    for fault in (late_fault(tree), collapse_fault(tree)):
+    for fault in (late_fault(tree), collapse_fault(tree), maps_fault(tree)):
         if fault:
             raise place.fail(tree.kernel, fault)
 
@@ -419,6 +421,8 @@ def _check_combine_of_cluster(node: Combine, what: What, place: _Place) -> None:
     blocks = [var for var in inside if place.vars[var] is Mapping.CLUSTER]
     threads = prod(place.sizes[var] for var in node.over if place.vars.get(var) in _INNER)
     is_column = list(node.over) == inside[: len(node.over)] and len(node.over) > len(blocks) and threads == LANES
+    if node.op == LINEAR:
+        raise place.fail(what, "a cluster does not put linear maps together")
     if not (list(node.over) == inside or is_column) or not node.everywhere:
         raise place.fail(
             what, f"a cluster combines all its threads, over {', '.join(inside)}, or {LANES} outer ones of each block, everywhere"

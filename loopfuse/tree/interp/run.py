@@ -28,6 +28,7 @@ from loopfuse.tree.form.check import owns_lane, unrolled_ranges
 from loopfuse.tree.interp.source import FOLD_BINARY, SourceWriter
 from loopfuse.tree.interp.threads import Cluster, Order, Thread, Wait, ordering, run_clusters
 from loopfuse.tree.looptree import (
+    LINEAR,
     ALIGNED,
     Arrive,
     Await,
@@ -59,6 +60,7 @@ from loopfuse.tree.looptree import (
     modulus_of,
 )
 from loopfuse.tree.rewrite.collapse import as_one
+from loopfuse.tree.rewrite.maps import as_numbers
 from loopfuse.tree.walk import node_expressions, resolve_resident, split_chain, walk_nodes
 
 _INNER = (Mapping.BLOCK, Mapping.WARP, Mapping.LANE)
@@ -86,7 +88,7 @@ def run_tree(
     """
     if tree.resident is not None:
         tree = resolve_resident(tree, tree.resident if resident is None else Const(resident, DType.BOOL))
-    tree = as_one(tree)
+    tree = as_numbers(as_one(tree))
     values: dict[str, Any] = {**arguments, **sizes, ALIGNED.name: aligned}
     with np.errstate(all="ignore"):
         storage = {
@@ -217,7 +219,8 @@ class _LaunchWriter:
         self.nodes = itertools.count()
         self.lane = next((loop.var for loop in self.chain if loop.mapping is Mapping.LANE), None)
         used = [*walk_nodes(self.body)]
-        names = {n.buffer for n in used if isinstance(n, Combine | Scan)} | {
+        taken = {n.buffer for n in used if isinstance(n, Combine | Scan)}
+        names = taken | {self.buffers[name].factors for name in taken} - {""} | {
             load.array for node in used for e in node_expressions(node) for load in loads(e)
         }
         self.used = [self.buffers[name] for name in sorted(names)]
@@ -479,20 +482,28 @@ class _LaunchWriter:
         rest = "".join(
             f"{self.writer.variable(loop.var)}, " for loop in inner if loop.var not in node.over
         )
-        operation = self.writer.operation(FOLD_BINARY[node.op], dtype)
-        neutral = self.writer.bind(
-            ("neutral", node.op, dtype),
-            lambda: semantics.scalar_type(dtype)(semantics.neutral(node.op, dtype)),
-        )
-        cell = f"{self.name(buffer)}[0]"
+        scalar = semantics.scalar_type(dtype)
+        cell, undefined = f"{self.name(buffer)}[0]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
+        if node.op == LINEAR:
+            product, total = (self.writer.operation(each, dtype) for each in ("mul", "add"))
+            made = f"{total}({product}(y[1], x[0]), y[0])"
+            made = f"y[0] if x[0] == 0 else {made}" if dtype.is_float else made
+            operation = f"lambda x, y: ({made}, {product}(y[1], x[1]))"
+            neutral = self.writer.bind(("neutral", node.op, dtype), lambda: (scalar(0), scalar(1)))
+            cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[0]"
+            undefined = f"{undefined}, {undefined}"
+        else:
+            operation = self.writer.operation(FOLD_BINARY[node.op], dtype)
+            neutral = self.writer.bind(
+                ("neutral", node.op, dtype), lambda: scalar(semantics.neutral(node.op, dtype))
+            )
         everywhere = isinstance(node, Scan) or node.everywhere
-        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, {cell}, {everywhere})"
+        detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, ({cell}), {everywhere})"
         mappings = {loop.mapping for loop in inner if loop.var in node.over}
         scope = "warp" if mappings == {Mapping.LANE} else "cluster" if Mapping.CLUSTER in mappings else "block"
-        kind = "scan" if isinstance(node, Scan) else "combine"
+        kind = "scan" if isinstance(node, Scan) else "append" if node.op == LINEAR else "combine"
         self.emit_wait(scope, f"{kind!r}, {detail}", depth, "combined = ")
-        undefined = self.writer.bind(("poison", dtype), lambda: poison(dtype))
-        self.emit(depth, f"{cell} = combined[0] if combined else {undefined}")
+        self.emit(depth, f"{cell} = combined[0] if combined else ({undefined})")
 
 
 def _scalar_reader(symbol: Symbol) -> Any:

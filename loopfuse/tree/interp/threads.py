@@ -117,6 +117,8 @@ def _meet(first: Wait, group: list[Thread]) -> bool:
     match first.kind:
         case "combine":
             _combine(group, reduce_in_warps)
+        case "append":
+            _combine(group, append_in_warps)
         case "scan":
             _combine(group, scan_in_warps)
         case "ticket":
@@ -177,6 +179,20 @@ def reduce_in_warps(
         others = [*groups[k : k + LANES], *([neutral] * (k + LANES - len(groups)))]
         first = [operation(one, other) for one, other in zip(first, others, strict=True)]
     return warp(first)
+
+
+def append_in_warps(
+    values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any
+) -> Any:
+    """The same of an operation that takes at most 1024 threads in their order."""
+
+    def warp(part: Sequence[Any]) -> Any:
+        x = [*part, *([neutral] * (LANES - len(part)))]
+        for distance in (1, 2, 4, 8, 16):
+            x = [operation(x[t], x[t + distance]) if t + distance < LANES else x[t] for t in range(LANES)]
+        return x[0]
+
+    return warp([warp(values[k : k + LANES]) for k in range(0, len(values), LANES)])
 
 
 def scan_in_warps(

@@ -24,11 +24,12 @@ from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.threads import symbolic_body
 from loopfuse.plan.strategies.scan.likely import is_along
+from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.running import find_running
 from loopfuse.poly.model import Statement
-from loopfuse.tree.looptree import Buffer, Compute, Global, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import LINEAR, Buffer, Compute, Copy, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
 
@@ -38,18 +39,25 @@ PLACE = "@place"
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """A running value: its update's statement, the operation, and where the program has it."""
+    """A running value: its update's statement, the operation, and where the program has it. Partial results of a linear
+    recurrence are maps."""
 
     statement: str
     op: str
     place: Load
+
+    @property
+    def is_linear(self) -> bool:
+        """Is it one of a linear recurrence?"""
+        return self.op == LINEAR
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
     """What is done, in order; loops run from `lower` in steps of `step` to before `upper`, and `each` is an
     iteration, at PLACE. `feeding`: the part of it that makes the partial results. `kept`: the accumulators lie in
-    memory. `registers`: those of the iterations and of what stands around them, but for accumulators."""
+    memory. `registers`: those of the iterations and of what stands around them, but for accumulators. `carried`: the recurrences
+    (statements) through arrays, whose accumulators are registers of the strategy's own (`recurrence`)."""
 
     before: tuple[TreeNode, ...]
     after: tuple[TreeNode, ...]
@@ -62,6 +70,7 @@ class Body:
     registers: tuple[Load, ...]
     memory: tuple[Buffer, ...]
     hint: str
+    carried: frozenset[str] = frozenset()
 
     def at(self, point: Mapping[str, Expr]) -> Body:
         """The same at a point of the group: with these values of the variables that stand for it."""
@@ -96,7 +105,8 @@ def read_body(group: Group, site: Site) -> Body | None:
         return None
     if group.recomputed or group.absorbed:
         return None
-    if not any(s.reduction for p in group.members for s in p.unit.statements):
+    found = {s.target.array for p in group.members for s in p.unit.statements if s.reduction or _reads_own(s)}
+    if not found:
         return None
     nodes, names = symbolic_body(group, site)
     try:
@@ -122,17 +132,27 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
     running = find_running(tuple(inside.values()), iterator, group.scope)
     if isinstance(running, str):
         raise _Other
+    carried = frozenset(id for id, load in running.before.items() if load != inside[id].target)
+    if carried:
+        nodes, runs = in_registers(nodes, carried, names)
+        if runs.keys() != carried:
+            raise _Other
+        (place,) = (number for number, node in enumerate(nodes) if isinstance(node, Loop))
+        before, loop = tuple(nodes[:place]), nodes[place]
+        assert isinstance(loop, Loop)
     each = map_expressions(loop.body, lambda expr: substitute(expr, {loop.var: Iter(PLACE)}))
-    accumulators = tuple(_accumulator(id, inside[id], each) for id in running.updates)
+    accumulators = tuple(
+        _accumulator(id, LINEAR if id in running.before else fold_of(inside[id].reduction), each) for id in running.updates
+    )
     if len({a.place for a in accumulators}) < len(accumulators):
         raise _Other
     _check_private(each, accumulators, before, names)
-    _check_around(group, before, after, {*inside}, {a.place.array for a in accumulators}, names)
+    own = {a.place.array for a in accumulators}
+    _check_around(group, before, after, {*inside}, own | {inside[id].target.array for id in carried}, names, site.device == "gpu")
     needed = running.feeding | frozenset(running.updates)
     kept = {n.target.array for n in walk_nodes(each) if isinstance(n, Compute) and n.statement in running.feeding}
     if not all(isinstance(names.buffers[name].home, Register) for name in kept):
         raise _Other  # it would be written twice
-    own = {a.place.array for a in accumulators}
     registers = {
         load: None
         for node in walk_nodes((*before, *each, *after))
@@ -145,7 +165,7 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
     memory = tuple(b for b in names.buffers.values() if isinstance(b.home, Global))
     return Body(
         before, after, loop.lower, loop.upper, loop.step, each, _only(each, needed), accumulators,
-        tuple(registers), memory, iterator.split(".")[0],
+        tuple(registers), memory, iterator.split(".")[0], carried,
     )  # fmt: skip
 
 
@@ -161,12 +181,16 @@ def _iterator(group: Group, statements: Sequence[Statement]) -> str:
     return one[0]
 
 
-def _accumulator(id: str, statement: Statement, each: Sequence[TreeNode]) -> Accumulator:
+def _reads_own(s: Statement) -> bool:
+    return any(name == s.target.array for access in s.reads for name, _ in access.parts)
+
+
+def _accumulator(id: str, op: str, each: Sequence[TreeNode]) -> Accumulator:
     (node,) = (n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == id)
     count = loads(node.value).count(node.target)
-    if count != 1 or any(PLACE in iterators(part) or loads(part) for part in node.target.index):
+    if count < 1 or (count > 1 and op != LINEAR) or any(PLACE in iterators(part) or loads(part) for part in node.target.index):
         raise _Other
-    return Accumulator(id, fold_of(statement.reduction), node.target)
+    return Accumulator(id, op, node.target)
 
 
 def _check_private(
@@ -191,11 +215,14 @@ def _check_around(
     inside: set[str],
     accumulators: set[str],
     names: Names,
+    by_block: bool,
 ) -> None:
-    """What stands before the loop sets registers; what stands after it needs nothing that the loop leaves but
-    its accumulators, and sets nothing that the loop needs."""
+    """What stands before the loop sets registers, or, where a block runs it, memory that the loop does not need (but for what
+    `accumulators` start from); what stands after it needs nothing that the loop leaves but its accumulators, and sets nothing that the
+    loop needs."""
     set_first = [n.target.array for n in walk_nodes(tuple(before)) if isinstance(n, Compute)]
-    if not all(isinstance(names.buffers[name].home, Register) for name in {*set_first} - accumulators):
+    homes = (Register, Global) if by_block else Register
+    if not all(isinstance(names.buffers[name].home, homes) for name in {*set_first} - accumulators):
         raise _Other
     assert group.scope is not None
     parts = [{n.statement for n in walk_nodes(tuple(part)) if isinstance(n, Compute)} for part in (before, after)]

@@ -126,7 +126,7 @@ class _Writer(LaunchWriter):
         chain, body, own = self.begin()
         chunk = self.chunk_loop(body)
         part = self.parts_loop(body, chunk)
-        lanes = self.registers(body, "lane", LANES)
+        lanes = self.partial_results(body, "lane", LANES)
         first = {place: cell(held, integer(0)) for place, held in lanes.items()}
         nodes: list[TreeNode] = []
         for a in body.accumulators:
@@ -138,7 +138,7 @@ class _Writer(LaunchWriter):
             fold = folded(a, first[a.place], cell(lanes[a.place], Iter(lane)))
             nodes.append(_unrolled(lane, LANES, [fold], 1))
             nodes.append(Copy(self.of(self.between.partial, a, Iter(part.var)), first[a.place]))
-        return inside_loops([*chain, chunk], (*set_before(body, own, accumulators=False), replace(part, body=tuple(nodes))))
+        return inside_loops([*chain, chunk], (*set_before(body, own), replace(part, body=tuple(nodes))))
 
     def in_lanes(
         self, body: Body, part: Loop, own: Mapping[Load, Load], lanes: Mapping[Load, Load]
@@ -182,7 +182,7 @@ class _Writer(LaunchWriter):
             each.append(Copy(self.of(self.between.start, a, Iter(part.var)), carry[a.place]))
             each += [folded(a, carry[a.place], added), folded(a, total[a.place], added)]
         nodes = (
-            *started(body, self.site, own, carry),
+            *started(body, own, carry),
             self.totals(body, carry, self.turn),
             *(cleared(a, total[a.place]) for a in body.accumulators),
             replace(part, body=tuple(each)),
@@ -195,7 +195,7 @@ class _Writer(LaunchWriter):
         chain, body, own = self.begin()
         carry = self.registers(body, "carry")
         nodes = (
-            *started(body, self.site, own, carry),
+            *started(body, own, carry),
             self.totals(body, carry, _count(body, ROUND)),
             *finished(body, own, carry),
         )
@@ -209,11 +209,11 @@ class _Writer(LaunchWriter):
         one_by_one = not any(map(_waits, body.accumulators))
         whole = (self.in_turn(body, chunk, own, True),) if one_by_one else self.side_by_side(body, chunk, own)
         ways = Guard(last < body.upper, whole, (self.in_turn(body, chunk, own, False),))
-        return inside_loops([*chain, chunk], (*set_before(body, own, accumulators=False), ways))
+        return inside_loops([*chain, chunk], (*set_before(body, own), ways))
 
     def side_by_side(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """All parts of a whole chunk."""
-        runs = self.registers(body, "run", CHAINS)
+        runs = self.partial_results(body, "run", CHAINS)
         first, turn, lane = self.names.fresh("p"), self.names.fresh("j"), self.names.fresh("p")
         number = tidy(Iter(chunk.var) * CHAINS + Iter(first))
         copies = [

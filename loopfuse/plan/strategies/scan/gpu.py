@@ -91,14 +91,14 @@ class _Writer(LaunchWriter):
         """What each chunk adds."""
         chain, body, own = self.begin()
         chunk, thread = self.chunk_loop(body), self.threads(THREADS)
-        own_sum = self.registers(body, "sum")
+        own_sum = self.partial_results(body, "sum")
         tile = Tile(self.site, body, chunk.var, thread.var, body.feeding)
         first = compare("eq", Iter(thread.var), integer(0))
         stores = tuple(
             Copy(self.of(self.between.partial, a, Iter(chunk.var)), own_sum[a.place]) for a in body.accumulators
         )
         nodes = (
-            *set_before(body, own, accumulators=False),
+            *set_before(body, own),
             *tile.loaded(own),
             *tile.added(own, own_sum),
             *(Combine(a.op, own_sum[a.place].array, (thread.var,)) for a in body.accumulators),
@@ -110,8 +110,8 @@ class _Writer(LaunchWriter):
         """What stands before each chunk, and what the loop leaves: many chunks at a time, some a thread."""
         chain, body, own = self.begin()
         thread = self.threads(MIDDLE_THREADS)
-        carry, held = self.registers(body, "carry"), self.registers(body, "part", MIDDLE_EACH)
-        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        carry, held = self.registers(body, "carry"), self.partial_results(body, "part", MIDDLE_EACH)
+        own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
         turn, count = self.names.fresh("q"), chunks_of(body)
 
         def each(make: list[TreeNode], slot: str) -> Loop:
@@ -132,7 +132,7 @@ class _Writer(LaunchWriter):
             start = Copy(self.of(self.between.start, a, number(go)), run[a.place])
             gone.append(Guard(number(go) < count, (start,)))
             gone.append(folded(a, run[a.place], cell(held[a.place], Iter(go))))
-        total = self.registers(body, "total")
+        total = self.partial_results(body, "total")
         inside: list[TreeNode] = [
             *(cleared(a, own_sum[a.place]) for a in body.accumulators),
             each(loaded, ask),
@@ -152,7 +152,7 @@ class _Writer(LaunchWriter):
         last = finished(body, own, carry)
         first = compare("eq", Iter(thread.var), integer(0))
         nodes: tuple[TreeNode, ...] = (
-            *started(body, self.site, own, carry),
+            *started(body, own, carry, thread.var),
             Loop(turn, integer(0), turns, 1, Where.SERIAL, tuple(inside)),
             # All have read what the loop starts from.
             *((Barrier("block"), Guard(first, last)) if last else ()),
@@ -163,10 +163,10 @@ class _Writer(LaunchWriter):
         """All of each chunk, from what stands before it."""
         chain, body, own = self.begin()
         chunk, thread = self.chunk_loop(body), self.threads(THREADS)
-        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
         tile = Tile(self.site, body, chunk.var, thread.var, body.each)
         nodes = (
-            *set_before(body, own, accumulators=False),
+            *set_before(body, own),
             *(Copy(run[a.place], self.of(self.between.start, a, Iter(chunk.var))) for a in body.accumulators),
             *self.gone(tile, own, own_sum, run, (thread.var,)),
         )
@@ -191,12 +191,12 @@ class _Writer(LaunchWriter):
         """All there is, which is at most one chunk."""
         chain, body, own = self.begin()
         chunk, thread = self.one(), self.threads(THREADS)
-        own_sum, run = self.registers(body, "sum"), self.registers(body, "run")
+        own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
         tile = Tile(self.site, body, chunk.var, thread.var, body.each)
         last = finished(body, own, run)
         is_last = compare("eq", Iter(thread.var), integer(THREADS - 1))
         nodes = (
-            *started(body, self.site, own, run),
+            *started(body, own, run, thread.var),
             *self.gone(tile, own, own_sum, run, (thread.var,)),
             # All have read what the loop starts from.
             *((Barrier("block"), Guard(is_last, last)) if last else ()),

@@ -13,16 +13,17 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import moved_to, substitute
+from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, order_dims, value_at
 from loopfuse.plan.mapping.threads import stands_for
 from loopfuse.plan.strategies.scan.body import PLACE, Accumulator, Body
 from loopfuse.plan.units.groups import Group
-from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Global, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import Barrier, Buffer, Compute, Copy, Fold, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions
+from loopfuse.tree.walk import map_expressions, walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,21 @@ def declare_between(
         found: dict[str, str] = {}
         for a in body.accumulators:
             found[a.statement] = name = site.names.fresh(f"{a.place.array}_{kind}")
-            site.names.add(Buffer(name, "", a.place.dtype, (*outer, positive(count)), Global()))
+            buffer = Buffer(name, "", a.place.dtype, (*outer, positive(count)), Global())
+            if kind == "start" or not a.is_linear:
+                site.names.add(buffer)
+            else:
+                add_maps(site.names, buffer)
         return found
 
     totals = {} if rounds is None else buffers("total", rounds)
     return Between(buffers("partial", parts), buffers("start", parts), totals)
+
+
+def add_maps(names: Names, buffer: Buffer) -> None:
+    """The buffer as one of linear maps, and that of their factors."""
+    factors = names.add(replace(buffer, name=names.fresh(f"{buffer.name}_factor")))
+    names.add(replace(buffer, factors=factors.name))
 
 
 def cell(load: Load, *index: Expr) -> Load:
@@ -71,9 +82,10 @@ def at_place(nodes: Sequence[TreeNode], place: Expr, cells: Mapping[Load, Load])
     return map_expressions(nodes, lambda expr: moved_to(tidy(substitute(expr, {PLACE: place})), cells))
 
 
-def set_before(body: Body, cells: Mapping[Load, Load], accumulators: bool) -> tuple[TreeNode, ...]:
-    """What stands before the loop: `accumulators`: all of it; else but for what they start from."""
-    places = {a.place for a in body.accumulators}
+def set_before(body: Body, cells: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+    """What stands before the loop, but for what the accumulators start from, and what goes to memory."""
+    memory = {buffer.name for buffer in body.memory}
+    others = {a.place.array for a in body.accumulators} | memory
 
     def kept(nodes: Sequence[TreeNode]) -> list[TreeNode]:
         out: list[TreeNode] = []
@@ -81,17 +93,25 @@ def set_before(body: Body, cells: Mapping[Load, Load], accumulators: bool) -> tu
             if isinstance(node, Guard):
                 node = replace(node, then=tuple(kept(node.then)), otherwise=tuple(kept(node.otherwise)))
                 out += [node] if node.then or node.otherwise else []
-            elif accumulators or not (isinstance(node, Compute) and node.target in places):
+            elif not (isinstance(node, Compute | Copy) and node.target.array in others):
                 out.append(node)
         return out
 
     return map_expressions(kept(body.before), lambda expr: moved_to(expr, cells))
 
 
-def started(body: Body, site: Site, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
-    """What the running values start from, in registers."""
-    held = [Copy(carry[a.place], a.place) for a in body.accumulators if body.is_memory(a)]
-    return (*set_before(body, {**cells, **carry}, accumulators=True), *held)
+def started(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load], thread: str = "") -> tuple[TreeNode, ...]:
+    """What the running values start from, in registers, and all else that stands before the loop: what goes to memory by
+    the first of the block's threads (loop `thread`), for all."""
+    memory = {buffer.name for buffer in body.memory}
+    out: list[TreeNode] = []
+    for node in map_expressions(body.before, lambda expr: moved_to(expr, {**cells, **carry})):
+        stores = any(isinstance(each, Compute) and each.target.array in memory for each in walk_nodes((node,)))
+        if stores and thread:
+            out += [Guard(compare("eq", Iter(thread), integer(0)), (node,)), Barrier("block")]
+        else:
+            out.append(node)
+    return (*out, *(Copy(carry[a.place], a.place) for a in body.accumulators if body.is_memory(a)))
 
 
 def finished(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
@@ -128,9 +148,25 @@ class LaunchWriter:
         own = {each: self.names.register(each.array, each) for each in self.whole.registers}
         return chain, self.whole.at(point), own
 
-    def registers(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
-        """A register, or several, of each accumulator."""
-        return {a.place: self.names.register(f"{a.place.array}_{what}", a.place, count) for a in body.accumulators}
+    def registers(self, body: Body, what: str) -> dict[Load, Load]:
+        """A register of each accumulator, for a running value."""
+        return {a.place: self._register(a, what, 0, maps=False) for a in body.accumulators}
+
+    def partial_results(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
+        """A register, or several, of each accumulator, for what a part adds."""
+        return {a.place: self._register(a, what, count, maps=a.is_linear) for a in body.accumulators}
+
+    def _register(self, a: Accumulator, what: str, count: int, maps: bool) -> Load:
+        wanted = f"{a.place.array}_{what}"
+        if not a.is_linear:
+            return self.names.register(wanted, a.place, count)
+        name = self.names.fresh(wanted)
+        buffer = Buffer(name, "", a.place.dtype, (integer(count),) if count else (), Register())
+        if maps:
+            add_maps(self.names, buffer)
+        else:
+            self.names.add(buffer)
+        return Load(name, (), a.place.dtype)
 
     def of(self, kind: Mapping[str, str], a: Accumulator, number: Expr) -> Load:
         """What is kept of a part, a chunk or a round of that number."""

@@ -17,6 +17,7 @@ from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.scan import cpu, gpu
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
+from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.strategies.versions import by_length
@@ -58,6 +59,8 @@ class Scan(Strategy):
         length = constant_value(tidy(body.upper - body.lower))
         if length is not None and length <= SHORT[site.device] * body.step:
             return None
+        if site.device == "cpu" and any(a.is_linear for a in body.accumulators):
+            return None  # one worker goes along it
         if site.device == "cpu" and (group.dims or body.step != 1 or _has_phases(body)):
             return None  # each row is a worker's; steps and phases take too long to prove
         return ScanFit(group, body, site.device)
@@ -91,7 +94,8 @@ class ScanFit(Fit):
 
         def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             plan = plan_map if self.group.legality is Legality.INDEPENDENT and self.group.dims else plan_serial
-            return (plan(self.group, replace(site, teams=False), name, labels),)
+            launch = plan(self.group, replace(site, teams=False), name, labels)
+            return (replace(launch, body=in_registers(launch.body, self.body.carried, site.names)[0]),)
 
         def one_chunk(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             return (gpu.plan_one_chunk(self.group, self.body, site, name, labels),)

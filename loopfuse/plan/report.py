@@ -362,12 +362,12 @@ def _room(home: str) -> tuple[int, int]:
 
 
 def reassociated(program: PolyProgram, scheduled: Scheduled) -> list[str]:
-    """The sums and products of floats that some launch makes in another order."""
+    """The sums, products and linear recurrences of floats that some launch makes in another order."""
     changed = frozenset[str]().union(*(fit.reordered() for fit in scheduled.fits.values()))
     return [
         s.target.array.split(".")[0]
         for s in program.statements
-        if s.id in changed and s.target.dtype.is_float and s.reduction in ("sum", "prod")
+        if s.id in changed and s.target.dtype.is_float and s.reduction in ("sum", "prod", "")
     ]
 
 

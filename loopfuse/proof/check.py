@@ -537,10 +537,12 @@ class _Checker:
         if kept is None:
             return
         cell = kept.set_tuple_name(isl.OUT, names[0])
-        if array in reductions:
+        if array in reductions and not self._is_held(names[0], written, cell, expected):
             element = cell.set_tuple_name(isl.OUT, array)
             touch = Touch(cell, self._end_time())
             self.ends[array] = Reader("@end", names[0], touch, element, tuple(expected), array)
+            return
+        if array in reductions:
             return
         found = self._held_at_the_end(names[0], written, cell)
         for value in expected:
@@ -548,6 +550,16 @@ class _Checker:
             missing = value.subtract(union(found, value))
             if not missing.is_empty():
                 self._fail(f"{array} does not hold in the end", missing)
+
+    def _is_held(self, buffer: str, written: list[Write], cell: Any, expected: list[Any]) -> bool:
+        """Does it hold the values of a recurrence's own iterations in the end, of which none is a partial result?"""
+        if not any(s.target.array == self.events.buffers[buffer].array for s in self._composed()) or buffer in self.partial:
+            return False
+        found = self._held_at_the_end(buffer, written, cell)
+        return all(value.subtract(union(found, value)).is_empty() for value in expected)
+
+    def _composed(self) -> list[Statement]:
+        return [self.program.statement(id) for id in sorted(self.accesses.composed)]
 
     def _held_at_the_end(self, buffer: str, written: list[Write], cell: Any) -> list[Any]:
         """Maps { @end -> value }: what the cells of { @end -> cell } hold in the end."""

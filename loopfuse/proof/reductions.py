@@ -28,7 +28,8 @@ from loopfuse.proof.accesses import Accesses, Read
 from loopfuse.proof.chains import find_chain, find_sequence, has_episodes
 from loopfuse.proof.effects import check_effects
 from loopfuse.proof.events import Leaf, Undecided
-from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong
+from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place
+from loopfuse.tree.looptree import Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class _ByReaders:
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
         """Raises Wrong where something is."""
-        buffers = self.sets.buffers
+        buffers = self.sets.results
         for read in unproved:
             if read.buffer not in buffers:
                 raise Wrong(f"{read.what} finds no result of {self.update.id}")
@@ -126,14 +127,16 @@ class _ByReaders:
             self.sets.check_order(self.sequence)
         for reads in self.accesses.reads.values():
             for read in reads:
-                if (
-                    read.array == self.array
-                    and read.statement is not self.update
-                    and read.buffer in buffers
-                ):
+                if read.array == self.array and not self._is_own(read) and read.buffer in buffers:
                     self._check_reader(self._reader(read))
         if end is not None:
             self._check_reader(end)
+
+    def _is_own(self, read: Read) -> bool:
+        """Is it an update's read of what it updates?"""
+        node = read.leaf.node
+        shows = self.sequence is not None and isinstance(node, Compute) and not is_in_place(node)
+        return read.statement is self.update and not shows
 
     def _reader(self, read: Read) -> Reader:
         statement = read.statement

@@ -10,7 +10,7 @@ Scan and Copy. No contribution may arrive by two ways.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter
 from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import loads
 from loopfuse.poly import isl
 from loopfuse.poly.model import Statement
 from loopfuse.proof.accesses import Accesses, Read, Write
@@ -46,6 +47,11 @@ class Wrong(Exception):
     """The reduction is wrong; says how."""
 
 
+def is_in_place(node: Compute) -> bool:
+    """Does it read what it writes? One of a recurrence that does not only shows the value."""
+    return node.target in loads(node.value)
+
+
 class Sets:
     """The accumulators of `updates`, all into one array and by one operation, or, where they have a `sequence`, of
     those of a linear recurrence."""
@@ -64,7 +70,8 @@ class Sets:
             for s in self.program.statements
             if s.kind == "init" and s.target.array == self.array
         }
-        self.buffers = self._accumulators()
+        self.results = self._accumulators()
+        self.buffers = self.results if sequence is None else self._with_starts(self.results)
         self.kinds: dict[str, tuple[Write, str]] = {  # by leaf
             write.leaf.name: (write, self._kind(write.leaf))
             for buffer in sorted(self.buffers)
@@ -80,12 +87,13 @@ class Sets:
     # ------------------------------------------------------------------------- storage
 
     def _accumulators(self) -> set[str]:
-        """The buffers that hold partial results of this reduction."""
+        """The buffers that hold partial results of this reduction, and what becomes of them."""
         writes = [w for each in self.accesses.writes.values() for w in each]
         found = {
             write.load.array
             for write in writes
             if isinstance(write.leaf.node, Compute) and write.leaf.node.statement in self.updates
+            and (self.op != LINEAR or is_in_place(write.leaf.node))
         }
         while True:
             more = {
@@ -97,11 +105,24 @@ class Sets:
                 return found
             found |= more
 
+    def _with_starts(self, found: Set[str]) -> set[str]:
+        """Those, and the buffers that what recurrences start from comes from."""
+        moved = [
+            (write.load.array, self.accesses.moved[write.leaf.name].buffer)
+            for writes in self.accesses.writes.values()
+            for write in writes
+            if write.leaf.name in self.accesses.moved
+        ]
+        every = set(found)
+        while more := {source for target, source in moved if target in every} - every:
+            every |= more
+        return every
+
     def _kind(self, leaf: Leaf) -> str:
         """What a write to an accumulator does to the set in it."""
         match leaf.node:
-            case Compute(statement=name) if name in self.updates:
-                return "update"
+            case Compute(statement=name) as node if name in self.updates:
+                return "update" if self.op != LINEAR or is_in_place(node) else "shown"
             case Compute(statement=name):
                 return "reset" if name in self.inits else "start"
             case Copy(value=Const(value=value)):
@@ -134,7 +155,7 @@ class Sets:
                 assert touch.leaf is not None
                 kind = self.kinds[touch.leaf.name][1]
                 everywhere = isinstance(touch.leaf.node, Combine) and touch.leaf.node.everywhere
-                if kind in ("reset", "move", "start", "scan") or everywhere:
+                if kind in ("reset", "move", "start", "shown", "scan") or everywhere:
                     found.append((touch, None))
                 elif kind == "combine":  # copies that are not defined afterwards
                     others = touch.cell.domain().subtract(self._defined_by(touch.leaf))
@@ -302,9 +323,9 @@ class Sets:
         for each in self._contents(event, buffer):
             name = isl.domain_name(each)
             write, kind = self.kinds.get(name, (None, "start"))
-            if kind in ("update", "start"):
+            if kind in ("update", "start", "shown"):
                 self._arrive(name, each, found)
-            if write is None or kind in ("update", "start", "reset"):
+            if write is None or kind in ("update", "start", "shown", "reset"):
                 continue
             if kind == "combine":
                 lost = each.subtract_domain(self._defined_by(write.leaf))

@@ -206,8 +206,7 @@ def may_be_predicated(nodes: Sequence[TreeNode], homes: Mapping[str, Home]) -> b
         return not is_checked(part)
 
     return all(
-        ((isinstance(node, Compute) and node.predicate is None) or (isinstance(node, Copy) and not node.late))
-        and all(map(is_safe, walk_expr(node.value)))
+        isinstance(node, Compute) and node.predicate is None and all(map(is_safe, walk_expr(node.value)))
         for node in nodes
     )
 

@@ -147,7 +147,7 @@ OTHERS = {
     "feeds back": ("""
     var s: f32 = 0.0
     for i in 0..N:
-        s += x[i] * s
+        s += x[i] * s * s
         y[i] = s
 """, ""),
     "feeds back through another": ("""

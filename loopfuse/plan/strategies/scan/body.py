@@ -14,7 +14,7 @@ needs nothing of it but the accumulators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import tidy
@@ -29,7 +29,7 @@ from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.running import find_running
 from loopfuse.poly.model import Statement
-from loopfuse.tree.looptree import LINEAR, Buffer, Compute, Copy, Global, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import LINEAR, Buffer, Compute, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import as_load, map_expressions, node_expressions, walk_nodes
 
@@ -39,12 +39,13 @@ PLACE = "@place"
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """A running value: its update's statement, the operation, and where the program has it. Partial results of a linear
+    """A running value of the program's array `name`: its update's statement, the operation, and where it lies. Partial results of a linear
     recurrence are maps."""
 
     statement: str
     op: str
     place: Load
+    name: str
 
     @property
     def is_linear(self) -> bool:
@@ -133,16 +134,17 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
     if isinstance(running, str):
         raise _Other
     carried = frozenset(id for id, load in running.before.items() if load != inside[id].target)
+    nodes, runs = in_registers(nodes, carried, names)
+    if runs.keys() != carried:
+        raise _Other
     if carried:
-        nodes, runs = in_registers(nodes, carried, names)
-        if runs.keys() != carried:
-            raise _Other
         (place,) = (number for number, node in enumerate(nodes) if isinstance(node, Loop))
         before, loop = tuple(nodes[:place]), nodes[place]
         assert isinstance(loop, Loop)
     each = map_expressions(loop.body, lambda expr: substitute(expr, {loop.var: Iter(PLACE)}))
     accumulators = tuple(
-        _accumulator(id, LINEAR if id in running.before else fold_of(inside[id].reduction), each) for id in running.updates
+        _accumulator(inside[id], LINEAR if id in running.before else fold_of(inside[id].reduction), each, runs.get(id))
+        for id in running.updates
     )
     if len({a.place for a in accumulators}) < len(accumulators):
         raise _Other
@@ -164,7 +166,7 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
         raise _Other
     memory = tuple(b for b in names.buffers.values() if isinstance(b.home, Global))
     return Body(
-        before, after, loop.lower, loop.upper, loop.step, each, _only(each, needed), accumulators,
+        before, after, loop.lower, loop.upper, loop.step, each, _only(each, needed, own), accumulators,
         tuple(registers), memory, iterator.split(".")[0], carried,
     )  # fmt: skip
 
@@ -185,12 +187,13 @@ def _reads_own(s: Statement) -> bool:
     return any(name == s.target.array for access in s.reads for name, _ in access.parts)
 
 
-def _accumulator(id: str, op: str, each: Sequence[TreeNode]) -> Accumulator:
-    (node,) = (n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == id)
+def _accumulator(update: Statement, op: str, each: Sequence[TreeNode], run: Load | None) -> Accumulator:
+    found = [n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == update.id]
+    (node,) = (n for n in found if run is None or n.target == run)
     count = loads(node.value).count(node.target)
     if count < 1 or (count > 1 and op != LINEAR) or any(PLACE in iterators(part) or loads(part) for part in node.target.index):
         raise _Other
-    return Accumulator(id, op, node.target)
+    return Accumulator(update.id, op, node.target, update.target.array)
 
 
 def _check_private(
@@ -203,6 +206,7 @@ def _check_private(
             if load != places.get(load.array, load):
                 raise _Other
     outside = {n.target.array for n in walk_nodes(tuple(before)) if isinstance(n, Compute)}
+    outside = {name for name in outside if isinstance(names.buffers[name].home, Register)}
     for node in walk_nodes(tuple(each)):
         if isinstance(node, Compute) and node.target.array not in places and node.target.array in outside:
             raise _Other
@@ -234,16 +238,19 @@ def _check_around(
             raise _Other
 
 
-def _only(nodes: Sequence[TreeNode], wanted: frozenset[str]) -> tuple[TreeNode, ...]:
-    """The computations of these statements alone, under their conditions."""
+def _only(nodes: Sequence[TreeNode], wanted: frozenset[str], own: Set[str]) -> tuple[TreeNode, ...]:
+    """The computations of these statements alone, under their conditions, but for those that only show what is in an
+    accumulator (one of `own`)."""
     out: list[TreeNode] = []
     for node in nodes:
         if isinstance(node, Guard):
-            then, otherwise = _only(node.then, wanted), _only(node.otherwise, wanted)
+            then, otherwise = _only(node.then, wanted, own), _only(node.otherwise, wanted, own)
             if then or otherwise:
                 out.append(replace(node, then=then, otherwise=otherwise))
         elif isinstance(node, Compute) and node.statement in wanted:
-            out.append(node)
+            reads = {load.array for load in loads(node.value)}
+            if node.target.array in own or reads.isdisjoint(own):
+                out.append(node)
     return tuple(out)
 
 

@@ -44,7 +44,7 @@ def declare_between(
     def buffers(kind: str, count: Expr) -> dict[str, str]:
         found: dict[str, str] = {}
         for a in body.accumulators:
-            found[a.statement] = name = site.names.fresh(f"{a.place.array}_{kind}")
+            found[a.statement] = name = site.names.fresh(f"{a.name}_{kind}")
             buffer = Buffer(name, "", a.place.dtype, (*outer, positive(count)), Global())
             if kind == "start" or not a.is_linear:
                 site.names.add(buffer)
@@ -157,7 +157,7 @@ class LaunchWriter:
         return {a.place: self._register(a, what, count, maps=a.is_linear) for a in body.accumulators}
 
     def _register(self, a: Accumulator, what: str, count: int, maps: bool) -> Load:
-        wanted = f"{a.place.array}_{what}"
+        wanted = f"{a.name}_{what}"
         if not a.is_linear:
             return self.names.register(wanted, a.place, count)
         name = self.names.fresh(wanted)

@@ -2,7 +2,9 @@
 
     before:  for t in 1..T: y[t] = a[t] * y[t - 1] + b[t]
     after:   run = y[0]
-             for t in 1..T: run = a[t] * run + b[t];  y[t] = run
+             for t in 1..T: y[t] = a[t] * run + b[t];  run = a[t] * run + b[t]
+
+(What stands there twice is computed once.) So what is read of `y` elsewhere is the value of an iteration as ever.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ def in_registers(nodes: Sequence[TreeNode], recurrences: Set[str], names: Names)
             run = _register(node.target, names)
             found[node.statement] = run
             before += _started(node.value, own, run, around)
-            out.append(replace(node, target=run, value=moved_to(node.value, {own: run})))
-            out.append(Copy(node.target, run))
+            value = moved_to(node.value, {own: run})
+            out += [replace(node, value=value), replace(node, target=run, value=value)]
         return before, tuple(out)
 
     return each(nodes), found

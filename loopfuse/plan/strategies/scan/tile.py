@@ -94,20 +94,19 @@ class Tile:
         guarded: set[str] = set()
         sure: set[Load] = set()
         for node, under in walk_guarded(self.nodes):
-            if not isinstance(node, Compute | Copy):
+            if not isinstance(node, Compute):
                 continue
-            predicate = node.predicate if isinstance(node, Compute) else None
-            sources = [node.value, *node.target.index, *([] if predicate is None else [predicate])]
+            sources = [node.value, *node.target.index, *([] if node.predicate is None else [node.predicate])]
             for load in (each for expr in sources for each in loads(expr)):
                 every.setdefault(load.array, set()).add(load)
                 if load not in written:
                     read[load] = True
             if not under:
-                sure.update(sure_loads(node.value if predicate is None else predicate))
+                sure.update(sure_loads(node.value if node.predicate is None else node.predicate))
             every.setdefault(node.target.array, set()).add(node.target)
             if under:
                 guarded.add(node.target.array)  # nobody may write it elsewhere
-            if predicate is not None:
+            if node.predicate is not None:
                 read[node.target] = True  # where it is not written, it stays
             written.setdefault(node.target, True)
         arrays = {load.array for load in written}

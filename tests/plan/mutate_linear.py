@@ -79,5 +79,5 @@ ROWS = [
     Row("first value left out", T, "every row starts from nothing", neutral("copy y_carry[] = y[r_3, 0]")),
     Row("first value of another row", T, "each starts as row 0", rewrite("copy y_carry[] = y[r_3, 0]", "r_3", "0")),
     Row("first value before it is there", T, "the other threads do not wait for it", drop("barrier block", nth=1)),
-    Row("result one place on", T, "each place has what the one before it should", before(": y_run_2[] =", ": y_row_1[e_10]")),
+    Row("result one place on", T, "each place has what the one before it should", before(": y_run_3[] =", ": y_row_1[e_10]")),
 ]  # fmt: skip

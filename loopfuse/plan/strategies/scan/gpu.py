@@ -37,7 +37,7 @@ from loopfuse.plan.strategies.scan.launches import (
     set_before,
     started,
 )
-from loopfuse.plan.strategies.scan.tile import CHUNK, THREADS, Tile, chunks_of, first_of
+from loopfuse.plan.strategies.scan.tile import CHUNK, EACH, THREADS, Tile, chunks_of, first_of
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import (
     Barrier,
@@ -68,15 +68,17 @@ def plan_gpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str,
     )
 
 
-def plan_one_chunk(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
-    """The launch where all iterations are in the first chunk: a block for each point of the group."""
-    return Launch(name, "scan", labels, _Writer(group, body, site, Between({}, {}, {})).at_once())
+def plan_at_once(
+    group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...], threads: int
+) -> Launch:
+    """The launch where so many threads have all iterations: a block for each point of the group."""
+    return Launch(name, "scan", labels, _Writer(group, body, site, Between({}, {}, {})).at_once(threads))
 
 
-def most_of_one_chunk(body: Body) -> int:
-    """How many iterations lie in the first chunk, whatever the loop's first place."""
+def most_at_once(body: Body, threads: int) -> int:
+    """How many iterations so many threads have, whatever the loop's first place."""
     away = constant_value(tidy(body.lower - first_of(body))) or 0
-    return CHUNK - away
+    return threads * EACH - away
 
 
 class _Writer(LaunchWriter):
@@ -187,14 +189,14 @@ class _Writer(LaunchWriter):
             nodes.append(Fold(a.op, run[a.place], own_sum[a.place]))
         return (*nodes, *tile.done(own, run), *tile.stored(own))
 
-    def at_once(self) -> tuple[TreeNode, ...]:
-        """All there is, which is at most one chunk."""
+    def at_once(self, threads: int) -> tuple[TreeNode, ...]:
+        """All there is, by so many threads."""
         chain, body, own = self.begin()
-        chunk, thread = self.one(), self.threads(THREADS)
+        chunk, thread = self.one(), self.threads(threads)
         own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
         tile = Tile(self.site, body, chunk.var, thread.var, body.each)
         last = finished(body, own, run)
-        is_last = compare("eq", Iter(thread.var), integer(THREADS - 1))
+        is_last = compare("eq", Iter(thread.var), integer(threads - 1))
         nodes = (
             *started(body, own, run, thread.var),
             *self.gone(tile, own, own_sum, run, (thread.var,)),

@@ -31,6 +31,10 @@ from loopfuse.tree.walk import walk_nodes
 
 SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
 """Iterations up to which one thread runs the loop, by device."""
+SHORT_ROW = 32
+"""The same of each of many rows, on a GPU: their threads do not read neighbours."""
+ROW_BLOCKS = (32, 128)
+"""Threads of blocks that have rows which are shorter than a chunk."""
 CHUNK = {"cpu": cpu.CHUNK, "gpu": gpu.CHUNK}
 
 Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
@@ -57,7 +61,7 @@ class Scan(Strategy):
         if body is None or not along(body):
             return None
         length = constant_value(tidy(body.upper - body.lower))
-        if length is not None and length <= SHORT[site.device] * body.step:
+        if length is not None and length <= _short(group, site.device) * body.step:
             return None
         if site.device == "cpu" and any(a.is_linear for a in body.accumulators):
             return None  # one worker goes along it
@@ -97,15 +101,20 @@ class ScanFit(Fit):
             launch = plan(self.group, replace(site, teams=False), name, labels)
             return (replace(launch, body=in_registers(launch.body, self.body.carried, site.names)[0]),)
 
-        def one_chunk(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-            return (gpu.plan_one_chunk(self.group, self.body, site, name, labels),)
+        def at_once(threads: int) -> Writer:
+            return lambda site, name, labels: (
+                gpu.plan_at_once(self.group, self.body, site, name, labels, threads),
+            )
 
         def chunks(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             write = cpu.plan_cpu if self.device == "cpu" else gpu.plan_gpu
             return write(self.group, self.body, site, name, labels)
 
-        blocks = [(gpu.most_of_one_chunk(self.body), "_one", one_chunk)] if self.device == "gpu" else []
-        return ((SHORT[self.device], "_short", one_thread), *blocks, (0, "", chunks))
+        blocks: list[tuple[int, str, Writer]] = []
+        if self.device == "gpu":
+            for threads in (*(ROW_BLOCKS if self.group.dims else ()), gpu.THREADS):
+                blocks.append((gpu.most_at_once(self.body, threads), f"_{threads}", at_once(threads)))
+        return ((_short(self.group, self.device), "_short", one_thread), *blocks, (0, "", chunks))
 
     def reordered(self) -> frozenset[str]:
         return frozenset(a.statement for a in self.body.accumulators)
@@ -115,9 +124,14 @@ class ScanFit(Fit):
         rows = f", {parallel_over(self.group)}" if self.group.dims else ""
         if launch.strategy != "scan":
             return f"scan, one thread in order{rows}"
-        if launch.name.endswith("_one"):
-            return f"scan, a block in one chunk{rows}"
-        return f"scan, chunks of {CHUNK[self.device]}: {STEPS[launch.name[-1]]}{rows}"
+        last = launch.name.rpartition("_")[2]
+        if last not in STEPS:
+            return f"scan, a block of {last} threads at once{rows}"
+        return f"scan, chunks of {CHUNK[self.device]}: {STEPS[last]}{rows}"
+
+
+def _short(group: Group, device: str) -> int:
+    return SHORT_ROW if device == "gpu" and group.dims else SHORT[device]
 
 
 def _has_phases(body: Body) -> bool:

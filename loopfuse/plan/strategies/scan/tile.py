@@ -62,8 +62,7 @@ class Tile:
     def __init__(self, site: Site, body: Body, chunk: str, thread: str, nodes: Sequence[TreeNode]) -> None:
         self.body, self.nodes = body, nodes
         self.names, self.site = site.names, site
-        self.base = Iter(chunk) * CHUNK
-        self.start = self.base + Iter(thread) * EACH
+        self.start = Iter(chunk) * CHUNK + Iter(thread) * EACH
         self.rows = self._rows()
 
     def place(self, number: Expr) -> Expr:
@@ -77,10 +76,10 @@ class Tile:
 
     @property
     def is_whole(self) -> Expr:
-        """Has the chunk all its iterations?"""
-        body, first = self.body, first_of(self.body)
-        last = tidy(first + (self.base + (CHUNK - 1)) * body.step) < body.upper
-        return last if first == body.lower else conjoin(tidy(first + self.base) >= body.lower, last)
+        """Has the thread all its iterations?"""
+        last = self.place(integer(EACH - 1)) < self.body.upper
+        is_first = first_of(self.body) == self.body.lower
+        return last if is_first else conjoin(self.place(integer(0)) >= self.body.lower, last)
 
     # ------------------------------------------------------------------------- rows
 
@@ -158,7 +157,7 @@ class Tile:
         return self._moved([row for row in self.rows if row.is_written], own, into=False)
 
     def _moved(self, rows: Sequence[_Row], own: Mapping[Load, Load], into: bool) -> tuple[TreeNode, ...]:
-        """Rows between memory and registers: in vectors in whole chunks, where memory allows that."""
+        """Rows between memory and registers: in vectors where the thread has all its iterations and memory allows that."""
 
         def copied(row: _Row, number: Expr) -> Copy:
             (there,) = at_place([Copy(row.load, row.load)], self.place(number), own)

@@ -14,7 +14,20 @@ from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.interp import interpret
-from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Fma, Iter, Load, Select, Unary, compare, integer
+from loopfuse.lang.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Fma,
+    Iter,
+    Load,
+    Select,
+    Unary,
+    compare,
+    integer,
+)
 from loopfuse.lang.slope import slope
 from loopfuse.tree.form.check import check_tree
 from loopfuse.tree.interp.run import run_tree

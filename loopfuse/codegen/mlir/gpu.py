@@ -17,7 +17,6 @@ from loopfuse.codegen.mlir.shuffle import shuffled
 from loopfuse.lang import nodes
 from loopfuse.tree.looptree import LINEAR, Barrier, Combine, Guard, TreeNode
 
-
 Parts = tuple[Value, ...]
 """What a thread holds: one number; of a linear map `x -> f * x + v` two, v and f."""
 

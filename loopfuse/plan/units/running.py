@@ -103,7 +103,7 @@ def _recurring(s: Statement, iterator: str) -> Load | None:
         same_index(one, other) for one, other in zip(load.index, earlier.index, strict=True)
     )
     found = slope(s.value, load) if same and load.array == s.target.array and load.swapped is None else None
-    return None if found is None or isinstance(found, Const) and found.value == 0 else load
+    return None if found is None or (isinstance(found, Const) and found.value == 0) else load
 
 
 def running_along(unit: Unit, scope: Scope) -> Running | str:

@@ -28,8 +28,8 @@ from loopfuse.tree.form.check import owns_lane, unrolled_ranges
 from loopfuse.tree.interp.source import FOLD_BINARY, SourceWriter
 from loopfuse.tree.interp.threads import Cluster, Order, Thread, Wait, ordering, run_clusters
 from loopfuse.tree.looptree import (
-    LINEAR,
     ALIGNED,
+    LINEAR,
     Arrive,
     Await,
     Barrier,

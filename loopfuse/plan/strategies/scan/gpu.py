@@ -37,7 +37,7 @@ from loopfuse.plan.strategies.scan.launches import (
     set_before,
     started,
 )
-from loopfuse.plan.strategies.scan.tile import CHUNK, EACH, THREADS, Tile, chunks_of, first_of
+from loopfuse.plan.strategies.scan.tile import EACH, THREADS, Tile, chunks_of, first_of
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import (
     Barrier,

@@ -21,7 +21,18 @@ from loopfuse.plan.mapping.space import Site, count_of, dim_extents, hint_of, or
 from loopfuse.plan.mapping.threads import stands_for
 from loopfuse.plan.strategies.scan.body import PLACE, Accumulator, Body
 from loopfuse.plan.units.groups import Group
-from loopfuse.tree.looptree import Barrier, Buffer, Compute, Copy, Fold, Global, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import (
+    Barrier,
+    Buffer,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    Loop,
+    Register,
+    TreeNode,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, walk_nodes
 

@@ -17,8 +17,8 @@ from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.scan import cpu, gpu
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
-from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
+from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.strategies.versions import by_length
 from loopfuse.plan.units.forest import Unit

@@ -15,7 +15,7 @@ from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_map, plan_serial
 from loopfuse.plan.strategies.map_fit import parallel_over
-from loopfuse.plan.strategies.scan import cpu, gpu
+from loopfuse.plan.strategies.scan import cpu, gpu, tile
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
 from loopfuse.plan.strategies.scan.recurrence import in_registers
@@ -35,7 +35,7 @@ SHORT_ROW = 32
 """The same of each of many rows, on a GPU: their threads do not read neighbours."""
 ROW_BLOCKS = (32, 128)
 """Threads of blocks that have rows which are shorter than a chunk."""
-CHUNK = {"cpu": cpu.CHUNK, "gpu": gpu.CHUNK}
+CHUNK = {"cpu": cpu.CHUNK, "gpu": tile.CHUNK}
 
 Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
 """Launches of that name and those labels."""

@@ -55,6 +55,61 @@ def softmax(w: Any, a: Arrays) -> Arrays:
     return {"y": w.softmax(a["x"])}
 
 
+def column_softmax(w: Any, a: Arrays) -> Arrays:
+    """Softmax of each column."""
+    return {"y": w.softmax(a["x"], 0)}
+
+
+def row_softmax(w: Any, a: Arrays) -> Arrays:
+    """Softmax of each row, computed in f32 whatever the arrays hold."""
+    return {"y": w.narrow(w.softmax(w.wide(a["x"])), a["x"])}
+
+
+def layernorm_gelu(w: Any, a: Arrays) -> Arrays:
+    """Residual, layer normalisation and GELU of each row, computed in f32 whatever the arrays hold."""
+    v = w.wide(a["x"]) + w.wide(a["residual"])
+    v = v - v.mean(1)[:, None]
+    v = v / w.sqrt((v * v).mean(1)[:, None] + a["epsilon"])
+    return {"y": w.narrow(w.gelu(v * w.wide(a["gamma"]) + w.wide(a["beta"])), a["x"])}
+
+
+def rmsnorm(w: Any, a: Arrays) -> Arrays:
+    """Each row divided by the root of its mean square, times a weight, computed in f32 whatever the arrays hold."""
+    x = w.wide(a["x"])
+    x = x / w.sqrt((x * x).mean(1)[:, None] + a["epsilon"])
+    return {"y": w.narrow(x * w.wide(a["weight"]), a["x"])}
+
+
+def column_sums(w: Any, a: Arrays) -> Arrays:
+    """The sum of each column."""
+    return {"s": a["x"].sum(0)}
+
+
+def group_norm(w: Any, a: Arrays) -> Arrays:
+    """Normalisation of each group of channels of each image."""
+    n, g, d, p = a["x"].shape
+    x = a["x"].reshape(n * g, d * p)
+    x = x - x.mean(1)[:, None]
+    x = (x / w.sqrt((x * x).mean(1)[:, None] + a["epsilon"])).reshape(n, g, d, p)
+    return {"y": x * a["gamma"][None, :, :, None] + a["beta"][None, :, :, None]}
+
+
+def batch_norm_relu(w: Any, a: Arrays) -> Arrays:
+    """Normalisation of each channel by its own statistics, and ReLU."""
+    x = a["x"] - a["x"].mean((0, 2))[None, :, None]
+    return {"y": w.relu(x / w.sqrt((x * x).mean((0, 2))[None, :, None] + a["epsilon"]))}
+
+
+def prefix_sum(w: Any, a: Arrays) -> Arrays:
+    """All running sums."""
+    return {"y": w.cumsum(a["x"], 0)}
+
+
+def recurrence(w: Any, a: Arrays) -> Arrays:
+    """h[t] = a[t] * h[t - 1] + b[t] along the second dimension."""
+    return {"h": w.recurrence(a["a"], a["b"], 1)}
+
+
 def l2norm(w: Any, a: Arrays) -> Arrays:
     """The root of the sum of squares."""
     return {"norm": w.sqrt((a["x"] * a["x"]).sum()).reshape(1)}

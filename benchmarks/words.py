@@ -14,6 +14,19 @@ from typing import Any
 import numpy as np
 
 
+def _doubling(words: Any, a: Any, b: Any, axis: int) -> Any:
+    """A linear recurrence as array libraries without a scan have it: each step puts twice as many iterations together."""
+    length, apart = a.shape[axis], 1
+    while apart < length:
+        early = tuple(slice(0, length - apart) if k == axis else slice(None) for k in range(a.ndim))
+        late = tuple(slice(apart, length) if k == axis else slice(None) for k in range(a.ndim))
+        first = tuple(slice(0, apart) if k == axis else slice(None) for k in range(a.ndim))
+        b = words.join((b[first], a[late] * b[early] + b[late]), axis)
+        a = words.join((a[first], a[late] * a[early]), axis)
+        apart *= 2
+    return b
+
+
 def _shifted_sum(words: Any, x: Any, weight: Any, bias: Any) -> Any:
     """A depthwise 3x3 convolution with zero padding as nine shifted products."""
     h, w = x.shape[2:]
@@ -57,9 +70,15 @@ class Numpy:
         return 0.5 * x * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x * math.sqrt(0.5)))
 
     @staticmethod
-    def softmax(x: Any) -> Any:
-        e = np.exp(x - x.max(1, keepdims=True))
-        return e / e.sum(1, keepdims=True)
+    def softmax(x: Any, axis: int = 1) -> Any:
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+    cumsum, join = staticmethod(np.cumsum), staticmethod(np.concatenate)
+
+    @classmethod
+    def recurrence(cls, a: Any, b: Any, axis: int) -> Any:
+        return _doubling(cls, a, b, axis)
 
     @staticmethod
     def pad_edge(x: Any, rows: int, columns: int) -> Any:
@@ -111,8 +130,14 @@ def torch_words(exact: bool) -> Any:
             return value if exact else value.to(like.dtype)
 
         @staticmethod
-        def softmax(x: Any) -> Any:
-            return torch.softmax(x, 1)
+        def softmax(x: Any, axis: int = 1) -> Any:
+            return torch.softmax(x, axis)
+
+        cumsum, join = staticmethod(torch.cumsum), staticmethod(torch.cat)
+
+        @classmethod
+        def recurrence(cls, a: Any, b: Any, axis: int) -> Any:
+            return _doubling(cls, a, b, axis)
 
         @staticmethod
         def pad_edge(x: Any, rows: int, columns: int) -> Any:
@@ -169,8 +194,17 @@ def jax_words() -> Any:
             return jax.nn.gelu(x, approximate=False)
 
         @staticmethod
-        def softmax(x: Any) -> Any:
-            return jax.nn.softmax(x, 1)
+        def softmax(x: Any, axis: int = 1) -> Any:
+            return jax.nn.softmax(x, axis)
+
+        cumsum = staticmethod(jnp.cumsum)
+
+        @staticmethod
+        def recurrence(a: Any, b: Any, axis: int) -> Any:
+            def then(first: Any, second: Any) -> Any:
+                return first[0] * second[0], second[0] * first[1] + second[1]
+
+            return jax.lax.associative_scan(then, (a, b), axis=axis)[1]
 
         @staticmethod
         def pad_edge(x: Any, rows: int, columns: int) -> Any:

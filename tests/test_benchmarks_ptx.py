@@ -21,7 +21,8 @@ from loopfuse.plan.strategies.sliding.windows.shape import Windowed  # noqa: E40
 
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
-    "colours", "softmax", "l2norm",
+    "colours", "softmax", "l2norm", "softmax-bf16", "layernorm-gelu", "rmsnorm", "column-sums", "column-softmax", "group-norm",
+    "batch-norm", "prefix-sum", "recurrence-middle", "recurrence-last",
 }  # fmt: skip
 
 MEASURED: dict[str, tuple[int | None, int, int, int, int]] = {

@@ -87,6 +87,11 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
     return Running(iterator, tuple(updates), frozenset(feeding), before)
 
 
+def may_recur(s: Statement) -> bool:
+    """Is it the update of a linear recurrence along some loop, by its form?"""
+    return any(_recurring(s, iterator) is not None for iterator in s.iterators)
+
+
 def _recurring(s: Statement, iterator: str) -> Load | None:
     """What the statement reads of its own in the iteration before, where its value is linear in that: its target's place,
     or the one that the iteration before writes."""

@@ -27,7 +27,7 @@ from loopfuse.plan.strategies.scan.likely import is_along
 from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.plan.units.running import find_running
+from loopfuse.plan.units.running import find_running, may_recur
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import LINEAR, Buffer, Compute, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -106,8 +106,7 @@ def read_body(group: Group, site: Site) -> Body | None:
         return None
     if group.recomputed or group.absorbed:
         return None
-    found = {s.target.array for p in group.members for s in p.unit.statements if s.reduction or _reads_own(s)}
-    if not found:
+    if not any(s.reduction or may_recur(s) for p in group.members for s in p.unit.statements):
         return None
     nodes, names = symbolic_body(group, site)
     try:
@@ -181,10 +180,6 @@ def _iterator(group: Group, statements: Sequence[Statement]) -> str:
     if len(found) != 1 or len(one := found.pop()) != 1:
         raise _Other
     return one[0]
-
-
-def _reads_own(s: Statement) -> bool:
-    return any(name == s.target.array for access in s.reads for name, _ in access.parts)
 
 
 def _accumulator(update: Statement, op: str, each: Sequence[TreeNode], run: Load | None) -> Accumulator:

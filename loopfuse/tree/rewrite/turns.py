@@ -80,6 +80,7 @@ def merge(tree: LoopTree, fresh: Fresh) -> LoopTree:
     used = {load.array for launch in tree.launches for load in _touched(launch.body)}
     used |= {name for buffer in added for name in buffer.turns}
     used |= {n.buffer for launch in tree.launches for n in walk_nodes(launch.body) if isinstance(n, Combine | Scan)}
+    used |= {b.factors for b in tree.buffers if b.name in used}
     kept = tuple(b for b in tree.buffers if b.name in used or isinstance(b.home, Global))
     return replace(tree, buffers=kept)
 

@@ -11,7 +11,7 @@ def slope(value: Expr, load: Load) -> Expr | None:
     """`f` where `value` is `f * load` and something without the load, as numbers; None where that is not seen.
 
     Whole numbers wrap around in both. Every step between has the load's type: what is rounded to another on its
-    way is not linear.
+    way is not linear. Nor is what data choose to forget: `0 * load` would be NaN where the load is infinite.
     """
     if load.dtype is DType.BOOL:
         return None
@@ -36,7 +36,9 @@ def slope(value: Expr, load: Load) -> Expr | None:
             return _sum("add", _times(a, b, load), slope(c, load), load.dtype)
         case Select(condition=condition, then=then, otherwise=otherwise) if load not in loads(condition):
             one, other = slope(then, load), slope(otherwise, load)
-            return None if one is None or other is None else Select(condition, one, other, load.dtype)
+            if one is None or other is None or (loads(condition) and (_is(one, 0) or _is(other, 0))):
+                return None
+            return Select(condition, one, other, load.dtype)
         case _:
             return None
 

@@ -18,6 +18,7 @@ from loopfuse.lang.nodes import (
     Binary,
     Call,
     Cast,
+    Compare,
     Const,
     Expr,
     Fma,
@@ -153,6 +154,23 @@ OTHERS = {
         s = f16(f32(u[t]) * f32(s) + f32(v[t]))
         y[t] = T(s)
 """,
+    "forgets where data say": """
+    var s: T = 3
+    for t in 0..N:
+        s = u[t] * s + v[t] if v[t] > 0 else v[t]
+        y[t] = s
+""",
+    "forgets now and then": """
+    var s: T = 3
+    for t in 0..N:
+        s = u[t] * (s if t % 64 > 0 else 0) + v[t]
+        y[t] = s
+""",
+    "time steps of points": """
+    for r in 0..R, c in 0..C:
+        for t in 0..N:
+            h[r, c] = h[r, c] * 2 + 1
+""",
     "across memory": """
     for r in 0..R:
         for t in 0..C:
@@ -233,6 +251,19 @@ def test_nothing_stays_nothing_whatever_the_factors() -> None:
     assert not held["h"][0].any() and not held["h"][1, :299].any() and held["h"][1, 299] == 2
 
 
+def test_what_is_infinite_stays_so() -> None:
+    """However small the product of the factors is."""
+    made = small("sm_90", text=text_of(TAKEN["rows"], "f32")).make()
+    held = {a.name: np.zeros((2, 300) if len(a.extents) == 2 else 2, np.float32) for a in made.program.kernel.arrays}
+    held["m"], held["g"] = np.zeros(1, np.float32), np.zeros((300, 2), np.float32)
+    held["a"] += 0.125
+    held["a"][1] *= -1
+    held["b"][:, 3] = np.inf
+    run_tree(made.tree, held, {"R": 2, "C": 300, "N": 2})
+    assert not held["h"][:, :3].any() and np.isinf(held["h"][:, 3:]).all() and (held["h"][0, 3:] > 0).all()
+    assert np.array_equal(held["h"][1, 3:] > 0, np.arange(297) % 2 == 0)
+
+
 @pytest.mark.parametrize("count", [32, 96, 1024])
 def test_linear_maps_are_put_together_in_order(count: int) -> None:
     letters = [chr(97 + t % 26) for t in range(count)]
@@ -277,7 +308,9 @@ IS_FIRST = compare("eq", Iter("t"), integer(0))
         (of("max", S, A), None),
         (Call("exp", (S,), DType.F32), None),
         (Select(IS_FIRST, A, of("mul", S, B), DType.F32), Select(IS_FIRST, Const(0.0, DType.F32), B, DType.F32)),
-        (Select(compare("gt", S, A), S, B, DType.F32), None),
+        (Select(Compare("gt", S, A), S, B, DType.F32), None),
+        (Select(Compare("gt", A, B), S, B, DType.F32), None),
+        (Select(Compare("gt", A, B), S, of("mul", S, B), DType.F32), Select(Compare("gt", A, B), Const(1.0, DType.F32), B, DType.F32)),
         (Cast(Cast(S, DType.F64), DType.F32), None),
     ],
 )

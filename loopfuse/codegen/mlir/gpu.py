@@ -55,10 +55,15 @@ def _both(emitter: Emitter, op: str, first: Parts, then: Parts, dtype: DType) ->
     if op != LINEAR:
         return (emit_binary(emitter, op, first[0], then[0], dtype),)
     (value, factor), (added, by) = first, then
-    made = emit_binary(emitter, "add", emit_binary(emitter, "mul", by, value, dtype), added, dtype)
+    builder, held = emitter.builder, by
     if dtype.is_float:
-        is_zero = emitter.builder.compare("oeq", value, emitter.builder.constant(0.0, value.type))
-        made = emitter.builder.select(is_zero, added, made)
+        zero, one = (builder.constant(number, value.type) for number in (0.0, 1.0))
+        apart = builder.binary("subf", value, value)
+        is_lost = builder.binary("andi", builder.compare("oeq", by, zero), builder.compare("uno", apart, apart))
+        held = builder.select(is_lost, emit_binary(emitter, "copysign", one, by, dtype), by)
+    made = emit_binary(emitter, "add", emit_binary(emitter, "mul", held, value, dtype), added, dtype)
+    if dtype.is_float:
+        made = builder.select(builder.compare("oeq", value, builder.constant(0.0, value.type)), added, made)
     return made, emit_binary(emitter, "mul", by, factor, dtype)
 
 
@@ -323,8 +328,8 @@ def _groups_values(
 
     def write() -> None:
         for number, part in enumerate(value):
-            slot = builder.convert("index_cast", at(warp, number), INDEX)
-            builder.store(_as_stored(emitter, part, dtype), shared, slot)
+            stored = _as_stored(emitter, part, dtype)
+            builder.store(stored, shared, builder.convert("index_cast", at(warp, number), INDEX))
 
     builder.branch(builder.compare("eq", lane, builder.constant(source_lane, I32)), write)
     emit_barrier(emitter, "block")

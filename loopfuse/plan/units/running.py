@@ -21,7 +21,7 @@ from loopfuse.lang.nodes import Const, Iter, Load
 from loopfuse.lang.slope import slope
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.units.forest import Nest, Scope, Unit, fold_of
-from loopfuse.poly.isl_relations import is_equal_along
+from loopfuse.poly.isl_relations import equate, is_equal_along
 from loopfuse.poly.model import Dependence, Statement
 
 FOLDS = ("sum", "prod", "min", "max", "and", "or")
@@ -55,7 +55,7 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
         s.id: load
         for s in statements
         if (load := _recurring(s, iterator)) is not None
-        and any(d.source == d.sink == s.id and d.kind == "flow" and _moves(d, iterator, by_id) for d in inside)
+        and any(d.source == d.sink == s.id and d.kind == "flow" and _is_chain(d, s, iterator) for d in inside)
     }
     updates |= {id: by_id[id].target.array for id in before}
     arrays = set(updates.values())
@@ -85,6 +85,17 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
         if id in readers:
             return f"what is added to `{_fed_by(id, updates, inside)}` depends on the running value of `{readers[id]}`"
     return Running(iterator, tuple(updates), frozenset(feeding), before)
+
+
+def _is_chain(flow: Dependence, s: Statement, iterator: str) -> bool:
+    """Does each iteration need the one before, but for the first?"""
+    place = s.iterators.index(iterator)
+    if is_equal_along(flow.relation, place, place):
+        return False
+    step = next(loop.step for loop in s.loops if loop.iterator == iterator)
+    others = [(p, p) for p in range(len(s.iterators)) if p != place]
+    later = equate(s.domain.lex_lt_set(s.domain) if step > 0 else s.domain.lex_gt_set(s.domain), others)
+    return bool(later.range().intersect_params(flow.relation.params()).is_subset(flow.relation.range()))
 
 
 def may_recur(s: Statement) -> bool:

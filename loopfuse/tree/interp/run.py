@@ -115,6 +115,22 @@ def poison(dtype: DType) -> Any:
     return True if dtype is DType.BOOL else semantics.wrapper(dtype)(0x5A5A5A5A5A5A5A5A)
 
 
+def maps_in_order(dtype: DType) -> Any:
+    """One linear map and then another, of (what it adds, its factor): as `tree.rewrite.maps` has it."""
+    scalar = semantics.scalar_type(dtype)
+    product, total = (semantics.binary(each, dtype, {}) for each in ("mul", "add"))
+
+    def both(first: tuple[Any, Any], then: tuple[Any, Any]) -> tuple[Any, Any]:
+        (value, factor), (added, by) = first, then
+        if dtype.is_float and value == 0:
+            return added, product(by, factor)
+        is_lost = dtype.is_float and by == 0 and np.isinf(value)
+        held = scalar(np.copysign(1.0, by)) if is_lost else by
+        return total(product(held, value), added), product(by, factor)
+
+    return both
+
+
 def _global_cells(buffer: Buffer, values: Table[str, Any]) -> list[Any]:
     if buffer.argument:
         flat = np.ascontiguousarray(values[buffer.array]).ravel()
@@ -485,10 +501,7 @@ class _LaunchWriter:
         scalar = semantics.scalar_type(dtype)
         cell, undefined = f"{self.name(buffer)}[0]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
         if node.op == LINEAR:
-            product, total = (self.writer.operation(each, dtype) for each in ("mul", "add"))
-            made = f"{total}({product}(y[1], x[0]), y[0])"
-            made = f"y[0] if x[0] == 0 else {made}" if dtype.is_float else made
-            operation = f"lambda x, y: ({made}, {product}(y[1], x[1]))"
+            operation = self.writer.bind(("maps", dtype), lambda: maps_in_order(dtype))
             neutral = self.writer.bind(("neutral", node.op, dtype), lambda: (scalar(0), scalar(1)))
             cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[0]"
             undefined = f"{undefined}, {undefined}"

@@ -6,8 +6,9 @@
              fold M by N    (M first, then N)            M = N_factor * M + N;  M_factor = N_factor * M_factor
              fold s by N    (s a plain number)           s = N_factor * s + N
 
-A product of factors may be greater than any number though what it is applied to is 0 all the time: so of 0 (a float) N makes
-N, whatever its factor.
+Of floats, a product of factors may be greater than any number though what it is applied to is 0 all the time: so of 0 N
+makes N, whatever its factor. And it may be 0, as each of them is less than 1, though what it is applied to is infinite and stays so: then
+it is taken as 1, or -1.
 
 A Combine and a Scan stay as they are: who runs them takes both numbers of each thread. The checker looks at the
 tree before; interpreters and code generation run the one after.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Load, Select
 from loopfuse.lang.slope import slope
 from loopfuse.tree.looptree import LINEAR, Buffer, Compute, Copy, Fold, LoopTree, TreeNode
@@ -49,16 +51,25 @@ def _as_numbers(node: TreeNode, buffers: Mapping[str, Buffer]) -> tuple[TreeNode
             one = Const(1.0 if target.dtype.is_float else 1, target.dtype)
             return (node, Copy(_factor(target, buffers), one))
         case Fold(op=op, target=target, value=value) if op == LINEAR:
-            by, is_float = _factor(value, buffers), target.dtype.is_float
-            zero = Const(0.0, target.dtype)
-            made = Binary("add", _times(by, target), value, target.dtype)
-            applied = Copy(target, Select(Compare("eq", target, zero), value, made, target.dtype) if is_float else made)
+            by = _factor(value, buffers)
+            applied = Copy(target, _applied(by, value, target))
             if not buffers[target.array].factors:
                 return (applied,)
             factor = _factor(target, buffers)
             return (applied, Copy(factor, _times(by, factor)))
         case _:
             return (node,)
+
+
+def _applied(by: Expr, added: Expr, to: Expr) -> Expr:
+    """What a map makes of a number."""
+    dtype = to.dtype
+    if not dtype.is_float:
+        return Binary("add", _times(by, to), added, dtype)
+    zero, apart = Const(0.0, dtype), Binary("sub", to, to, dtype)
+    is_lost = Binary("and", Compare("eq", by, zero), Compare("ne", apart, apart), DType.BOOL)
+    held = Select(is_lost, Binary("copysign", Const(1.0, dtype), by, dtype), by, dtype)
+    return Select(Compare("eq", to, zero), added, Binary("add", _times(held, to), added, dtype), dtype)
 
 
 def _factor(load: Load, buffers: Mapping[str, Buffer]) -> Load:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load
-from loopfuse.lang.walk import iterators, loads, substitute
+from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.threads import symbolic_body
@@ -250,6 +250,6 @@ def _only(nodes: Sequence[TreeNode], wanted: frozenset[str], own: Set[str]) -> t
 
 
 def along(body: Body) -> bool:
-    """Do iterations touch neighbours in memory, or one place, wherever they touch it?"""
-    expressions = (expr for node in walk_nodes(body.each) for expr in node_expressions(node))
-    return all(is_along(load, PLACE) for expr in expressions for load in loads(expr))
+    """Do iterations touch neighbours in memory, or one place, wherever they touch it, and neighbours somewhere?"""
+    touched = {load for node in walk_nodes(body.each) for expr in node_expressions(node) for load in loads(expr)}
+    return all(is_along(load, PLACE) for load in touched) and any(PLACE in subscript_iterators(load) for load in touched)

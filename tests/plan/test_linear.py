@@ -169,7 +169,7 @@ OTHERS = {
     "time steps of points": """
     for r in 0..R, c in 0..C:
         for t in 0..N:
-            h[r, c] = h[r, c] * 2 + 1
+            h[r, c] = h[r, c] * u[t] + 1
 """,
     "across memory": """
     for r in 0..R:

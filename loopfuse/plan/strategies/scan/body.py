@@ -22,7 +22,7 @@ from loopfuse.lang.nodes import Expr, Iter, Load
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.mapping.threads import symbolic_body
+from loopfuse.plan.mapping.threads import stands_for, symbolic_body
 from loopfuse.plan.strategies.scan.likely import is_along
 from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.units.forest import fold_of
@@ -249,7 +249,11 @@ def _only(nodes: Sequence[TreeNode], wanted: frozenset[str], own: Set[str]) -> t
     return tuple(out)
 
 
-def along(body: Body) -> bool:
-    """Do iterations touch neighbours in memory, or one place, wherever they touch it, and neighbours somewhere?"""
+def along(body: Body, dims: Sequence[str]) -> bool:
+    """Do iterations touch neighbours in memory, or one place, wherever they touch it, and neighbours of their own
+    somewhere? (Of points along `dims` that go along what they all share, neighbours are better run by neighbours.)"""
+    own = {stands_for(dim) for dim in dims}
     touched = {load for node in walk_nodes(body.each) for expr in node_expressions(node) for load in loads(expr)}
-    return all(is_along(load, PLACE) for load in touched) and any(PLACE in subscript_iterators(load) for load in touched)
+    return all(is_along(load, PLACE) for load in touched) and any(
+        PLACE in (names := subscript_iterators(load)) and (not own or not own.isdisjoint(names)) for load in touched
+    )

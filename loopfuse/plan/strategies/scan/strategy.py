@@ -58,7 +58,7 @@ class Scan(Strategy):
         if not site.teams:
             return None
         body = read_body(group, site)
-        if body is None or not along(body):
+        if body is None or not along(body, group.dims):
             return None
         length = constant_value(tidy(body.upper - body.lower))
         if length is not None and length <= _short(group, site.device) * body.step:

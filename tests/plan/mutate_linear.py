@@ -76,8 +76,8 @@ ROWS = [
     Row("last place left out", L, "a thread has one place less", bounds("e_5", upper="1")),
     Row("map of the thread not cleared", L, "it starts from what the register held", drop("copy s_sum_3[] = 0")),
     Row("chunks behind the first 32 not asked", L, "one turn of the middle block", bounds("q", upper="1")),
-    Row("first value left out", T, "every row starts from nothing", neutral("copy y_carry[] = y[r_3, 0]")),
-    Row("first value of another row", T, "each starts as row 0", rewrite("copy y_carry[] = y[r_3, 0]", "r_3", "0")),
-    Row("first value before it is there", T, "the other threads do not wait for it", drop("barrier block", nth=1)),
-    Row("result one place on", T, "each place has what the one before it should", before(": y_run_3[] =", ": y_row_1[e_10]")),
+    Row("first value left out", T, "every row starts from nothing", neutral("copy y_carry[] = y[r_4, 0]")),
+    Row("first value of another row", T, "each starts as row 0", rewrite("copy y_carry[] = y[r_4, 0]", "r_4", "0")),
+    Row("first value before it is there", T, "the other threads do not wait for it", drop("barrier block", nth=2)),
+    Row("result one place on", T, "each place has what the one before it should", before(": y_run_4[] =", ": y_row_2[e_14]")),
 ]  # fmt: skip

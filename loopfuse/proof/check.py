@@ -464,6 +464,10 @@ class _Checker:
             for read in [each for each in wanted if self._is_reduced(each)]:
                 reductions.setdefault(read.array, []).append(read)
                 wanted.remove(read)
+        for read in [each for each in wanted if _is_scattered(each)]:
+            # Which element it is, is not known: what went into all of them is what can be asked.
+            reductions.setdefault(read.array, []).append(read)
+            wanted.remove(read)
         if not wanted:
             return
         for read in wanted:
@@ -614,6 +618,11 @@ class _Checker:
             if extent is None or ends is None or ends[0] < 0 or ends[1] >= extent:
                 return False
         return True
+
+
+def _is_scattered(read: Read) -> bool:
+    """Is it an update's read of what it updates at a place that depends on data?"""
+    return read.statement is not None and bool(read.statement.scatter) and read.array == read.statement.target.array
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

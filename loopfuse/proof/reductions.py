@@ -41,8 +41,8 @@ class Reader:
 
 
 def reductions_into(statements: Sequence[Statement], array: str) -> list[Statement]:
-    """The updates of reductions into `array`."""
-    return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
+    """The updates of reductions into `array`, those at places that depend on data among them."""
+    return [s for s in statements if s.target.array == array and s.operation and s.kind != "init"]
 
 
 def free_updates(statements: Sequence[Statement], array: str, reassociate: bool) -> list[Statement]:
@@ -53,7 +53,7 @@ def free_updates(statements: Sequence[Statement], array: str, reassociate: bool)
         for each in reductions_into(statements, array)
         if reassociate
         or not each.target.dtype.is_float
-        or each.reduction in ("min", "max", "any", "all", "and", "or")
+        or each.operation in ("min", "max", "any", "all", "and", "or")
     ]
 
 
@@ -71,11 +71,14 @@ def check_reduction(
     statements = accesses.events.program.statements
     for each in statements:
         other = each.target.swapped
-        if each.reduction and other is not None and array in (each.target.array, other.array):
+        if each.operation and other is not None and array in (each.target.array, other.array):
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
     updates = free_updates(statements, array, reassociate)
+    every = reductions_into(statements, array)
+    if any(each.scatter for each in every) and (len(every) > 1 or not updates):
+        raise Undecided(f"updates of {array} at places that depend on data, in another order")
     try:
-        if len(reductions_into(statements, array)) == 1:
+        if len(every) == 1:
             _ByReaders(accesses, deps, updates[0]).check(unproved, end)
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
@@ -92,6 +95,8 @@ class _ByReaders:
         self.sets = Sets(accesses, [update])
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
         self.episodes = has_episodes(deps, update, self.writers)
+        if update.scatter and self.episodes:
+            raise Undecided(f"{self.array} is set or read between updates at places that depend on data")
         self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
@@ -102,7 +107,7 @@ class _ByReaders:
                 raise Wrong(f"{read.what} finds no result of {self.update.id}")
         if end is not None and end.buffer not in buffers:
             raise Wrong(f"no result of {self.update.id} reaches {end.what}")
-        self.sets.check_updates(once=False)
+        self.sets.check_updates(once=bool(self.update.scatter))
         for reads in self.accesses.reads.values():
             for read in reads:
                 if (
@@ -206,7 +211,13 @@ class _ByReaders:
             run = None
             for leaf in leaves:
                 instance = self.accesses.instances[leaf]
-                required[leaf] = instance.apply_range(relation)
+                # Of what may be anywhere, each element for itself: an update tells which element it is for.
+                spread = self.sets.elements.get(leaf)
+                if spread is None:
+                    required[leaf] = instance.apply_range(relation)
+                else:
+                    asked = reader.element.intersect_domain(relation.range())
+                    required[leaf] = spread.apply_range(asked.reverse())
                 run = instance.range() if run is None else run.union(instance.range())
             needed = relation.domain().intersect_params(self.program.context)
             if run is None or not needed.is_subset(run):
@@ -248,8 +259,31 @@ class _ByReaders:
             found.append((name, initial.reverse().set_tuple_name(isl.IN, name)))
         return found
 
+    def _seeds_anywhere(self) -> list[tuple[str, Any]]:
+        """The same of updates at places that depend on data, which each find all elements: element by element."""
+        update = self.update
+        (number, *_) = (k for k, read in enumerate(update.reads) if read.array == self.array)
+        rest = dict(update.reads[number].parts)[self.array].wrap()
+        seeds: list[tuple[str, Any]] = []
+        for flow in self.deps.flow:
+            if flow.sink != update.id or flow.array != self.array:
+                continue
+            assert flow.by_element is not None
+            rest = rest.subtract(flow.by_element.range())
+            if flow.source != update.id:
+                elements = flow.by_element.range().unwrap().range_map()  # { [update -> element] -> element }
+                seeds.append((flow.source, flow.by_element.apply_range(elements)))
+        initial = rest.unwrap().range().intersect_params(self.program.context)
+        if not initial.is_empty():
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is updated without being set")
+            seeds.append((f"@{self.array}", initial.identity().set_tuple_name(isl.IN, f"@{self.array}")))
+        return seeds
+
     def _seeds(self, written: Any) -> list[tuple[str, Any]]:
         """What the first update of an element finds there: (source, { value -> element })."""
+        if self.update.scatter:
+            return self._seeds_anywhere()
         update = self.update
         number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)

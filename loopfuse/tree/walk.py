@@ -279,6 +279,18 @@ def resolve_resident(tree: LoopTree, resident: Expr) -> LoopTree:
     return replace(tree, body=host(tree.body), resident=None)
 
 
+_UPDATES = {"add": "sum", "min": "min", "max": "max"}
+
+
+def atomic_update(node: Compute) -> tuple[str, Expr]:
+    """The operation of an atomic Compute, and what it updates its target by; "" where its value is no update."""
+    match node.value:
+        case Binary(op=op, left=left, right=right) if left == node.target and op in _UPDATES:
+            return _UPDATES[op], right
+        case _:
+            return "", node.value
+
+
 def as_load(expr: Expr) -> Load:
     """`expr`, which the IR's rules say is a Load."""
     if not isinstance(expr, Load):

@@ -43,6 +43,7 @@ from loopfuse.plan.units.groups import (
 )
 from loopfuse.plan.units.records import Decision
 from loopfuse.plan.units.running import Running, running_along
+from loopfuse.plan.units.scattered import Scattered, find_scattered
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -75,9 +76,9 @@ class Planner:
     quiet: bool = False
     streams: Streams | None = None
     """Who runs chains of loops that no common iteration could run (None: nobody)."""
-    runs_whole: Callable[[Unit, Running, PolyProgram, str], bool] | None = None
-    """Does somebody run a loop as it stands whose iterations depend on each other through running values (None:
-    nobody does)?"""
+    runs_whole: Callable[[Unit, Running | Scattered, PolyProgram, str], bool] | None = None
+    """Does somebody run a loop as it stands whose iterations depend on each other through running values, or
+    scattered updates (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -140,8 +141,10 @@ class Planner:
         assert isinstance(nest, Nest)
         running = running_along(unit, scope)
         ask = self.runs_whole if self.fuel != 0 else None
-        if ask is not None and isinstance(running, Running) and ask(unit, running, self.program, self.cost.machine.device):
-            return [unit]
+        scattered = find_scattered(unit, scope, self.program)
+        for found in (running, scattered):
+            if ask is not None and not isinstance(found, str) and ask(unit, found, self.program, self.cost.machine.device):
+                return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
             if len(parts) > 1:
@@ -159,8 +162,9 @@ class Planner:
             slow = host
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
-        if isinstance(running, str) and running:
-            reason = f"its iterations run one by one, in one thread: {running}"
+        why = next((each for each in (running, scattered) if isinstance(each, str) and each), "")
+        if why:
+            reason = f"its iterations run one by one, in one thread: {why}"
             self.decisions.decide(unit, unit, False, reason)
         elif slow:
             self.decisions.decide(unit, unit, False, slow)

@@ -1,0 +1,293 @@
+"""Histograms on a GPU: a block counts into a table in its shared memory, which it adds to the result in the end.
+
+    block, thread:  table[.., ..] = 0;  barrier
+                    for all turns:  x_row = x[..];  for e:  atomic table[lane, x_row[e]] += 1
+                    barrier
+                    for bins b of a warp:  s = sum over lanes of table[lane, b];  atomic h[b] += s
+
+Each lane has a copy of the table, and a copy has its own bank: no two lanes of a warp meet, whatever the data are. Where
+that is too large there are fewer copies. Without a table each update goes to the result itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopfuse.base.machine import ACCESS, LANES
+from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
+from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute, sure_loads
+from loopfuse.plan.mapping.space import Site, nested
+from loopfuse.plan.strategies.histogram import sizes
+from loopfuse.plan.strategies.histogram.nest import Nest, bin_at, count_of, length_of, place_at
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Barrier,
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    Guard,
+    Launch,
+    Loop,
+    Shared,
+    TreeNode,
+)
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import walk_guarded
+
+
+def plan_shared(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> Launch:
+    """The launch with tables, for as many bins at most."""
+    return Launch(f"{name}_s", "histogram", labels, _Shared(nest, site, bins).nodes())
+
+
+def plan_direct(nest: Nest, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch without: a thread for each iteration."""
+    nest.declare(site.names)
+    place: dict[str, Expr] = {}
+    chain: list[tuple[str, Expr, Where]] = []
+    *outer, last = nest.loops
+    for loop in outer:
+        var = site.names.fresh(loop.var.split(".")[0])
+        chain.append((var, ceil_div(length_of(loop), loop.step), Where.GRID))
+        place[loop.var] = place_at(loop, Iter(var))
+    block, thread = (site.names.fresh(f"{last.var.split('.')[0]}{letter}") for letter in "bt")
+    chain.append((block, ceil_div(length_of(last), sizes.DIRECT_BLOCK * last.step), Where.GRID))
+    chain.append((thread, integer(sizes.DIRECT_BLOCK), Where.BLOCK))
+    here = place_at(last, Iter(block) * sizes.DIRECT_BLOCK + Iter(thread))
+    each = _atomic(nest, nest.at({**place, last.var: here}))
+    return Launch(f"{name}_d", "histogram", labels, nested(chain, (Guard(here < last.upper, each),)))
+
+
+def _atomic(nest: Nest, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+    """The nodes with their update in one step."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Guard(then=then, otherwise=otherwise):
+                node = replace(node, then=_atomic(nest, then), otherwise=_atomic(nest, otherwise))
+            case Loop(body=body):
+                node = replace(node, body=_atomic(nest, body))
+            case Compute() if nest.is_update(node):
+                node = replace(node, atomic=True)
+            case _:
+                pass
+        out.append(node)
+    return tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What a thread's iterations read of an array, of which so many neighbours lie in a vector if `whole` holds."""
+
+    load: Load
+    width: int
+    whole: tuple[Expr, ...]
+
+
+class _Shared:
+    """Writes the launch with tables."""
+
+    def __init__(self, nest: Nest, site: Site, bins: int) -> None:
+        self.nest, self.names = nest, site.names
+        nest.declare(site.names)
+        self.copies = sizes.copies_of(bins, nest.result.dtype)
+        known = nest.bins is not None
+        extents = nest.result.extents if known else (integer(bins),)
+        strides: list[Expr] = []
+        step = self.copies
+        for extent in reversed(extents):
+            strides.append(integer(step))
+            step *= constant_value(extent) or 1
+        self.table = self.names.fresh(f"{nest.result.name}_table")
+        self.names.add(
+            replace(
+                nest.result, name=self.table, array=nest.found.array, extents=(integer(self.copies), *extents), home=Shared(),
+                argument=False, zeroed=False, strides=(integer(1), *reversed(strides)), copies=0, turns=(),
+            )
+        )  # fmt: skip
+        self.rows = self._rows()
+        widest = max((row.load.dtype.bytes for row in self.rows), default=SHORT_READ)
+        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, sizes.SECTOR // widest))
+        hint = nest.loops[0].var.split(".")[0]
+        self.block, self.warp, self.lane = self.names.fresh(f"{hint}b"), self.names.fresh("w"), self.names.fresh("lane")
+        self.thread = Iter(self.warp) * LANES + Iter(self.lane)
+
+    def cell(self, copy: Expr, index: tuple[Expr, ...]) -> Load:
+        """An element of the table."""
+        return Load(self.table, (copy, *index), self.nest.result.dtype)
+
+    def nodes(self) -> tuple[TreeNode, ...]:
+        """The whole launch."""
+        outer = self.nest.loops[0]
+        share = sizes.WARPS if len(self.nest.loops) > 1 else sizes.WARPS * LANES * self.each
+        blocks = combine("min", integer(sizes.BLOCKS), ceil_div(length_of(outer), share * outer.step))
+        chain = [
+            (self.block, blocks, Where.GRID),
+            (self.warp, integer(sizes.WARPS), Where.WARP),
+            (self.lane, integer(LANES), Where.LANE),
+        ]
+        turn = self.names.fresh("k")
+        number = Iter(turn) * sizes.BLOCKS + Iter(self.block)
+        inside = self.rows_of_warps(number) if len(self.nest.loops) > 1 else self.of_block(number)
+        turns = ceil_div(length_of(outer), sizes.BLOCKS * share * outer.step)
+        body = (
+            *self.cleared(),
+            Barrier("block"),
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, inside),
+            Barrier("block"),
+            *self.added(),
+        )
+        return nested(chain, body)
+
+    # ------------------------------------------------------------------------- the table
+
+    def at_bins(self, first: Expr, together: int, nodes: Sequence[TreeNode], turn: str) -> tuple[TreeNode, ...]:
+        """The nodes for each bin, of which the block does so many at once; this thread the one `first` behind them."""
+        total = count_of(self.nest)
+        count = constant_value(total)
+        inside = tuple(nodes)
+        if count is None or count % together:
+            inside = (Guard(tidy(Iter(turn) * together + first) < total, inside),)
+        return (Loop(turn, integer(0), ceil_div(total, together), 1, Where.SERIAL, inside),)
+
+    def cleared(self) -> tuple[TreeNode, ...]:
+        turn, lane = self.names.fresh("j"), Iter(self.lane)
+        apart = LANES // self.copies
+        first = Iter(self.warp) if apart == 1 else tidy(Iter(self.warp) * apart + lane // self.copies)
+        number = tidy(Iter(turn) * (sizes.WARPS * apart) + first)
+        copy = Copy(self.cell(self.copy_of(lane), bin_at(self.nest, number)), self.nest.neutral)
+        return self.at_bins(first, sizes.WARPS * apart, (copy,), turn)
+
+    def copy_of(self, lane: Expr) -> Expr:
+        """The copy of the table that a lane has."""
+        if self.copies == LANES:
+            return lane
+        return lane % self.copies if self.copies > 1 else integer(0)
+
+    def added(self) -> tuple[TreeNode, ...]:
+        """The copies of each bin together, to the result."""
+        turn, operation, dtype = self.names.fresh("j"), self.nest.found.operation, self.nest.result.dtype
+        held = self.names.register(f"{self.nest.result.name}_bin", Load(self.nest.result.name, (), dtype))
+        by_warps = self.copies == LANES
+        first, together = (Iter(self.warp), sizes.WARPS) if by_warps else (self.thread, sizes.WARPS * LANES)
+        index = bin_at(self.nest, tidy(Iter(turn) * together + first))
+        add = Fold(operation, Load(self.nest.result.name, index, dtype), held, atomic=True)
+        if by_warps:
+            nodes: tuple[TreeNode, ...] = (
+                Copy(held, self.cell(Iter(self.lane), index)),
+                Combine(operation, held.array, (self.lane,)),
+                Guard(compare("eq", Iter(self.lane), integer(0)), (add,)),
+            )
+        else:
+            other = self.names.fresh("c")
+            fold = Fold(operation, held, self.cell(Iter(other), index))
+            rest = Loop(other, integer(1), integer(self.copies), 1, Where.UNROLLED, (fold,))
+            nodes = (Copy(held, self.cell(integer(0), index)), *([rest] if self.copies > 1 else []), add)
+        return self.at_bins(first, together, nodes, turn)
+
+    # ------------------------------------------------------------------------- the iterations
+
+    def of_block(self, number: Expr) -> tuple[TreeNode, ...]:
+        """The iterations of a block's turn, of a nest of one loop."""
+        loop = self.nest.loops[0]
+        share = sizes.WARPS * LANES * self.each
+        base = number * share
+        return self.taken(loop, tidy(base), tidy(base + self.thread * self.each), share, {})
+
+    def rows_of_warps(self, number: Expr) -> tuple[TreeNode, ...]:
+        """Iterations of the outer loop, a warp each; in each the lanes have the inner loop's together."""
+        outer, *middle, last = self.nest.loops
+        here = place_at(outer, tidy(number * sizes.WARPS + Iter(self.warp)))
+        place = {outer.var: here}
+        around: list[Loop] = []
+        for loop in middle:
+            var = self.names.fresh(loop.var.split(".")[0])
+            around.append(replace(loop, var=var))
+            place[loop.var] = Iter(var)
+        turn, share = self.names.fresh("m"), LANES * self.each
+        base = Iter(turn) * share
+        inside = self.taken(last, base, tidy(base + Iter(self.lane) * self.each), share, place)
+        nodes: tuple[TreeNode, ...] = (
+            Loop(turn, integer(0), ceil_div(length_of(last), share * last.step), 1, Where.SERIAL, inside),
+        )
+        for loop in reversed(around):
+            nodes = (replace(loop, body=nodes),)
+        return (Guard(here < outer.upper, nodes),)
+
+    def taken(self, loop: Loop, base: Expr, start: Expr, share: int, place: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
+        """A thread's iterations from number `start` on, of `share` that others have with it from `base` on: as vectors
+        where all of them are there."""
+        number, copy = self.names.fresh("e"), self.copy_of(Iter(self.lane))
+
+        def each(here: Expr, held: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+            nodes = self.nest.at({**place, loop.var: here}, self.table, (copy,), held)
+            return _atomic(self.nest, nodes)
+
+        here = place_at(loop, tidy(start + Iter(number)))
+        last = place_at(loop, tidy(base + (share - 1))) < loop.upper
+        held: dict[Load, Load] = {}
+        moves: list[TreeNode] = []
+        for row in self.rows:
+            register = self.names.register(f"{row.load.array}_row", row.load, self.each)
+            turn, lane = self.names.fresh("u"), self.names.fresh("v")
+            behind = tidy(Iter(turn) * row.width + Iter(lane))
+            there = substitute(row.load, {**place, loop.var: place_at(loop, tidy(start + behind))})
+            move = Copy(Load(register.array, (behind,), row.load.dtype), _tidy(there))
+            vector = Loop(lane, integer(0), integer(row.width), 1, Where.VECTOR, (move,))
+            moves.append(Loop(turn, integer(0), integer(self.each // row.width), 1, Where.UNROLLED, (vector,)))
+            held[row.load] = Load(register.array, (Iter(number),), row.load.dtype)
+        whole = conjoin(*([ALIGNED] if moves else []), *dict.fromkeys(c for row in self.rows for c in row.whole), last)
+        fast = Loop(number, integer(0), integer(self.each), 1, Where.UNROLLED, each(here, held))
+        slow = Loop(number, integer(0), integer(self.each), 1, Where.SERIAL, (Guard(here < loop.upper, each(here, {})),))
+        return (Guard(whole, (*moves, fast), (slow,)),)
+
+    def _rows(self) -> list[_Row]:
+        """What each iteration reads for certain, of arrays that nobody writes, at a place next to that of the one
+        before."""
+        loop = self.nest.loops[-1]
+        sure: dict[Load, None] = {}
+        for node, under in walk_guarded(self.nest.body):
+            if isinstance(node, Compute) and not under:
+                always = node.predicate is None or node.predicate == Const(True, node.predicate.dtype)
+                for expr in (node.value, *node.target.index) if always else (node.predicate,):
+                    assert expr is not None
+                    sure.update(dict.fromkeys(sure_loads(expr)))
+        found = (self._row(load, loop) for load in sure)
+        return [row for row in found if row is not None]
+
+    def _row(self, load: Load, loop: Loop) -> _Row | None:
+        buffer = self.names.buffers[load.array]
+        is_memory = isinstance(buffer.home, Global) and load.array != self.nest.result.name
+        if not is_memory or buffer.strides is not None or loop.step != 1:
+            return None
+        if loop.var not in subscript_iterators(load) or any(map(loads, load.index)):
+            return None
+        *outer, last = load.index
+        width = ACCESS // load.dtype.bytes
+        terms = linear(last)
+        if width < 2 or terms is None or terms.pop(loop.var, 0) != 1 or any(loop.var in iterators(part) for part in outer):
+            return None
+        first = linear(tidy(substitute(last, {loop.var: loop.lower})))
+        if first is None or any(count % width for count in first.values()):
+            return None
+        length = constant_value(buffer.extents[-1])
+        if not outer:
+            return _Row(load, width, ())
+        if length is not None:
+            return _Row(load, width, ()) if length % width == 0 else None
+        return _Row(load, width, (compare("eq", buffer.extents[-1] % width, integer(0)),))
+
+
+SHORT_READ = 4
+"""Bytes of an element where nothing tells."""
+
+
+def _tidy(expr: Expr) -> Load:
+    out = tidy(expr)
+    assert isinstance(out, Load)
+    return out

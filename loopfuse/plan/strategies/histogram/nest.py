@@ -1,0 +1,148 @@
+"""What is done in a nest with scattered updates, read off the nodes that one thread would run.
+
+    for y: for x: let b = img[y, x] // 4;  h[b] += 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, integer
+from loopfuse.lang.semantics import neutral
+from loopfuse.lang.walk import iterators, loads, map_expr, substitute
+from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.mapping.threads import symbolic_body
+from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.scattered import Scattered, find_scattered
+from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.walk import map_expressions, walk_nodes
+
+
+FEW = 16
+"""An inner loop of so many iterations, as of colours, is part of one of the loop around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops, outermost first and without their bodies, and what an iteration does. `result`: the buffer that is
+    updated. `buffers`: all that are used."""
+
+    loops: tuple[Loop, ...]
+    body: tuple[TreeNode, ...]
+    found: Scattered
+    result: Buffer
+    buffers: tuple[Buffer, ...]
+    variables: frozenset[str]
+
+    @property
+    def bins(self) -> int | None:
+        """How many elements the result has; None where that is not known."""
+        count = 1
+        for extent in self.result.extents:
+            size = constant_value(extent)
+            if size is None:
+                return None
+            count *= size
+        return count
+
+    @property
+    def neutral(self) -> Const:
+        """What changes nothing."""
+        dtype = self.result.dtype
+        return Const(neutral(self.found.operation, dtype), dtype)
+
+    def declare(self, names: Names) -> None:
+        """Makes the buffers known, and keeps the variables that stand in `body` from being used otherwise."""
+        names.declare(self.buffers)
+        names.used.update(self.variables)
+
+    def is_update(self, node: TreeNode) -> bool:
+        """Is it the update?"""
+        return isinstance(node, Compute) and node.statement == self.found.update
+
+    def at(
+        self, place: Mapping[str, Expr], table: str = "", lead: Sequence[Expr] = (), held: Mapping[Load, Load] | None = None
+    ) -> tuple[TreeNode, ...]:
+        """An iteration at values of the loops' variables. `table`: what is updated instead of the result, behind these
+        subscripts; `held`: what lies in registers, by where it is read."""
+
+        def one(expr: Expr) -> Expr:
+            if not isinstance(expr, Load):
+                return expr
+            if held and expr in held:
+                return held[expr]
+            return Load(table, (*lead, *expr.index), expr.dtype, span=expr.span) if table and expr.array == self.result.name else expr
+
+        def moved(expr: Expr) -> Expr:
+            return tidy(substitute(map_expr(one, expr), place))
+
+        return map_expressions(self.body, moved)
+
+
+def read_nest(group: Group, site: Site) -> Nest | None:
+    """What the group does; None where it has no scattered updates, or another form."""
+    if group.scope is None or group.legality is not Legality.SERIAL or len(group.members) != 1:
+        return None
+    if group.recomputed or group.absorbed or group.time is not None:
+        return None
+    found = find_scattered(group.members[0].unit, group.scope, site.program)
+    if isinstance(found, str):
+        return None
+    nodes, names = symbolic_body(group, site)
+    loops: list[Loop] = []
+    while len(nodes) == 1 and isinstance(loop := nodes[0], Loop) and loop.mapping is Where.SERIAL:
+        nodes = loop.body
+        loops.append(replace(loop, body=()))
+    bounds = [bound for loop in loops for bound in (loop.lower, loop.upper)]
+    if not loops or any(iterators(each) or loads(each) for each in bounds):
+        return None
+    variables = frozenset(loop.var for loop in loops)
+    while len(loops) > 1 and (_length(loops[-1]) or FEW + 1) <= FEW:
+        nodes = (replace(loops.pop(), body=tuple(nodes)),)
+    inside = [*walk_nodes(nodes)]
+    if not all(isinstance(node, Compute | Guard | Loop) for node in inside):
+        return None
+    updates = [node for node in inside if isinstance(node, Compute) and node.statement == found.update]
+    kept = [names.buffers[n.target.array] for n in inside if isinstance(n, Compute) and n not in updates]
+    if len(updates) != 1 or not all(isinstance(b.home, Register) and not b.extents for b in kept):
+        return None
+    result = names.buffers[updates[0].target.array]
+    if result.array != found.array or len(result.extents) != len(updates[0].target.index):
+        return None
+    return Nest(tuple(loops), nodes, found, result, tuple(names.buffers.values()), variables)
+
+
+def _length(loop: Loop) -> int | None:
+    return constant_value(length_of(loop))
+
+
+def bin_at(nest: Nest, number: Expr) -> tuple[Expr, ...]:
+    """The subscripts of element `number` of the result, row-major."""
+    extents = nest.result.extents
+    index: list[Expr] = []
+    for extent in reversed(extents[1:]):
+        size = constant_value(extent)
+        assert size is not None
+        index.append(tidy(number % size))
+        number = tidy(number // size)
+    return (number, *reversed(index))
+
+
+def count_of(nest: Nest) -> Expr:
+    """How many elements the result has; its one extent where that is a size."""
+    count = nest.bins
+    return nest.result.extents[0] if count is None else integer(count)
+
+
+def length_of(loop: Loop) -> Expr:
+    """The distance between a loop's ends."""
+    return tidy(loop.upper - loop.lower)
+
+
+def place_at(loop: Loop, number: Expr) -> Expr:
+    """The value of a loop's variable in iteration `number`."""
+    return tidy(loop.lower + number * loop.step)

@@ -1,0 +1,66 @@
+"""What was measured: how large tables are, how many, and from how many iterations on they gain."""
+
+from __future__ import annotations
+
+from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
+
+# ---------------------------------------------------------------------------------- on a GPU
+
+WARPS = 16
+"""Of a block with a table."""
+BLOCKS = 512
+"""Blocks with a table, at most: about as many as run at once, since each clears its own and adds it to the result."""
+SECTOR = 32
+"""Bytes that a thread takes at a time of the widest array that it reads: a sector of memory."""
+MOST_EACH = 32
+"""Iterations that it takes at a time, at most."""
+TABLE = 32 * 1024
+"""Bytes of a block's table, with all its copies."""
+MOST_SHARED = 8192
+"""Bins for which a block has a table, at most, where how many there are is known."""
+USUAL_SHARED = 1024
+"""The same where it is asked when the kernel is called."""
+DIRECT_BLOCK = 256
+"""Threads of a block without a table: an iteration each."""
+ONE_THREAD = 64
+DIRECT = 1 << 14
+"""Iterations up to which one thread runs the loop, and up to which no table is worth being cleared and added."""
+
+
+FEW_ROWS = 64
+"""Iterations of the outer loop of a nest, whose inner ones warps have, up to which no table is worth it."""
+
+
+def copies_of(bins: int, dtype: DType) -> int:
+    """Copies of a block's table: a lane each, so that no two lanes meet; or as many as fit."""
+    copies = LANES
+    while copies > 1 and copies * bins * dtype.bytes > TABLE:
+        copies //= 2
+    return copies
+
+
+# ---------------------------------------------------------------------------------- on a CPU
+
+TABLES = 4
+"""Tables of a chunk, taken in turn: an update of an element need not wait for the one before."""
+CHUNK = 1 << 16
+"""Iterations of a chunk, at least."""
+PER_BIN = 32
+"""The same for each bin: so small a part is what clearing and adding a table takes."""
+MOST_BINS = 1 << 16
+USUAL_BINS = 1 << 11
+"""Bins for which a chunk has tables, at most: known, and asked when the kernel is called."""
+SHORT = 1 << 16
+"""Iterations up to which one worker runs the loop."""
+PARTS = 16
+"""Parts of the outer loop of a nest, which have tables each."""
+LONG = 256
+"""Iterations of the outer and of the inner loop of a nest, more than which are worth that."""
+BINS_AT_ONCE = 64
+"""Bins that a worker adds up at a time."""
+
+
+def chunk_of(bins: int) -> int:
+    """Iterations of a chunk for so many bins: a power of two."""
+    return max(CHUNK, 1 << (PER_BIN * bins - 1).bit_length())

@@ -1,0 +1,182 @@
+"""Strategy `histogram`: updates at places that data say, in parallel.
+
+Which iterations meet in an element shows when they run. So either nobody else has the element, or the update is one
+step: chunks of iterations have tables of their own, which are added to the result afterwards; on a GPU, whose threads
+share a block's tables, and where no table fits, whole numbers are updated atomically, of which no order shows. Where
+neither is had (floats on a GPU, more bins than a table is worth), the loop stays one thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from loopfuse.lang.linear import constant_value
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.generic.generic import plan_serial
+from loopfuse.plan.strategies.histogram import sizes
+from loopfuse.plan.strategies.histogram.cpu import plan_cpu
+from loopfuse.plan.strategies.histogram.gpu import plan_direct, plan_shared
+from loopfuse.plan.strategies.histogram.nest import Nest, length_of, read_nest
+from loopfuse.plan.strategies.strategy import Fit, Strategy
+from loopfuse.plan.strategies.versions import by_length
+from loopfuse.plan.units.forest import Unit
+from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.rules import Rules
+from loopfuse.plan.units.running import Running
+from loopfuse.plan.units.scattered import Scattered
+from loopfuse.poly.model import Array, PolyProgram
+from loopfuse.tree.looptree import ATOMIC_OPERATIONS, ATOMIC_TYPES, HostNode, Launch, LoopTree
+
+Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
+"""Launches of that name and those labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram(Strategy):
+    """The strategy."""
+
+    name: str = "histogram"
+
+    def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
+        if any(isinstance(fit, HistogramFit) for fit in fits):
+            yield replace(rules, teams=False), "updates at places that depend on data are one thread's"
+
+    def runs_whole(self, unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
+        return isinstance(found, Scattered) and _fits(found, program.arrays[found.array], device)
+
+    def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
+        if not site.teams or (site.device == "gpu" and not site.machine.has_warps):
+            return None
+        nest = read_nest(group, site)
+        if nest is None or not _fits(nest.found, site.program.arrays[nest.found.array], site.device):
+            return None
+        if nest.result.strides is not None and nest.bins is None:
+            return None
+        short = sizes.SHORT if site.device == "cpu" else sizes.ONE_THREAD
+        counts = [constant_value(length_of(loop)) for loop in nest.loops]
+        total = 1
+        for loop, count in zip(nest.loops, counts, strict=True):
+            total *= short + 1 if count is None else max(0, -(-count // loop.step))
+        return None if total <= short else HistogramFit(group, nest, site.device)
+
+
+HISTOGRAM = Histogram()
+
+
+def _fits(found: Scattered, array: Array, device: str) -> bool:
+    """May it be updated in parallel, into so many bins?"""
+    bins: int | None = 1
+    for extent in array.extents:
+        count = constant_value(extent)
+        bins = None if count is None or bins is None else bins * count
+    if device == "gpu":
+        return found.operation in ATOMIC_OPERATIONS and array.dtype in ATOMIC_TYPES
+    return bins <= sizes.MOST_BINS if bins is not None else len(array.extents) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramFit(Fit):
+    """A nest with scattered updates."""
+
+    group: Group
+    nest: Nest
+    device: str
+    launches: ClassVar[int] = 2
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        def one_thread(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            return (plan_serial(self.group, replace(site, teams=False), name, labels),)
+
+        def direct(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            return (plan_direct(self.nest, site, name, labels),)
+
+        bins = self.nest.bins
+        if self.device == "cpu":
+            usual = sizes.USUAL_BINS if bins is None else bins
+            tables = self._when_long(one_thread, lambda site, name, labels: plan_cpu(self.nest, site, name, labels, usual))
+            return self._by_bins(usual, tables, one_thread)(site, name, labels)
+        usual = sizes.USUAL_SHARED if bins is None else bins
+        if len(self.nest.loops) > 1:
+            return self._deep(direct, usual)(site, name, labels)
+        if (bins is not None and bins > sizes.MOST_SHARED) or (bins is None and len(self.nest.result.extents) > 1):
+            return self._by_length([(sizes.ONE_THREAD, "_short", one_thread), (0, "", direct)])(site, name, labels)
+        shared: Writer = lambda site, name, labels: (plan_shared(self.nest, site, name, labels, usual),)  # noqa: E731
+        ways = [(sizes.ONE_THREAD, "_short", one_thread), (sizes.DIRECT, "_direct", direct), (0, "", shared)]
+        rest = self._by_length([(sizes.ONE_THREAD, "_short", one_thread), (0, "_direct", direct)])
+        return self._by_bins(usual, self._by_length(ways), rest)(site, name, labels)
+
+    def _deep(self, direct: Writer, usual: int) -> Writer:
+        """A nest on a GPU: a table where there are rows for many warps."""
+        bins, outer = self.nest.bins, self.nest.loops[0]
+        if (bins is not None and bins > sizes.MOST_SHARED) or (bins is None and len(self.nest.result.extents) > 1):
+            return direct
+
+        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            each = [
+                (sizes.FEW_ROWS, lambda least, most: direct(site, f"{name}_few", labels)),
+                (0, lambda least, most: (plan_shared(self.nest, site, name, labels, usual),)),
+            ]
+            return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
+
+        return self._by_bins(usual, write, direct)
+
+    def _by_bins(self, most: int, few: Writer, many: Writer) -> Writer:
+        """Another way where more bins are asked for; of a number that is known there is one."""
+        if self.nest.bins is not None:
+            return few
+
+        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            each = [
+                (most, lambda least, most: few(site, name, labels)),
+                (0, lambda least, most: many(site, f"{name}_many", labels)),
+            ]
+            return by_length(site.names, self.nest.result.extents[0], each, "{} bins")
+
+        return write
+
+    def _by_length(self, ways: Sequence[tuple[int, str, Writer]]) -> Writer:
+        """By the length of the inner loop."""
+        loop = self.nest.loops[-1]
+
+        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            def of(suffix: str, way: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
+                return lambda least, most: way(site, f"{name}{suffix}", labels)
+
+            each = [(most, of(suffix, way)) for most, suffix, way in ways]
+            return by_length(site.names, length_of(loop), each, "{} iterations", loop.step)
+
+        return write
+
+    def _when_long(self, short: Writer, long: Writer) -> Writer:
+        """Short loops, and nests of short ones, otherwise."""
+        if len(self.nest.loops) == 1:
+            return self._by_length([(sizes.SHORT, "_short", short), (0, "", long)])
+        outer = self.nest.loops[0]
+        inner = self._by_length([(sizes.LONG, "_narrow", short), (0, "", long)])
+
+        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            each = [
+                (sizes.LONG, lambda least, most: short(site, f"{name}_short", labels)),
+                (0, lambda least, most: inner(site, name, labels)),
+            ]
+            return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
+
+        return write
+
+    def reordered(self) -> frozenset[str]:
+        return frozenset({self.nest.found.update})
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`histogram, tables of chunks`."""
+        if launch.strategy != "histogram":
+            return "histogram, one thread in order"
+        return f"histogram, {STEPS[launch.name[-1]]}"
+
+
+STEPS = {
+    "a": "tables of each chunk's own", "b": "tables added to the result", "s": "a table for each block, added atomically",
+    "d": "atomic updates",
+}
+"""What the launches do, by the last letter of their names."""

@@ -1,0 +1,90 @@
+"""Scattered updates: loops whose iterations depend on each other only through updates at places that data say.
+
+    for i: h[x[i]] += w[i]
+
+Which iterations update one element is not known, so each pair may. But where nothing else in the loop touches the array,
+and the order of the operation is free, they may run in any order, as long as none is lost. Read off the dependences;
+what stands in the way is said in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loopfuse.plan.units.forest import Nest, Scope, Unit
+from loopfuse.poly.isl_relations import is_equal_along
+from loopfuse.poly.model import PolyProgram, Statement
+
+OPERATIONS = ("sum", "prod", "min", "max")
+"""What partial results are combined by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """The update (its id) of `array` by `operation`, in all loops of a nest."""
+
+    update: str
+    array: str
+    operation: str
+
+
+def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered | str:
+    """The scattered update of a unit that is one nest; or why its iterations cannot run in any order. "": it has none."""
+    updates = [s for s in unit.statements if s.scatter]
+    if not updates:
+        return ""
+    update = updates[0]
+    name = update.target.array
+    if len(updates) > 1:
+        return "it has several updates at places that depend on data"
+    if not _is_perfect(unit):
+        return "it is no perfect nest of loops"
+    if update.scatter not in OPERATIONS:
+        return f"`{name}` is updated by {update.scatter}"
+    if update.target.dtype.is_float and update.scatter in ("sum", "prod") and not scope.reassociate:
+        return "the order of its updates must stay (reassociate=False)"
+    if scope.host:
+        return "it is in a loop that runs in order"
+    # An update reads its element, and that again where it does not update.
+    own = sum(access.array == name for access in update.reads)
+    others = [s for s in unit.statements if s is not update and _touches(s, name)]
+    if own != 2 or others or program.arrays[name].private_to or len(update.write.parts) > 1:
+        return f"`{name}` is touched elsewhere in an iteration"
+    if any(s is not update and s.operation and s.target.array == name and s.kind != "init" for s in program.statements):
+        return f"`{name}` is updated in several places"
+    if any(not access.exact for s in program.statements if s is not update for access in s.reads if access.array == name):
+        return f"`{name}` is read at places that depend on data"
+    by_id = {s.id: s for s in unit.statements}
+    for d in scope.touching(by_id):
+        inside = d.source in by_id and d.sink in by_id
+        if inside and d.array != name and any(_moves(by_id[d.source], by_id[d.sink], d.relation, loop.iterator) for loop in unit.common):
+            return f"iterations depend on each other through `{d.array}` too"
+        late = d.kind == "output" and d.source == update.id and d.sink != update.id
+        early = d.kind == "anti" and d.sink == update.id and d.source != update.id
+        if d.array == name and (late or (early and name not in _written(program.statement(d.source)))):
+            return f"`{name}` is set or read between the updates of one element"
+    return Scattered(update.id, name, update.scatter)
+
+
+def _is_perfect(unit: Unit) -> bool:
+    """Is it one nest, each of whose loops has one loop inside, or statements alone?"""
+    items = unit.items
+    while len(items) == 1 and isinstance(nest := items[0], Nest):
+        if nest.loop.unknown:
+            return False
+        items = nest.children
+    return all(isinstance(item, Statement) for item in items) and all(len(s.loops) == len(unit.common) for s in unit.statements)
+
+
+def _touches(statement: Statement, array: str) -> bool:
+    accesses = (*statement.reads, statement.write)
+    return any(name == array for access in accesses for name, _ in access.parts)
+
+
+def _written(statement: Statement) -> set[str]:
+    return {name for name, _ in statement.write.parts}
+
+
+def _moves(source: Statement, sink: Statement, relation: object, iterator: str) -> bool:
+    """Are the ends of a dependence in two iterations of the loop?"""
+    return not is_equal_along(relation, source.iterators.index(iterator), sink.iterators.index(iterator))

@@ -110,9 +110,10 @@ class _Shared:
                 argument=False, zeroed=False, strides=(integer(1), *reversed(strides)), copies=0, turns=(),
             )
         )  # fmt: skip
-        self.rows = self._rows()
-        widest = max((row.load.dtype.bytes for row in self.rows), default=SHORT_READ)
+        rows = self._rows()
+        widest = max((row.load.dtype.bytes for row in rows), default=SHORT_READ)
         self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, sizes.SECTOR // widest))
+        self.rows = [replace(row, width=min(row.width, self.each)) for row in rows]
         hint = nest.loops[0].var.split(".")[0]
         self.block, self.warp, self.lane = self.names.fresh(f"{hint}b"), self.names.fresh("w"), self.names.fresh("lane")
         self.thread = Iter(self.warp) * LANES + Iter(self.lane)

@@ -1,0 +1,234 @@
+"""Rows of the mutation table on updates at places that depend on data: tables of chunks, a block's copies, and
+atomic updates. Chunks and blocks are small here, so that they can be interpreted."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
+from unittest.mock import patch
+
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.nodes import Binary, Const, Iter, Load, integer
+from loopfuse.plan.strategies.histogram import sizes
+from loopfuse.tree.looptree import (
+    Combine,
+    Compute,
+    Copy,
+    HostLoop,
+    HostNode,
+    Launch,
+    LoopTree,
+    Scan,
+)
+from tests.plan.mutate_edit import Edit, all_of, before, bounds, double, drop, home, put, rewrite, unguard
+from tests.plan.mutate_table import Base, Made, Row, planned
+
+COUNTS = """
+kernel f(x: u8[N], w: i32[N], inout h: i32[6]):
+    for i in 0..N:
+        h[x[i]] += w[i]
+"""
+PAIRS = """
+kernel f(a: u8[N], b: u8[N], out h: i32[6, 6]):
+    for i in 0..6:
+        for j in 0..6:
+            h[i, j] = 1
+    for i in 0..N:
+        h[a[i], b[i]] max= i32(b[i]) + 2
+"""
+SMALL = {
+    "WARPS": 2, "BLOCKS": 3, "SECTOR": 4, "ONE_THREAD": 4, "DIRECT": 16, "DIRECT_BLOCK": 8, "SHORT": 4,
+    "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
+}  # fmt: skip
+
+
+def small(name: str, target: str, text: str, *lengths: int, table: int = sizes.TABLE) -> Base:
+    """The planner's tree with small chunks and blocks."""
+    base = planned(name, target, *({"N": length} for length in lengths), text=text)
+
+    def make() -> Made:
+        with ExitStack() as stack:
+            for what, value in {**SMALL, "TABLE": table}.items():
+                stack.enter_context(patch.object(sizes, what, value))
+            return base.make()
+
+    return replace(base, make=cache(make))
+
+
+BASES = [
+    small("counts", "cpu", COUNTS, 3, 16, 37),
+    small("counts", "sm_90", COUNTS, 3, 13, 300, 900),
+    small("pairs", "cpu", PAIRS, 90),
+    small("pairs", "sm_90", PAIRS, 300, table=8 * 36 * 4),
+]
+CPU, GPU, PAIRS_CPU, PAIRS_GPU = (base.name for base in BASES)
+
+
+def plain(at: str, nth: int = 0) -> Edit:
+    """An update is no longer one step."""
+    return put(at, lambda node: (replace(node, atomic=False),), nth)
+
+
+def other(at: str, op: str = "max", nth: int = 0) -> Edit:
+    """Added by another operation."""
+    return put(at, lambda node: (replace(node, op=op),), nth)
+
+
+def neutral(at: str, value: int, nth: int = 0) -> Edit:
+    """A Copy brings another value."""
+    return put(at, lambda node: (Copy(node.target, Const(value, node.target.dtype)),), nth)
+
+
+def in_result(at: str, lead: int, nth: int = 0) -> Edit:
+    """The update goes to the result itself: `lead` subscripts are left out."""
+
+    def moved(load: Load) -> Load:
+        return Load("h", load.index[lead:], load.dtype)
+
+    def edit(node: Compute) -> tuple[Compute]:
+        assert isinstance(node.value, Binary) and isinstance(node.value.left, Load)
+        return (replace(node, target=moved(node.target), value=replace(node.value, left=moved(node.value.left))),)
+
+    return put(at, edit, nth)
+
+
+def combined(nodes: list[HostNode], change: str) -> list[HostNode]:
+    at = next(k for k, node in enumerate(nodes) if isinstance(node, Launch) and node.name.endswith("_b"))
+    match change:
+        case "swapped":
+            nodes[at - 1], nodes[at] = nodes[at], nodes[at - 1]
+        case "twice":
+            nodes.insert(at, replace(nodes[at], name="again"))
+        case _:
+            del nodes[at]
+    return nodes
+
+
+def added(change: str) -> Edit:
+    """The launch that adds tables to the result: changed."""
+
+    def host(nodes: tuple[HostNode, ...]) -> tuple[HostNode, ...]:
+        if any(isinstance(node, Launch) and node.name.endswith("_b") for node in nodes):
+            return tuple(combined(list(nodes), change))
+        return tuple(replace(n, body=host(n.body)) if isinstance(n, HostLoop) else n for n in nodes)
+
+    return lambda tree: replace(tree, body=host(tree.body))
+
+
+
+def whole_row(tree: LoopTree) -> LoopTree:
+    """Copies of a bin are scanned, not combined."""
+    return put("combine sum h_bin", lambda node: (Scan(node.op, node.buffer, node.over),))(tree)
+
+
+def cleared() -> tuple[Copy]:
+    """A lane's copy of the first bin."""
+    place = Load("h_table", (Iter("lane_1"), integer(0)), DType.I32)
+    return (Copy(place, Const(0, DType.I32)),)
+
+
+ONE, SIXTEEN, THIRTY_THREE = integer(1), integer(16), integer(33)
+
+ROWS = [
+    # A CPU: tables of chunks.
+    Row("table not cleared", CPU, "each table starts from what was in memory", drop("copy h_table[c, t, b] = 0")),
+    Row("one of the tables not cleared", CPU, "t from 1", bounds("t", lower="1")),
+    Row("table starts from one", CPU, "each element counts one more", neutral("copy h_table[c, t, b] = 0", 1)),
+    Row("table cleared but for a bin", CPU, "b from 1", bounds("b", lower="1")),
+    Row("table of the next chunk cleared", CPU, "c + 1", rewrite("copy h_table[c, t, b]", "c", "c + 1")),
+    Row("first iterations left out", CPU, "k from 1", bounds("k", lower="1")),
+    Row("an iteration of each round left out", CPU, "t_2 from 1", bounds("t_2", lower="1")),
+    Row("iterations counted twice", CPU, "each update of a round twice", double("S1[c * 8 + k * 2")),
+    Row("rest counted twice", CPU, "each update of the rest twice", double("S1[i_1]")),
+    Row("rest left out", CPU, "no rest", drop("S1[i_1]")),
+    Row("chunks overlap", CPU, "a chunk starts one early", bounds("i_1", lower="c * 8 - 1")),
+    Row("another's value", CPU, "the weight of the first iteration", rewrite("S1[i_1]", "w[i_1]", "w[0]")),
+    Row("another's bin", CPU, "the bin of the first iteration", rewrite("S1[i_1]", "x[i_1]", "x[0]")),
+    Row("another's iteration", CPU, "said to be the iteration before", rewrite("S1[i_1]", "i_1", "i_1 - 1")),
+    Row("updates of the result itself", CPU, "by all workers at once", in_result("S1[c * 8", 2)),
+    Row("updates of the next table", CPU, "the table of another chunk", rewrite("S1[i_1]", "c", "c + 1")),
+    Row("updates of a table that nobody adds", CPU, "the last iterations to table 1, behind the folds",
+        all_of(rewrite("S1[i_1]", "0", "1"), drop("fold sum h_table[c, 0"))),
+    Row("one of the tables not added", CPU, "the chunk's tables stay apart", drop("fold sum h_table[c, 0, b_1]")),
+    Row("table added twice", CPU, "the chunk's second table goes in twice", double("fold sum h_table[c, 0, b_1]")),
+    Row("another bin added", CPU, "the bins of the second table backwards",
+        rewrite("fold sum h_table[c, 0, b_1]", "h_table[c, t_1, b_1]", "h_table[c, t_1, 5 - b_1]")),
+    Row("added to another bin", CPU, "the bins of the result backwards",
+        rewrite("fold sum h[b_2]", "h[b_2]", "h[5 - b_2]")),
+    Row("a bin left out", CPU, "the first of each worker's",  bounds("b_2", lower="p * 4 + 1")),
+    Row("first chunk left out", CPU, "c_1 from 1", bounds("c_1", lower="1")),
+    Row("first chunk added twice", CPU, "and no other", rewrite("fold sum h[b_2]", "c_1", "0")),
+    Row("a chunk added twice", CPU, "each chunk goes in twice", double("fold sum h[b_2]")),
+    Row("second table added", CPU, "what is in table 1 alone", rewrite("fold sum h[b_2]", "0", "1")),
+    Row("added by another operation", CPU, "the greatest, not the sum", other("fold sum h[b_2]")),
+    Row("tables added by another operation", CPU, "the greatest, not the sum", other("fold sum h_table[c, 0")),
+    Row("added before it is counted", CPU, "the launches exchanged", added("swapped")),
+    Row("tables added in two launches", CPU, "the same twice", added("twice")),
+    Row("tables never added", CPU, "the launch is missing", added("missing")),
+    Row("folded before it is counted", CPU, "the chunk's tables are added before the rest",
+        before("serial for b_1", "serial for i_1")),
+    Row("workers share bins", CPU, "b_2 from 0: two workers add to one element", bounds("b_2", lower="0")),
+    Row("workers share tables", CPU, "one table for all chunks",
+        all_of(rewrite("copy h_table[c, t, b]", "c", "0"), rewrite("S1[c * 8", "h_table[c, t_2, inside(i64(x[c * 8 + k * 2 + t_2]), 6)]",
+               "h_table[0, t_2, inside(i64(x[c * 8 + k * 2 + t_2]), 6)]"))),
+    Row("table too short", CPU, "room for a chunk less", home("h_table", "(N - 1) // 8, 2, 6")),
+    # A GPU: a block's table, atomic updates.
+    Row("direct updates in two steps", GPU, "threads read, then write", plain("S1[ib * 8 + it]")),
+    Row("direct update left out", GPU, "the first of each block", bounds("it", upper="7")),
+    Row("direct updates twice", GPU, "each twice", double("S1[ib * 8 + it]")),
+    Row("block's updates in two steps", GPU, "warps read, then write", plain("atomic S1[e +")),
+    Row("slow way's updates in two steps", GPU, "warps read, then write", plain("atomic S1[e +", 1)),
+    Row("added in two steps", GPU, "blocks read, then write", plain("atomic fold sum h[")),
+    Row("block's table not cleared", GPU, "it starts from what was there", drop("copy h_table")),
+    Row("block's table cleared but for a bin", GPU, "j from 1", bounds("j", lower="1")),
+    Row("block's table cleared in every turn", GPU, "what was counted is lost",
+        put("serial for k", lambda node: (replace(node, body=(*cleared(), *node.body)),))),
+    Row("no barrier behind the clearing", GPU, "a warp counts before another clears", drop("barrier block")),
+    Row("no barrier before the adding", GPU, "a warp adds before another has counted", drop("barrier block", 1)),
+    Row("barrier of a warp", GPU, "warps do not wait for each other",
+        put("barrier block", lambda node: (replace(node, scope="warp"),), 1)),
+    Row("block's last turn left out", GPU, "a turn less", bounds("k", upper="(N + 767) // 768 - 1")),
+    Row("block's turns overlap", GPU, "neighbours share iterations",
+        rewrite("atomic S1[e +", "k * 768", "k * 767")),
+    Row("thread's first left out", GPU, "e from 1", bounds("e", lower="1")),
+    Row("slow way's first left out", GPU, "e from 1", bounds("e", lower="1", nth=1)),
+    Row("slow way beyond the end", GPU, "what is not there counts", unguard("if e + ib_1 * 256")),
+    Row("fast way beyond the end", GPU, "the last block's whole rows", rewrite("if aligned", "N", "N + 9")),
+    Row("both ways", GPU, "the slow way always", put("if aligned", lambda node: (*node.then, *node.otherwise))),
+    Row("element of another row", GPU, "x of the thread before", rewrite("copy x_row", "lane_1 * 4", "lane_1 * 4 - 4")),
+    Row("first element for all", GPU, "x_row[0]", rewrite("atomic S1[e +", "x_row[e]", "x_row[0]")),
+    Row("bins not combined", GPU, "the first lane's copy alone", drop("combine sum h_bin")),
+    Row("bins combined twice", GPU, "sums of what is undefined", double("combine sum h_bin")),
+    Row("bins combined by another operation", GPU, "the greatest copy", other("combine sum h_bin")),
+    Row("bins scanned", GPU, "what lanes before have", whole_row),
+    Row("bins combined everywhere, added by all", GPU, "32 times",
+        all_of(put("combine sum h_bin", lambda node: (Combine(node.op, node.buffer, node.over, everywhere=True),)),
+               unguard("if lane_1 == 0"))),
+    Row("added by all lanes", GPU, "what is undefined too", unguard("if lane_1 == 0")),
+    Row("block's table added twice", GPU, "each bin twice", double("atomic fold sum h[")),
+    Row("block's table not added", GPU, "nothing is counted", drop("atomic fold sum h[")),
+    Row("block's bins to others", GPU, "backwards", rewrite("atomic fold sum h[", "j_1 * 2 + w_1", "5 - j_1 * 2 - w_1")),
+    Row("copies of another bin", GPU, "backwards", rewrite("copy h_bin", "j_1 * 2 + w_1", "5 - j_1 * 2 - w_1")),
+    Row("first copy for all", GPU, "the first lane's 32 times", rewrite("copy h_bin", "lane_1", "0")),
+    Row("block's bins left out", GPU, "j_1 from 1", bounds("j_1", lower="1")),
+    Row("added by another operation", GPU, "the greatest", other("atomic fold sum h[")),
+    Row("another lane's copy", GPU, "lanes share a copy: of one that is not cleared then",
+        all_of(bounds("j", lower="0"), rewrite("copy h_table", "lane_1", "0"))),
+    Row("copies overlap in memory", GPU, "strides 1, 16", home("h_table", strides=(ONE, SIXTEEN))),
+    Row("copies apart in memory", GPU, "strides 1, 33: beyond the end", home("h_table", strides=(ONE, THIRTY_THREE))),
+    # Several subscripts.
+    Row("subscripts exchanged", PAIRS_CPU, "bins of the transposed", rewrite("fold max h[", "h[b_5, b_6]", "h[b_6, b_5]")),
+    Row("subscripts of the tables exchanged", PAIRS_CPU, "bins of the transposed",
+        rewrite("fold max h_table[c, 0", "h_table[c, t_1, b_3, b_4]", "h_table[c, t_1, b_4, b_3]")),
+    Row("neutral element of another operation", PAIRS_CPU, "0", neutral("copy h_table[c, t, b_1, b_2]", 0)),
+    Row("neutral element of another operation", PAIRS_GPU, "0", neutral("copy h_table", 0)),
+    Row("copy left out", PAIRS_GPU, "c from 2", bounds("c", lower="2")),
+    Row("copy added twice", PAIRS_GPU, "c from 0", bounds("c", lower="0")),
+    Row("start counted by each block", PAIRS_GPU, "the register starts from the result",
+        rewrite("copy h_bin", "h_table[0, (j_1 * 64 + lane_1 + w * 32) // 6, (j_1 * 64 + lane_1 + w * 32) % 6]",
+                "h[(j_1 * 64 + lane_1 + w * 32) // 6, (j_1 * 64 + lane_1 + w * 32) % 6]")),
+    Row("result set afterwards", PAIRS_CPU, "the launches exchanged",
+        lambda tree: replace(tree, body=(*tree.body[1:], tree.body[0]))),
+    Row("a result not set", PAIRS_CPU, "from 1", bounds("i", lower="1")),
+]

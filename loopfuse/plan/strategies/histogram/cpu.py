@@ -42,7 +42,7 @@ class _Writer:
         self.chunks = integer(sizes.PARTS) if self.is_deep else ceil_div(length_of(outer), chunk * outer.step)
         self.table = self.names.fresh(f"{nest.result.name}_table")
         extents = (combine("max", self.chunks, integer(0)), integer(sizes.TABLES), *nest.result.extents)
-        self.names.add(Buffer(self.table, nest.found.array, nest.result.dtype, extents, Global()))
+        self.names.add(Buffer(self.table, nest.found.array, nest.result.dtype, extents, Global(), copies=2))
 
     def cell(self, *index: Expr) -> Load:
         """An element of the tables."""

@@ -107,7 +107,7 @@ class _Shared:
         self.names.add(
             replace(
                 nest.result, name=self.table, array=nest.found.array, extents=(integer(self.copies), *extents), home=Shared(),
-                argument=False, zeroed=False, strides=(integer(1), *reversed(strides)), copies=0, turns=(),
+                argument=False, zeroed=False, strides=(integer(1), *reversed(strides)), copies=1, turns=(),
             )
         )  # fmt: skip
         rows = self._rows()

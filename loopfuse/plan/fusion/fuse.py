@@ -135,16 +135,20 @@ class Planner:
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
         """One nest as units and host loops."""
         unit = make_unit(label_of(cell), cell, scope)
-        if not unit.common or unit.parallel:
+        if not unit.common:
+            return [unit]
+        ask = self.runs_whole if self.fuel != 0 else None
+        device = self.cost.machine.device
+        scattered = find_scattered(unit, scope, self.program)
+        if ask is not None and isinstance(scattered, Scattered) and ask(unit, scattered, self.program, device):
+            return [replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())]
+        if unit.parallel:
             return [unit]
         nest = cell[-1]
         assert isinstance(nest, Nest)
         running = running_along(unit, scope)
-        ask = self.runs_whole if self.fuel != 0 else None
-        scattered = find_scattered(unit, scope, self.program)
-        for found in (running, scattered):
-            if ask is not None and not isinstance(found, str) and ask(unit, found, self.program, self.cost.machine.device):
-                return [unit]
+        if ask is not None and isinstance(running, Running) and ask(unit, running, self.program, device):
+            return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
             if len(parts) > 1:

@@ -197,8 +197,7 @@ class _Shared:
         """The iterations of a block's turn, of a nest of one loop."""
         loop = self.nest.loops[0]
         share = sizes.WARPS * LANES * self.each
-        base = number * share
-        return self.taken(loop, tidy(base), tidy(base + self.thread * self.each), share, {})
+        return self.taken(loop, tidy(number * share + self.thread * self.each), {})
 
     def rows_of_warps(self, number: Expr) -> tuple[TreeNode, ...]:
         """Iterations of the outer loop, a warp each; in each the lanes have the inner loop's together."""
@@ -211,8 +210,7 @@ class _Shared:
             around.append(replace(loop, var=var))
             place[loop.var] = Iter(var)
         turn, share = self.names.fresh("m"), LANES * self.each
-        base = Iter(turn) * share
-        inside = self.taken(last, base, tidy(base + Iter(self.lane) * self.each), share, place)
+        inside = self.taken(last, tidy(Iter(turn) * share + Iter(self.lane) * self.each), place)
         nodes: tuple[TreeNode, ...] = (
             Loop(turn, integer(0), ceil_div(length_of(last), share * last.step), 1, Where.SERIAL, inside),
         )
@@ -220,9 +218,8 @@ class _Shared:
             nodes = (replace(loop, body=nodes),)
         return (Guard(here < outer.upper, nodes),)
 
-    def taken(self, loop: Loop, base: Expr, start: Expr, share: int, place: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
-        """A thread's iterations from number `start` on, of `share` that others have with it from `base` on: as vectors
-        where all of them are there."""
+    def taken(self, loop: Loop, start: Expr, place: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
+        """A thread's iterations from number `start` on: as vectors where all of them are there."""
         number, copy = self.names.fresh("e"), self.copy_of(Iter(self.lane))
 
         def each(here: Expr, held: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
@@ -230,7 +227,7 @@ class _Shared:
             return _atomic(self.nest, nodes)
 
         here = place_at(loop, tidy(start + Iter(number)))
-        last = place_at(loop, tidy(base + (share - 1))) < loop.upper
+        last = place_at(loop, tidy(start + (self.each - 1))) < loop.upper
         held: dict[Load, Load] = {}
         moves: list[TreeNode] = []
         for row in self.rows:

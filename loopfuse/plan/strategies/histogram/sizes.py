@@ -32,6 +32,11 @@ FEW_ROWS = 64
 """Iterations of the outer loop of a nest, whose inner ones warps have, up to which no table is worth it."""
 
 
+MANY = {"cpu": 8, "gpu": 1 << 16}
+"""Iterations of parallel loops around, by device, up to which a nest is run here all the same; of unknown length
+there are so many."""
+
+
 def copies_of(bins: int, dtype: DType) -> int:
     """Copies of a block's table: a lane each, so that no two lanes meet; or as many as fit."""
     copies = LANES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopfuse.lang.linear import constant_value
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_serial
 from loopfuse.plan.strategies.histogram import sizes
@@ -44,15 +44,25 @@ class Histogram(Strategy):
             yield replace(rules, teams=False), "updates at places that depend on data are one thread's"
 
     def runs_whole(self, unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
-        return isinstance(found, Scattered) and _fits(found, program.arrays[found.array], device)
+        if not isinstance(found, Scattered) or not _fits(found, program.arrays[found.array], device):
+            return False
+        if not unit.parallel:
+            return True
+        # Loops that are parallel as they stand: are there few iterations, of long loops?
+        apart, inside = 1, 1
+        for loop in unit.common:
+            count = constant_value(tidy(loop.upper - loop.lower))
+            if loop.iterator in unit.parallel:
+                apart *= sizes.MANY[device] if count is None else count
+            else:
+                inside *= sizes.DIRECT if count is None else count
+        return apart <= sizes.MANY[device] and inside > sizes.ONE_THREAD
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
         if not site.teams or (site.device == "gpu" and not site.machine.has_warps):
             return None
         nest = read_nest(group, site)
         if nest is None or not _fits(nest.found, site.program.arrays[nest.found.array], site.device):
-            return None
-        if nest.result.strides is not None and nest.bins is None:
             return None
         short = sizes.SHORT if site.device == "cpu" else sizes.ONE_THREAD
         counts = [constant_value(length_of(loop)) for loop in nest.loops]
@@ -159,7 +169,8 @@ class HistogramFit(Fit):
         def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             each = [
                 (sizes.LONG, lambda least, most: short(site, f"{name}_short", labels)),
-                (0, lambda least, most: inner(site, name, labels)),
+                (sizes.SHORT, lambda least, most: inner(site, name, labels)),
+                (0, lambda least, most: long(site, f"{name}_rows", labels)),
             ]
             return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
 

@@ -422,7 +422,9 @@ class _Checker:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)
         sources, rest = self.flows[key]
         for source in sources:
-            if not names_one_place(self.program.statement(source).write):
+            writer = self.program.statement(source)
+            # (What updates at places that depend on data make is proved as a whole: `check_reduction`.)
+            if not names_one_place(writer.write) and not writer.scatter:
                 raise Undecided(f"{source} may or may not write what {statement.id} reads")
         wanted = [instance.apply_range(source.reverse()) for source in sources.values()]
         for name, relation in access.parts:
@@ -464,7 +466,7 @@ class _Checker:
             for read in [each for each in wanted if self._is_reduced(each)]:
                 reductions.setdefault(read.array, []).append(read)
                 wanted.remove(read)
-        for read in [each for each in wanted if _is_scattered(each)]:
+        for read in [each for each in wanted if self._is_scattered(each)]:
             # Which element it is, is not known: what went into all of them is what can be asked.
             reductions.setdefault(read.array, []).append(read)
             wanted.remove(read)
@@ -490,6 +492,12 @@ class _Checker:
     def _is_reduced(self, read: Read) -> bool:
         """Is it a value that updates went into which may run in another order?"""
         return bool(free_updates(self.program.statements, read.array, self.reassociate))
+
+    def _is_scattered(self, read: Read) -> bool:
+        """Is it a read, at a place that depends on data, of what updates at such places make?"""
+        if read.statement is None or not any(s.scatter and s.target.array == read.array for s in self.program.statements):
+            return False
+        return any(is_checked(subscript) for subscript in read.statement.reads[read.number].load.index)
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds, Combines and Scans use, and those that their results are copied to."""
@@ -618,11 +626,6 @@ class _Checker:
             if extent is None or ends is None or ends[0] < 0 or ends[1] >= extent:
                 return False
         return True
-
-
-def _is_scattered(read: Read) -> bool:
-    """Is it an update's read of what it updates at a place that depends on data?"""
-    return read.statement is not None and bool(read.statement.scatter) and read.array == read.statement.target.array
 
 
 def _tuple(relation: Any, side: Any, values: list[int]) -> str:

@@ -17,13 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loopfuse.lang.index import is_checked
+from loopfuse.lang.nodes import Iter
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Dependences, Statement
 from loopfuse.proof.accesses import Accesses, Read
 from loopfuse.proof.chains import find_chain, has_episodes
 from loopfuse.proof.effects import check_effects
-from loopfuse.proof.events import Leaf, Undecided
+from loopfuse.proof.events import READ, Leaf, Undecided
+from loopfuse.proof.order import keeps_place
 from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong
 
 
@@ -112,10 +115,12 @@ class _ByReaders:
             for read in reads:
                 if (
                     read.array == self.array
+                    and read.statement is not None
                     and read.statement is not self.update
                     and read.buffer in buffers
                 ):
-                    self._check_reader(self._reader(read))
+                    is_somewhere = any(is_checked(each) for each in read.statement.reads[read.number].load.index)
+                    self._check_reader(self._launch_of(read) if is_somewhere else self._reader(read))
         if end is not None:
             self._check_reader(end)
 
@@ -126,6 +131,39 @@ class _ByReaders:
         element = instance.apply_range(dict(statement.reads[read.number].parts)[self.array])
         touch = self.sets.touch_of(read)
         return Reader(read.name, read.buffer, touch, element, read.wanted, read.what)
+
+    def _launch_of(self, read: Read) -> Reader:
+        """The launch of a read at a place that depends on data, in place of it: it may read all elements, as they are
+        when it starts, since it writes none."""
+        events, array = self.accesses.events, self.program.arrays[self.array]
+        statement = read.statement
+        assert statement is not None
+        writes = self.accesses.writes.get(read.buffer, [])
+        if any(write.leaf.launch == read.leaf.launch for write in writes) or read.leaf.host:
+            raise Undecided(f"{read.what} in a launch that writes there")
+        if array.private_to or not keeps_place(self.accesses, read, array):
+            raise Undecided(f"{read.what} at another place")
+        leaf = events.launch_event(read.leaf.launch, len(array.extents))
+        here = leaf.relation([Iter(name) for name in leaf.names], self.array)
+        number = read.number
+        elements = dict(statement.reads[number].parts)[self.array]  # { statement -> element }
+        element = here.intersect_range(elements.range())
+        rest = elements.wrap()
+        wanted: list[Any] = []
+        for flow in self.deps.flow:
+            if flow.sink == statement.id and flow.array == self.array:
+                assert flow.by_element is not None
+                pairs = flow.by_element.intersect_range(elements.wrap())
+                rest = rest.subtract(pairs.range())
+                found = pairs.apply_range(pairs.range().unwrap().range_map())  # { source -> element }
+                wanted.append(element.apply_range(found.reverse()))
+        initial = rest.unwrap().range()
+        if not initial.intersect_params(self.program.context).is_empty():
+            wanted.append(element.intersect_range(initial).set_tuple_name(isl.OUT, f"@{self.array}"))
+        cell = element.set_tuple_name(isl.OUT, read.buffer)
+        touch = Touch(cell, events.time_of(leaf, READ), leaf, READ)
+        wanted = [each for each in wanted if not each.is_empty()]
+        return Reader(leaf.name, read.buffer, touch, element, tuple(wanted), read.what)
 
     def _check_reader(self, reader: Reader) -> None:
         """What arrives at the reader is what the program asks for, no less and no more."""

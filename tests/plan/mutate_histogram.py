@@ -21,7 +21,19 @@ from loopfuse.tree.looptree import (
     LoopTree,
     Scan,
 )
-from tests.plan.mutate_edit import Edit, all_of, before, bounds, double, drop, everywhere, home, put, rewrite, unguard
+from tests.plan.mutate_edit import (
+    Edit,
+    all_of,
+    before,
+    bounds,
+    double,
+    drop,
+    everywhere,
+    home,
+    put,
+    rewrite,
+    unguard,
+)
 from tests.plan.mutate_table import Base, Made, Row, planned
 
 COUNTS = """
@@ -224,7 +236,7 @@ ROWS = [
     Row("copy added twice", PAIRS_GPU, "c from 0", bounds("c", lower="0"), AGAIN),
     Row("start counted by each block", PAIRS_GPU, "the register starts from the result",
         rewrite("copy h_bin", "h_table[0, (j_1 * 64 + lane_1 + w_1 * 32) // 6, (j_1 * 64 + lane_1 + w_1 * 32) % 6]",
-                "h[(j_1 * 64 + lane_1 + w_1 * 32) // 6, (j_1 * 64 + lane_1 + w_1 * 32) % 6]")),
+                "h[(j_1 * 64 + lane_1 + w_1 * 32) // 6, (j_1 * 64 + lane_1 + w_1 * 32) % 6]"), AGAIN),
     Row("result set afterwards", PAIRS_CPU, "the launches exchanged",
         lambda tree: replace(tree, body=(*tree.body[1:], tree.body[0]))),
     Row("a result not set", PAIRS_CPU, "from 1", bounds("i", lower="1")),

@@ -15,11 +15,19 @@ from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir import division as mlir_division
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
-from loopfuse.codegen.mlir.expr import checked_access, each_lane, emit_binary, emit_value, store, together, varies
+from loopfuse.codegen.mlir.expr import (
+    checked_access,
+    each_lane,
+    emit_binary,
+    emit_value,
+    store,
+    together,
+    varies,
+)
 from loopfuse.codegen.mlir.gpu import (
     await_start,
-    emit_await,
     emit_atomic,
+    emit_await,
     emit_barrier,
     emit_combine,
     emit_raise,

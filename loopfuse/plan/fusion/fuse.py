@@ -137,17 +137,19 @@ class Planner:
         unit = make_unit(label_of(cell), cell, scope)
         if not unit.common:
             return [unit]
-        ask = self.runs_whole if self.fuel != 0 else None
-        device = self.cost.machine.device
-        scattered = find_scattered(unit, scope, self.program)
-        if ask is not None and isinstance(scattered, Scattered) and ask(unit, scattered, self.program, device):
-            return [replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())]
-        if unit.parallel:
-            return [unit]
         nest = cell[-1]
         assert isinstance(nest, Nest)
+        scattered = find_scattered(unit, scope, self.program)
+        if self.runs(unit, scattered):
+            return [replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())]
+        if len(cell) == 1 and scattered and self.runs_whole is not None and self.fuel != 0:
+            apart = self.scattered_apart(nest, scope)
+            if apart:
+                return apart
+        if unit.parallel:
+            return [unit]
         running = running_along(unit, scope)
-        if ask is not None and isinstance(running, Running) and ask(unit, running, self.program, device):
+        if self.runs(unit, running):
             return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
@@ -166,6 +168,9 @@ class Planner:
             slow = host
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
+        if isinstance(scattered, Scattered):
+            name = scattered.array
+            scattered = f"`{name}` is updated at places that depend on data, and neither tables nor atomic updates fit"
         why = next((each for each in (running, scattered) if isinstance(each, str) and each), "")
         if why:
             reason = f"its iterations run one by one, in one thread: {why}"
@@ -173,6 +178,25 @@ class Planner:
         elif slow:
             self.decisions.decide(unit, unit, False, slow)
         return [unit]
+
+    def runs(self, unit: Unit, found: Running | Scattered | str) -> bool:
+        """Does somebody run the loop as it stands, for what was found in it?"""
+        if self.runs_whole is None or self.fuel == 0 or isinstance(found, str):
+            return False
+        return self.runs_whole(unit, found, self.program, self.cost.machine.device)
+
+    def scattered_apart(self, nest: Nest, scope: Scope) -> list[Unit | HostGroup]:
+        """The parts of a loop, where some of them are updates at places that depend on data which somebody runs; else
+        nothing."""
+        inner, parts = separable(nest, scope)
+        if len(parts) < 2:
+            return []
+        mark = len(self.decisions)
+        split = self.distribute((nest, *inner), parts, scope)
+        if any(isinstance(e, Unit) and self.runs(e, find_scattered(e, scope, self.program)) for e in split):
+            return split
+        del self.decisions[mark:]
+        return []
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
         """It has a parallel (or relaxed) loop that is not just a few iterations long."""

@@ -45,6 +45,8 @@ def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered 
         return "the order of its updates must stay (reassociate=False)"
     if scope.host:
         return "it is in a loop that runs in order"
+    if not program.arrays[name].is_argument and not _is_set(update, scope):
+        return f"`{name}` is not set before it is updated"
     # An update reads its element, and that again where it does not update.
     own = sum(access.array == name for access in update.reads)
     others = [s for s in unit.statements if s is not update and _touches(s, name)]
@@ -52,8 +54,6 @@ def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered 
         return f"`{name}` is touched elsewhere in an iteration"
     if any(s is not update and s.operation and s.target.array == name and s.kind != "init" for s in program.statements):
         return f"`{name}` is updated in several places"
-    if any(not access.exact for s in program.statements if s is not update for access in s.reads if access.array == name):
-        return f"`{name}` is read at places that depend on data"
     by_id = {s.id: s for s in unit.statements}
     for d in scope.touching(by_id):
         inside = d.source in by_id and d.sink in by_id
@@ -74,6 +74,17 @@ def _is_perfect(unit: Unit) -> bool:
             return False
         items = nest.children
     return all(isinstance(item, Statement) for item in items) and all(len(s.loops) == len(unit.common) for s in unit.statements)
+
+
+def _is_set(update: Statement, scope: Scope) -> bool:
+    """Has each element that the update may read been written before?"""
+    array = update.target.array
+    rest = next(dict(access.parts)[array] for access in update.reads if access.array == array).wrap()
+    for d in scope.touching((update.id,)):
+        if d.kind == "flow" and d.sink == update.id and d.array == array:
+            assert d.by_element is not None
+            rest = rest.subtract(d.by_element.range())
+    return bool(rest.is_empty())
 
 
 def _touches(statement: Statement, array: str) -> bool:

@@ -55,7 +55,13 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.collapse import collapse_fault
-from loopfuse.tree.walk import atomic_update, may_be_predicated, node_expressions, split_chain, walk_nodes
+from loopfuse.tree.walk import (
+    atomic_update,
+    may_be_predicated,
+    node_expressions,
+    split_chain,
+    walk_nodes,
+)
 
 _RANK = {
     Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, integer
+from loopfuse.lang.nodes import Const, Expr, Load, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.plan.mapping.body import Names
@@ -20,7 +20,6 @@ from loopfuse.plan.units.scattered import Scattered, find_scattered
 from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, walk_nodes
-
 
 FEW = 16
 """An inner loop of so many iterations, as of colours, is part of one of the loop around it."""

@@ -69,7 +69,9 @@ class Histogram(Strategy):
         total = 1
         for loop, count in zip(nest.loops, counts, strict=True):
             total *= short + 1 if count is None else max(0, -(-count // loop.step))
-        return None if total <= short else HistogramFit(group, nest, site.device)
+        if total <= short:
+            return None
+        return (HistogramFit if site.device == "cpu" else AtomicFit)(group, nest, site.device)
 
 
 HISTOGRAM = Histogram()
@@ -184,6 +186,13 @@ class HistogramFit(Fit):
         if launch.strategy != "histogram":
             return "histogram, one thread in order"
         return f"histogram, {STEPS[launch.name[-1]]}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicFit(HistogramFit):
+    """The same on a GPU, where blocks add to the result themselves."""
+
+    launches: ClassVar[int] = 1
 
 
 STEPS = {

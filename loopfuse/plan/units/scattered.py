@@ -45,7 +45,7 @@ def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered 
         return "the order of its updates must stay (reassociate=False)"
     if scope.host:
         return "it is in a loop that runs in order"
-    if not program.arrays[name].is_argument and not _is_set(update, scope):
+    if not program.arrays[name].is_argument and not _is_set(update, scope, program):
         return f"`{name}` is not set before it is updated"
     # An update reads its element, and that again where it does not update.
     own = sum(access.array == name for access in update.reads)
@@ -76,7 +76,7 @@ def _is_perfect(unit: Unit) -> bool:
     return all(isinstance(item, Statement) for item in items) and all(len(s.loops) == len(unit.common) for s in unit.statements)
 
 
-def _is_set(update: Statement, scope: Scope) -> bool:
+def _is_set(update: Statement, scope: Scope, program: PolyProgram) -> bool:
     """Has each element that the update may read been written before?"""
     array = update.target.array
     rest = next(dict(access.parts)[array] for access in update.reads if access.array == array).wrap()
@@ -84,7 +84,7 @@ def _is_set(update: Statement, scope: Scope) -> bool:
         if d.kind == "flow" and d.sink == update.id and d.array == array:
             assert d.by_element is not None
             rest = rest.subtract(d.by_element.range())
-    return bool(rest.is_empty())
+    return bool(rest.intersect_params(program.context).is_empty())
 
 
 def _touches(statement: Statement, array: str) -> bool:

@@ -49,9 +49,23 @@ kernel f(a: u8[N], b: u8[N], w: i32[N], out h: i32[6, 6]):
     for i in 0..N:
         h[a[i], b[i]] min= w[i] + 10
 """
+SUMMED = """
+kernel f(x: u8[N], w: i16[N], inout h: i16[6]):
+    for i in 0..N:
+        h[x[i]] += w[i]
+"""
+LOOKED_UP = """
+kernel f(x: u8[N], out h: i32[6], out y: i32[N]):
+    for i in 0..6:
+        h[i] = i
+    for i in 0..N:
+        h[x[i]] += 1
+    for i in 0..N:
+        y[i] = h[x[i]]
+"""
 SMALL = {
     "WARPS": 2, "BLOCKS": 3, "SECTOR": 4, "ONE_THREAD": 4, "DIRECT": 16, "DIRECT_BLOCK": 8, "SHORT": 4,
-    "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
+    "ADDING": 2, "MOST_ALONE": 4, "ALONE_SECTOR": 16, "ALONE_SHORT": 4, "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
 }  # fmt: skip
 
 
@@ -73,8 +87,11 @@ BASES = [
     small("counts", "sm_90", COUNTS, 3, 13, 300, 900),
     small("pairs", "cpu", PAIRS, 90),
     small("pairs", "sm_90", PAIRS, 300, table=8 * 36 * 4),
+    small("alone", "sm_90", SUMMED, 3, 130, 900),
+    small("looked up", "cpu", LOOKED_UP, 3, 40),
+    small("looked up", "sm_90", LOOKED_UP, 3, 13, 300),
 ]
-CPU, GPU, PAIRS_CPU, PAIRS_GPU = (base.name for base in BASES)
+CPU, GPU, PAIRS_CPU, PAIRS_GPU, SUMS, LOOKED_CPU, LOOKED_GPU = (base.name for base in BASES)
 
 
 def plain(at: str, nth: int = 0) -> Edit:
@@ -103,6 +120,41 @@ def in_result(at: str, lead: int, nth: int = 0) -> Edit:
         return (replace(node, target=moved(node.target), value=replace(node.value, left=moved(node.value.left))),)
 
     return put(at, edit, nth)
+
+
+def in_table(at: str, lane: str) -> Edit:
+    """The update goes to the table of another lane."""
+
+    def moved(load: Load) -> Load:
+        return Load(load.array, (integer(int(lane)), *load.index[1:]), load.dtype)
+
+    def edit(node: Compute) -> tuple[Compute]:
+        assert isinstance(node.value, Binary) and isinstance(node.value.left, Load)
+        return (replace(node, target=moved(node.target), value=replace(node.value, left=moved(node.value.left))),)
+
+    return put(at, edit)
+
+
+def looked(last: int, first: int) -> Edit:
+    """What stands last among all that the host does stands elsewhere."""
+
+    def edit(tree: LoopTree) -> LoopTree:
+        nodes = list(tree.body)
+        nodes.insert(first, nodes.pop(last))
+        return replace(tree, body=tuple(nodes))
+
+    return edit
+
+
+def twice(number: int) -> Edit:
+    """What the host does there it does again."""
+
+    def renamed(node: HostNode) -> HostNode:
+        if isinstance(node, Launch):
+            return replace(node, name=f"{node.name}_again")
+        return replace(node, var=f"{node.var}_again", body=tuple(map(renamed, node.body)))
+
+    return lambda tree: replace(tree, body=(*tree.body[: number + 1], renamed(tree.body[number]), *tree.body[number + 1 :]))
 
 
 def combined(nodes: list[HostNode], change: str) -> list[HostNode]:
@@ -240,4 +292,27 @@ ROWS = [
     Row("result set afterwards", PAIRS_CPU, "the launches exchanged",
         lambda tree: replace(tree, body=(*tree.body[1:], tree.body[0]))),
     Row("a result not set", PAIRS_CPU, "from 1", bounds("i", lower="1")),
+    # A GPU: tables of a thread's own, nothing atomic.
+    Row("lanes share a table", SUMS, "all have the first lane's", everywhere("h_table[lane_1, j + w_1]", "h_table[0, j + w_1]")),
+    Row("update of another lane's table", SUMS, "the first lane's", in_table("S1[e +", "0")),
+    Row("blocks share what they leave", SUMS, "one place for all", rewrite("copy h_partial", "ib", "0")),
+    Row("a lane's table not cleared", SUMS, "it starts from what was there", drop("copy h_table")),
+    Row("a lane's first left out", SUMS, "e from 1", bounds("e", lower="1")),
+    Row("lanes not combined", SUMS, "the first lane's table alone", drop("combine sum h_bin over lane")),
+    Row("all lanes leave it", SUMS, "what is undefined too", unguard("if lane_1 == 0")),
+    Row("a block's left out", SUMS, "each second block", bounds("k_1", lower="1")),
+    Row("blocks that there are not", SUMS, "what was in memory is added", unguard("if k_1 * 2")),
+    Row("blocks not combined", SUMS, "the first thread's alone", drop("combine sum h_bin_1")),
+    Row("total added by all threads", SUMS, "each adds", unguard("if t == 0")),
+    Row("another bin's total", SUMS, "backwards", rewrite("fold sum h[b]", "h[b]", "h[5 - b]")),
+    Row("another bin's partial results", SUMS, "backwards", rewrite("fold sum h_bin_1", "h_partial[k_1 * 2 + t, b]", "h_partial[k_1 * 2 + t, 5 - b]")),
+    Row("not set to neutral", SUMS, "sums start from what is in registers", drop("copy h_bin_1")),
+    Row("totals before they are there", SUMS, "the launches exchanged", added("swapped")),
+    Row("totals twice", SUMS, "the same launch again", added("twice")),
+    # What is counted, read wherever data say.
+    Row("looked up before it is counted", LOOKED_CPU, "the last launch first", looked(-1, 1)),
+    Row("looked up before it is set", LOOKED_CPU, "the last launch first of all", looked(-1, 0)),
+    Row("looked up for another", LOOKED_CPU, "at the place of the first", rewrite("S3[", "x[i_2]", "x[0]")),
+    Row("looked up in a block's time", LOOKED_GPU, "the last launch first", looked(-1, 1)),
+    Row("counted again", LOOKED_GPU, "the last way twice", twice(3)),
 ]

@@ -7,6 +7,10 @@
 
 Each lane has a copy of the table, and a copy has its own bank: no two lanes of a warp meet, whatever the data are. Where
 that is too large there are fewer copies. Without a table each update goes to the result itself.
+
+What is not updated atomically (floats, whose order shows) goes into tables that no two threads share: a block is one
+warp. What its lanes have together goes to memory, and a second launch adds that in the order of blocks. All numbers are
+constants, and with them the order of a sum.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from loopfuse.plan.strategies.histogram.nest import Nest, bin_at, count_of, leng
 from loopfuse.tree.looptree import (
     ALIGNED,
     Barrier,
+    Buffer,
     Combine,
     Compute,
     Copy,
@@ -43,6 +48,15 @@ from loopfuse.tree.walk import walk_guarded
 def plan_shared(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> Launch:
     """The launch with tables, for as many bins at most."""
     return Launch(f"{name}_s", "histogram", labels, _Shared(nest, site, bins).nodes())
+
+
+def plan_private(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> tuple[Launch, Launch]:
+    """The launches of blocks of one warp, whose lanes have a table each: one in which nothing is atomic."""
+    writer = _Private(nest, site, bins)
+    return (
+        Launch(f"{name}_p", "histogram", labels, writer.nodes()),
+        Launch(f"{name}_b", "histogram", labels, writer.together()),
+    )
 
 
 def plan_direct(nest: Nest, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
@@ -92,10 +106,14 @@ class _Row:
 class _Shared:
     """Writes the launch with tables."""
 
-    def __init__(self, nest: Nest, site: Site, bins: int) -> None:
+    def __init__(self, nest: Nest, site: Site, bins: int, is_alone: bool = False) -> None:
         self.nest, self.names = nest, site.names
         nest.declare(site.names)
-        self.copies = sizes.copies_of(bins, nest.result.dtype)
+        dtype = nest.result.dtype
+        self.most = sizes.alone_of(bins, dtype) if is_alone else sizes.BLOCKS  # blocks
+        self.warps = 1 if is_alone else sizes.WARPS
+        self.copies = LANES if is_alone else sizes.copies_of(bins, dtype)
+        sector = sizes.ALONE_SECTOR if is_alone else sizes.SECTOR
         known = nest.bins is not None
         extents = nest.result.extents if known else (integer(bins),)
         strides: list[Expr] = []
@@ -112,7 +130,7 @@ class _Shared:
         )  # fmt: skip
         rows = self._rows()
         widest = max((row.load.dtype.bytes for row in rows), default=SHORT_READ)
-        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, sizes.SECTOR // widest))
+        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, sector // widest))
         self.rows = [replace(row, width=min(row.width, self.each)) for row in rows]
         hint = nest.loops[0].var.split(".")[0]
         self.block, self.warp, self.lane = self.names.fresh(f"{hint}b"), self.names.fresh("w"), self.names.fresh("lane")
@@ -124,26 +142,34 @@ class _Shared:
 
     def nodes(self) -> tuple[TreeNode, ...]:
         """The whole launch."""
-        outer = self.nest.loops[0]
-        share = sizes.WARPS if len(self.nest.loops) > 1 else sizes.WARPS * LANES * self.each
-        blocks = combine("min", integer(sizes.BLOCKS), ceil_div(length_of(outer), share * outer.step))
         chain = [
-            (self.block, blocks, Where.GRID),
-            (self.warp, integer(sizes.WARPS), Where.WARP),
+            (self.block, self.blocks(), Where.GRID),
+            (self.warp, integer(self.warps), Where.WARP),
             (self.lane, integer(LANES), Where.LANE),
         ]
         turn = self.names.fresh("k")
-        number = Iter(turn) * sizes.BLOCKS + Iter(self.block)
+        number = Iter(turn) * self.most + Iter(self.block)
         inside = self.rows_of_warps(number) if len(self.nest.loops) > 1 else self.of_block(number)
-        turns = ceil_div(length_of(outer), sizes.BLOCKS * share * outer.step)
-        body = (
-            *self.cleared(),
-            Barrier("block"),
-            Loop(turn, integer(0), turns, 1, Where.SERIAL, inside),
-            Barrier("block"),
-            *self.added(),
-        )
-        return nested(chain, body)
+        turns = ceil_div(length_of(self.nest.loops[0]), self.most * self.share())
+        loop = Loop(turn, integer(0), turns, 1, Where.SERIAL, inside)
+        return nested(chain, (*self.cleared(), *self.waits(), loop, *self.waits(), *self.added()))
+
+    def share(self) -> int:
+        """How far along the outer loop a block's turn goes."""
+        each = self.warps if len(self.nest.loops) > 1 else self.warps * LANES * self.each
+        return each * self.nest.loops[0].step
+
+    def blocks(self) -> Expr:
+        """How many there are."""
+        return combine("min", integer(self.most), ceil_div(length_of(self.nest.loops[0]), self.share()))
+
+    def waits(self) -> tuple[TreeNode, ...]:
+        """What orders the block's accesses of its table."""
+        return (Barrier("block"),)
+
+    def taking(self, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+        """The nodes of an iteration, as threads that share a table run them."""
+        return _atomic(self.nest, nodes)
 
     # ------------------------------------------------------------------------- the table
 
@@ -160,9 +186,9 @@ class _Shared:
         turn, lane = self.names.fresh("j"), Iter(self.lane)
         apart = LANES // self.copies
         first = Iter(self.warp) if apart == 1 else tidy(Iter(self.warp) * apart + lane // self.copies)
-        number = tidy(Iter(turn) * (sizes.WARPS * apart) + first)
+        number = tidy(Iter(turn) * (self.warps * apart) + first)
         copy = Copy(self.cell(self.copy_of(lane), bin_at(self.nest, number)), self.nest.neutral)
-        return self.at_bins(first, sizes.WARPS * apart, (copy,), turn)
+        return self.at_bins(first, self.warps * apart, (copy,), turn)
 
     def copy_of(self, lane: Expr) -> Expr:
         """The copy of the table that a lane has."""
@@ -175,9 +201,9 @@ class _Shared:
         turn, operation, dtype = self.names.fresh("j"), self.nest.found.operation, self.nest.result.dtype
         held = self.names.register(f"{self.nest.result.name}_bin", Load(self.nest.result.name, (), dtype))
         by_warps = self.copies == LANES
-        first, together = (Iter(self.warp), sizes.WARPS) if by_warps else (self.thread, sizes.WARPS * LANES)
+        first, together = (Iter(self.warp), self.warps) if by_warps else (self.thread, self.warps * LANES)
         index = bin_at(self.nest, tidy(Iter(turn) * together + first))
-        add = Fold(operation, Load(self.nest.result.name, index, dtype), held, atomic=True)
+        add = self.left(index, held)
         if by_warps:
             nodes: tuple[TreeNode, ...] = (
                 Copy(held, self.cell(Iter(self.lane), index)),
@@ -191,18 +217,22 @@ class _Shared:
             nodes = (Copy(held, self.cell(integer(0), index)), *([rest] if self.copies > 1 else []), add)
         return self.at_bins(first, together, nodes, turn)
 
+    def left(self, index: tuple[Expr, ...], held: Load) -> TreeNode:
+        """What the block has for a bin, to where it is added."""
+        place = Load(self.nest.result.name, index, held.dtype)
+        return Fold(self.nest.found.operation, place, held, atomic=True)
+
     # ------------------------------------------------------------------------- the iterations
 
     def of_block(self, number: Expr) -> tuple[TreeNode, ...]:
         """The iterations of a block's turn, of a nest of one loop."""
-        loop = self.nest.loops[0]
-        share = sizes.WARPS * LANES * self.each
-        return self.taken(loop, tidy(number * share + self.thread * self.each), {})
+        share = self.warps * LANES * self.each
+        return self.taken(self.nest.loops[0], tidy(number * share + self.thread * self.each), {})
 
     def rows_of_warps(self, number: Expr) -> tuple[TreeNode, ...]:
         """Iterations of the outer loop, a warp each; in each the lanes have the inner loop's together."""
         outer, *middle, last = self.nest.loops
-        here = place_at(outer, tidy(number * sizes.WARPS + Iter(self.warp)))
+        here = place_at(outer, tidy(number * self.warps + Iter(self.warp)))
         place = {outer.var: here}
         around: list[Loop] = []
         for loop in middle:
@@ -223,8 +253,7 @@ class _Shared:
         number, copy = self.names.fresh("e"), self.copy_of(Iter(self.lane))
 
         def each(here: Expr, held: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
-            nodes = self.nest.at({**place, loop.var: here}, self.table, (copy,), held)
-            return _atomic(self.nest, nodes)
+            return self.taking(self.nest.at({**place, loop.var: here}, self.table, (copy,), held))
 
         here = place_at(loop, tidy(start + Iter(number)))
         last = place_at(loop, tidy(start + (self.each - 1))) < loop.upper
@@ -279,6 +308,42 @@ class _Shared:
         if length is not None:
             return _Row(load, width, ()) if length % width == 0 else None
         return _Row(load, width, (compare("eq", buffer.extents[-1] % width, integer(0)),))
+
+
+class _Private(_Shared):
+    """Writes the launches in which each lane has a table to itself, and a block one warp: what updates meet in one
+    element, and in which order, says the iteration. What blocks have is added in their order afterwards."""
+
+    def __init__(self, nest: Nest, site: Site, bins: int) -> None:
+        super().__init__(nest, site, bins, is_alone=True)
+        self.partial = self.names.fresh(f"{nest.result.name}_partial")
+        extents = (integer(self.most), *nest.result.extents)
+        self.names.add(Buffer(self.partial, "", nest.result.dtype, extents, Global()))
+
+    def waits(self) -> tuple[TreeNode, ...]:
+        return ()
+
+    def taking(self, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+        return tuple(nodes)
+
+    def left(self, index: tuple[Expr, ...], held: Load) -> TreeNode:
+        return Copy(Load(self.partial, (Iter(self.block), *index), held.dtype), held)
+
+    def together(self) -> tuple[TreeNode, ...]:
+        """What all blocks have for a bin, by a block each."""
+        nest, dtype = self.nest, self.nest.result.dtype
+        bin_, thread, turn = self.names.fresh("b"), self.names.fresh("t"), self.names.fresh("k")
+        index, operation = bin_at(nest, Iter(bin_)), nest.found.operation
+        held = self.names.register(f"{nest.result.name}_bin", Load(nest.result.name, (), dtype))
+        slot = Iter(turn) * sizes.ADDING + Iter(thread)
+        fold = Fold(operation, held, Load(self.partial, (slot, *index), dtype))
+        nodes = (
+            Copy(held, nest.neutral),
+            Loop(turn, integer(0), integer(self.most // sizes.ADDING), 1, Where.SERIAL, (Guard(slot < self.blocks(), (fold,)),)),
+            Combine(operation, held.array, (thread,)),
+            Guard(compare("eq", Iter(thread), integer(0)), (Fold(operation, Load(nest.result.name, index, dtype), held),)),
+        )
+        return nested([(bin_, count_of(nest), Where.GRID), (thread, integer(sizes.ADDING), Where.BLOCK)], nodes)
 
 
 SHORT_READ = 4

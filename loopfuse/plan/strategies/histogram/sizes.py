@@ -45,6 +45,27 @@ def copies_of(bins: int, dtype: DType) -> int:
     return copies
 
 
+ADDING = 256
+"""Threads that add what blocks of one warp, whose lanes have a table each, have for a bin."""
+MOST_ALONE = 4096
+ALONE = 24 << 20
+"""Such blocks, at most, and bytes that all their tables have together: as many run at once."""
+ALONE_TABLE = 64 * 1024
+"""Bytes of the tables of a warp, at most: three run on a multiprocessor then, of half as many bytes six."""
+ALONE_SECTOR = 128
+"""Bytes that a thread takes at a time of the widest array: there are few threads to keep memory busy."""
+USUAL_ALONE = 256
+"""Bins of them, at most, where that is asked when the kernel is called."""
+ALONE_SHORT = 1 << 11
+"""Iterations up to which one thread runs the loop instead."""
+
+
+def alone_of(bins: int, dtype: DType) -> int:
+    """Blocks of one warp, at most."""
+    fitting = min(MOST_ALONE, ALONE // (bins * LANES * dtype.bytes))
+    return max(ADDING, fitting // ADDING * ADDING)
+
+
 # ---------------------------------------------------------------------------------- on a CPU
 
 TABLES = 4

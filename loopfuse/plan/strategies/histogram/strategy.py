@@ -3,7 +3,7 @@
 Which iterations meet in an element shows when they run. So either nobody else has the element, or the update is one
 step: chunks of iterations have tables of their own, which are added to the result afterwards; on a GPU, whose threads
 share a block's tables, and where no table fits, whole numbers are updated atomically, of which no order shows. Where
-neither is had (floats on a GPU, more bins than a table is worth), the loop stays one thread's.
+neither is had (more bins than a table is worth, of floats or on a CPU), the loop stays one thread's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.generic.generic import plan_serial
 from loopfuse.plan.strategies.histogram import sizes
 from loopfuse.plan.strategies.histogram.cpu import plan_cpu
-from loopfuse.plan.strategies.histogram.gpu import plan_direct, plan_shared
+from loopfuse.plan.strategies.histogram.gpu import plan_direct, plan_private, plan_shared
 from loopfuse.plan.strategies.histogram.nest import Nest, length_of, read_nest
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.strategies.versions import by_length
@@ -27,7 +29,15 @@ from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
 from loopfuse.poly.model import Array, PolyProgram
-from loopfuse.tree.looptree import ATOMIC_OPERATIONS, ATOMIC_TYPES, HostNode, Launch, LoopTree
+from loopfuse.tree.looptree import (
+    ATOMIC_OPERATIONS,
+    ATOMIC_TYPES,
+    Buffer,
+    HostNode,
+    Launch,
+    Loop,
+    LoopTree,
+)
 
 Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
 """Launches of that name and those labels."""
@@ -71,10 +81,21 @@ class Histogram(Strategy):
             total *= short + 1 if count is None else max(0, -(-count // loop.step))
         if total <= short:
             return None
-        return (HistogramFit if site.device == "cpu" else AtomicFit)(group, nest, site.device)
+        is_atomic = site.device == "gpu" and _is_atomic(nest.found, nest.result)
+        return (AtomicFit if is_atomic else HistogramFit)(group, nest, site.device)
 
 
 HISTOGRAM = Histogram()
+
+
+def _is_atomic(found: Scattered, array: Array | Buffer) -> bool:
+    """Does a GPU update it in one step, whatever the order?"""
+    return found.operation in ATOMIC_OPERATIONS and array.dtype in ATOMIC_TYPES
+
+
+def _have_tables(bins: int, dtype: DType) -> bool:
+    """Has each lane of a warp room for so many bins?"""
+    return bins * LANES * dtype.bytes <= sizes.ALONE_TABLE
 
 
 def _fits(found: Scattered, array: Array, device: str) -> bool:
@@ -84,7 +105,7 @@ def _fits(found: Scattered, array: Array, device: str) -> bool:
         count = constant_value(extent)
         bins = None if count is None or bins is None else bins * count
     if device == "gpu":
-        return found.operation in ATOMIC_OPERATIONS and array.dtype in ATOMIC_TYPES
+        return _is_atomic(found, array) or (len(array.extents) == 1 if bins is None else _have_tables(bins, array.dtype))
     return bins <= sizes.MOST_BINS if bins is not None else len(array.extents) == 1
 
 
@@ -109,6 +130,12 @@ class HistogramFit(Fit):
             usual = sizes.USUAL_BINS if bins is None else bins
             tables = self._when_long(one_thread, lambda site, name, labels: plan_cpu(self.nest, site, name, labels, usual))
             return self._by_bins(usual, tables, one_thread)(site, name, labels)
+        if not _is_atomic(self.nest.found, self.nest.result):
+            usual = sizes.USUAL_ALONE if bins is None else bins
+            alone: Writer = lambda site, name, labels: plan_private(self.nest, site, name, labels, usual)  # noqa: E731
+            few = (sizes.ALONE_SHORT if len(self.nest.loops) == 1 else sizes.FEW_ROWS, "_short", one_thread)
+            ways = self._by_length([few, (0, "", alone)], self.nest.loops[0])
+            return self._by_bins(usual, ways, one_thread)(site, name, labels)
         usual = sizes.USUAL_SHARED if bins is None else bins
         if len(self.nest.loops) > 1:
             return self._deep(direct, usual)(site, name, labels)
@@ -148,9 +175,9 @@ class HistogramFit(Fit):
 
         return write
 
-    def _by_length(self, ways: Sequence[tuple[int, str, Writer]]) -> Writer:
-        """By the length of the inner loop."""
-        loop = self.nest.loops[-1]
+    def _by_length(self, ways: Sequence[tuple[int, str, Writer]], along: Loop | None = None) -> Writer:
+        """By the length of a loop, the inner one where none is named."""
+        loop = along or self.nest.loops[-1]
 
         def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             def of(suffix: str, way: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
@@ -197,6 +224,6 @@ class AtomicFit(HistogramFit):
 
 STEPS = {
     "a": "tables of each chunk's own", "b": "tables added to the result", "s": "a table for each block, added atomically",
-    "d": "atomic updates",
+    "d": "atomic updates", "p": "a table for each thread",
 }
 """What the launches do, by the last letter of their names."""

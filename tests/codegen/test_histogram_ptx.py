@@ -37,7 +37,7 @@ kernel f(image: u8[H, W, 3], inout h: u32[3, 64]):
                 let b = min(i32(image[y, x, c]), 63)
                 h[c, b] += 1
 """
-SMALL = {"ADDING": 32, "MOST_ALONE": 32, "ALONE_SHORT": 40, "WARPS": 2, "BLOCKS": 2, "ONE_THREAD": 2, "DIRECT": 100, "DIRECT_BLOCK": 64, "FEW_ROWS": 2}
+SMALL = {"ADDING": 32, "MOST_ALONE": 32, "ALONE_SHORT": 40, "WARPS": 2, "BLOCKS": 2, "ONE_THREAD": 2, "DIRECT": 100, "DIRECT_BLOCK": 64, "FEW_ROWS": 2, "SHORT_ROW": 30}
 
 
 def compared(text: str, *sizes_: dict[str, int], offset: int = 0, is_atomic: bool = True) -> str:
@@ -107,3 +107,14 @@ def test_tables_of_lanes_for_a_size() -> None:
 
 def test_tables_of_lanes_along_rows() -> None:
     compared(IMAGE.replace("u32", "f32"), {"H": 2, "W": 40}, {"H": 7, "W": 70}, is_atomic=False)
+
+
+@pytest.mark.parametrize("length", [20, 70, 4000])
+def test_histograms_of_rows(length: int) -> None:
+    text = """
+kernel f(x: u8[R, N], inout h: i32[R, 100]):
+    for r in 0..R:
+        for i in 0..N:
+            h[r, x[r, i]] += 1
+"""
+    compared(text, {"R": 3, "N": length})

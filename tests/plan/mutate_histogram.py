@@ -63,15 +63,22 @@ kernel f(x: u8[N], out h: i32[6], out y: i32[N]):
     for i in 0..N:
         y[i] = h[x[i]]
 """
+ROWS_OF = """
+kernel f(x: u8[R, N], inout h: i32[R, 6]):
+    for r in 0..R:
+        for i in 0..N:
+            h[r, x[r, i]] += 1
+"""
 SMALL = {
     "WARPS": 2, "BLOCKS": 3, "SECTOR": 4, "ONE_THREAD": 4, "DIRECT": 16, "DIRECT_BLOCK": 8, "SHORT": 4,
-    "ADDING": 2, "MOST_ALONE": 4, "ALONE_SECTOR": 16, "ALONE_SHORT": 4, "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
+    "ADDING": 2, "MOST_ALONE": 4, "ALONE_SECTOR": 16, "ALONE_SHORT": 4, "SHORT_ROW": 8, "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
 }  # fmt: skip
 
 
-def small(name: str, target: str, text: str, *lengths: int, table: int = sizes.TABLE) -> Base:
+def small(name: str, target: str, text: str, *lengths: int, table: int = sizes.TABLE, rows: int = 0) -> Base:
     """The planner's tree with small chunks and blocks."""
-    base = planned(name, target, *({"N": length} for length in lengths), text=text)
+    rest = {"R": rows} if rows else {}
+    base = planned(name, target, *({"N": length, **rest} for length in lengths), text=text)
 
     def make() -> Made:
         with ExitStack() as stack:
@@ -90,8 +97,9 @@ BASES = [
     small("alone", "sm_90", SUMMED, 3, 130, 900),
     small("looked up", "cpu", LOOKED_UP, 3, 40),
     small("looked up", "sm_90", LOOKED_UP, 3, 13, 300),
+    small("by rows", "sm_90", ROWS_OF, 5, 48, 300, rows=2),
 ]
-CPU, GPU, PAIRS_CPU, PAIRS_GPU, SUMS, LOOKED_CPU, LOOKED_GPU = (base.name for base in BASES)
+CPU, GPU, PAIRS_CPU, PAIRS_GPU, SUMS, LOOKED_CPU, LOOKED_GPU, BY_ROWS = (base.name for base in BASES)
 
 
 def plain(at: str, nth: int = 0) -> Edit:
@@ -314,5 +322,10 @@ ROWS = [
     Row("looked up before it is set", LOOKED_CPU, "the last launch first of all", looked(-1, 0)),
     Row("looked up for another", LOOKED_CPU, "at the place of the first", rewrite("S3[", "x[i_2]", "x[0]")),
     Row("looked up in a block's time", LOOKED_GPU, "the last launch first", looked(-1, 1)),
+    Row("another row's count", BY_ROWS, "added to the first row", rewrite("atomic fold sum h[", "r_2", "0")),
+    Row("another row's bins", BY_ROWS, "of the first row", rewrite("copy x_row", "r_2", "0")),
+    Row("iterations of the first row", BY_ROWS, "in each row", rewrite("atomic S1[r_2", "r_2", "0")),
+    Row("a row left out", BY_ROWS, "r_1 from 1", bounds("r_1", lower="1")),
+    Row("a row's update in two steps", BY_ROWS, "warps read, then write", plain("atomic S1[r_2"), TURNS),
     Row("counted again", LOOKED_GPU, "the last way twice", twice(3)),
 ]

@@ -25,7 +25,7 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integ
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute, sure_loads
 from loopfuse.plan.mapping.space import Site, nested
 from loopfuse.plan.strategies.histogram import sizes
-from loopfuse.plan.strategies.histogram.nest import Nest, bin_at, count_of, length_of, place_at
+from loopfuse.plan.strategies.histogram.nest import Nest, bin_at, count_of, length_of, place_at, with_rows
 from loopfuse.tree.looptree import (
     ALIGNED,
     Barrier,
@@ -114,13 +114,15 @@ class _Shared:
         self.warps = 1 if is_alone else sizes.WARPS
         self.copies = LANES if is_alone else sizes.copies_of(bins, dtype)
         sector = sizes.ALONE_SECTOR if is_alone else sizes.SECTOR
-        known = nest.bins is not None
-        extents = nest.result.extents if known else (integer(bins),)
+        extents = nest.extents if nest.bins is not None else (integer(bins),)
         strides: list[Expr] = []
         step = self.copies
+        extents = with_rows(nest, extents, {loop.var: integer(1) for loop in nest.rows})
         for extent in reversed(extents):
             strides.append(integer(step))
             step *= constant_value(extent) or 1
+        self.row_vars = {loop.var: self.names.fresh(loop.var.split(".")[0]) for loop in nest.rows}
+        self.here = {loop.var: place_at(loop, Iter(self.row_vars[loop.var])) for loop in nest.rows}
         self.table = self.names.fresh(f"{nest.result.name}_table")
         self.names.add(
             replace(
@@ -138,11 +140,14 @@ class _Shared:
 
     def cell(self, copy: Expr, index: tuple[Expr, ...]) -> Load:
         """An element of the table."""
+        index = with_rows(self.nest, index, {loop.var: integer(0) for loop in self.nest.rows})
         return Load(self.table, (copy, *index), self.nest.result.dtype)
 
     def nodes(self) -> tuple[TreeNode, ...]:
         """The whole launch."""
+        rows = [(self.row_vars[loop.var], ceil_div(length_of(loop), loop.step), Where.GRID) for loop in self.nest.rows]
         chain = [
+            *rows,
             (self.block, self.blocks(), Where.GRID),
             (self.warp, integer(self.warps), Where.WARP),
             (self.lane, integer(LANES), Where.LANE),
@@ -219,7 +224,7 @@ class _Shared:
 
     def left(self, index: tuple[Expr, ...], held: Load) -> TreeNode:
         """What the block has for a bin, to where it is added."""
-        place = Load(self.nest.result.name, index, held.dtype)
+        place = Load(self.nest.result.name, with_rows(self.nest, index, self.here), held.dtype)
         return Fold(self.nest.found.operation, place, held, atomic=True)
 
     # ------------------------------------------------------------------------- the iterations
@@ -253,7 +258,7 @@ class _Shared:
         number, copy = self.names.fresh("e"), self.copy_of(Iter(self.lane))
 
         def each(here: Expr, held: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
-            return self.taking(self.nest.at({**place, loop.var: here}, self.table, (copy,), held))
+            return self.taking(self.nest.at({**self.here, **place, loop.var: here}, self.table, (copy,), held))
 
         here = place_at(loop, tidy(start + Iter(number)))
         last = place_at(loop, tidy(start + (self.each - 1))) < loop.upper
@@ -263,7 +268,7 @@ class _Shared:
             register = self.names.register(f"{row.load.array}_row", row.load, self.each)
             turn, lane = self.names.fresh("u"), self.names.fresh("v")
             behind = tidy(Iter(turn) * row.width + Iter(lane))
-            there = substitute(row.load, {**place, loop.var: place_at(loop, tidy(start + behind))})
+            there = substitute(row.load, {**self.here, **place, loop.var: place_at(loop, tidy(start + behind))})
             move = Copy(Load(register.array, (behind,), row.load.dtype), _tidy(there))
             vector = Loop(lane, integer(0), integer(row.width), 1, Where.VECTOR, (move,))
             moves.append(Loop(turn, integer(0), integer(self.each // row.width), 1, Where.UNROLLED, (vector,)))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Const, Expr, Load, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
 from loopfuse.plan.mapping.body import Names
@@ -28,7 +28,8 @@ FEW = 16
 @dataclass(frozen=True, slots=True)
 class Nest:
     """The loops, outermost first and without their bodies, and what an iteration does. `result`: the buffer that is
-    updated. `buffers`: all that are used."""
+    updated, at `index`. `buffers`: all that are used. `rows`: loops around, each of which says one subscript of the
+    result; each row is a histogram of its own."""
 
     loops: tuple[Loop, ...]
     body: tuple[TreeNode, ...]
@@ -36,12 +37,31 @@ class Nest:
     result: Buffer
     buffers: tuple[Buffer, ...]
     variables: frozenset[str]
+    index: tuple[Expr, ...]
+    rows: tuple[Loop, ...] = ()
+
+    def in_rows(self) -> Nest:
+        """The nest of one row, where outer loops say subscripts of the result; itself where they do not."""
+        names = [part.name for part in self.index if isinstance(part, Iter)]
+        count = 0
+        while count < len(self.loops) - 1 and names.count(self.loops[count].var) == 1:
+            count += 1
+        return replace(self, rows=(*self.rows, *self.loops[:count]), loops=self.loops[count:])
+
+    def is_row(self, dimension: int) -> bool:
+        """Does a loop over rows say the subscript?"""
+        return any(self.index[dimension] == Iter(loop.var) for loop in self.rows)
+
+    @property
+    def extents(self) -> tuple[Expr, ...]:
+        """Those of a row's histogram."""
+        return tuple(extent for k, extent in enumerate(self.result.extents) if not self.is_row(k))
 
     @property
     def bins(self) -> int | None:
-        """How many elements the result has; None where that is not known."""
+        """How many elements a row's histogram has; None where that is not known."""
         count = 1
-        for extent in self.result.extents:
+        for extent in self.extents:
             size = constant_value(extent)
             if size is None:
                 return None
@@ -74,7 +94,10 @@ class Nest:
                 return expr
             if held and expr in held:
                 return held[expr]
-            return Load(table, (*lead, *expr.index), expr.dtype, span=expr.span) if table and expr.array == self.result.name else expr
+            if not table or expr.array != self.result.name:
+                return expr
+            index = (integer(0) if self.is_row(k) else part for k, part in enumerate(expr.index))
+            return Load(table, (*lead, *index), expr.dtype, span=expr.span)
 
         def moved(expr: Expr) -> Expr:
             return tidy(substitute(map_expr(one, expr), place))
@@ -112,7 +135,7 @@ def read_nest(group: Group, site: Site) -> Nest | None:
     result = names.buffers[updates[0].target.array]
     if result.array != found.array or len(result.extents) != len(updates[0].target.index):
         return None
-    return Nest(tuple(loops), nodes, found, result, tuple(names.buffers.values()), variables)
+    return Nest(tuple(loops), nodes, found, result, tuple(names.buffers.values()), variables, updates[0].target.index)
 
 
 def _length(loop: Loop) -> int | None:
@@ -120,8 +143,8 @@ def _length(loop: Loop) -> int | None:
 
 
 def bin_at(nest: Nest, number: Expr) -> tuple[Expr, ...]:
-    """The subscripts of element `number` of the result, row-major."""
-    extents = nest.result.extents
+    """The subscripts of element `number` of a row's histogram, row-major."""
+    extents = nest.extents
     index: list[Expr] = []
     for extent in reversed(extents[1:]):
         size = constant_value(extent)
@@ -132,9 +155,18 @@ def bin_at(nest: Nest, number: Expr) -> tuple[Expr, ...]:
 
 
 def count_of(nest: Nest) -> Expr:
-    """How many elements the result has; its one extent where that is a size."""
+    """How many elements a row's histogram has; its one extent where that is a size."""
     count = nest.bins
-    return nest.result.extents[0] if count is None else integer(count)
+    return nest.extents[0] if count is None else integer(count)
+
+
+def with_rows(nest: Nest, index: Sequence[Expr], rows: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """The subscripts of an element of the result: those of a row's histogram, and the row's own (by loops' variables)."""
+    rest = iter(index)
+    out: list[Expr] = []
+    for k, part in enumerate(nest.index):
+        out.append(rows[part.name] if nest.is_row(k) and isinstance(part, Iter) else next(rest))
+    return tuple(out)
 
 
 def length_of(loop: Loop) -> Expr:

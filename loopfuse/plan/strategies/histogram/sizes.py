@@ -28,6 +28,8 @@ DIRECT = 1 << 14
 """Iterations up to which one thread runs the loop, and up to which no table is worth being cleared and added."""
 
 
+SHORT_ROW = 2048
+"""Iterations of a row whose histogram is its own, up to which no table is worth it."""
 FEW_ROWS = 64
 """Iterations of the outer loop of a nest, whose inner ones warps have, up to which no table is worth it."""
 

@@ -137,6 +137,12 @@ class HistogramFit(Fit):
             ways = self._by_length([few, (0, "", alone)], self.nest.loops[0])
             return self._by_bins(usual, ways, one_thread)(site, name, labels)
         usual = sizes.USUAL_SHARED if bins is None else bins
+        row = self.nest.in_rows()
+        if row.rows and row.bins is not None and row.bins <= sizes.MOST_SHARED:
+            along = row.loops[0]
+            rows: Writer = lambda site, name, labels: (plan_shared(row, site, name, labels, row.bins or 0),)  # noqa: E731
+            few = sizes.SHORT_ROW if len(row.loops) == 1 else sizes.FEW_ROWS
+            return self._by_length([(few, "_few", direct), (0, "", rows)], along)(site, name, labels)
         if len(self.nest.loops) > 1:
             return self._deep(direct, usual)(site, name, labels)
         if (bins is not None and bins > sizes.MOST_SHARED) or (bins is None and len(self.nest.result.extents) > 1):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +16,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.strategies.histogram import sizes
 from loopfuse.tree.looptree import Compute, Fold
 from loopfuse.tree.walk import walk_nodes
+from tests.plan.mutate_histogram import made_small
 
 COUNTS = """
 kernel f(x: {kind}[N], inout h: {type}[{bins}]):
@@ -43,7 +43,7 @@ SMALL = {"ADDING": 32, "MOST_ALONE": 32, "ALONE_SHORT": 40, "WARPS": 2, "BLOCKS"
 def compared(text: str, *sizes_: dict[str, int], offset: int = 0, is_atomic: bool = True) -> str:
     """Runs it with few threads, at each of the sizes; the PTX. `is_atomic`: it updates atomically."""
     ptx = ""
-    with patch.multiple(sizes, **SMALL):
+    with made_small(SMALL):
         compiled.cache_clear()
         for each in sizes_:
             run(text, Tuning(), each, offset, strategy="")

@@ -3,7 +3,8 @@ atomic updates. Chunks and blocks are small here, so that they can be interprete
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from unittest.mock import patch
@@ -75,15 +76,22 @@ SMALL = {
 }  # fmt: skip
 
 
+@contextmanager
+def made_small(values: dict[str, int]) -> Generator[None]:
+    """What the strategy's sizes are meanwhile."""
+    with ExitStack() as stack:
+        for what, value in values.items():
+            stack.enter_context(patch.object(sizes, what, value))
+        yield
+
+
 def small(name: str, target: str, text: str, *lengths: int, table: int = sizes.TABLE, rows: int = 0) -> Base:
     """The planner's tree with small chunks and blocks."""
     rest = {"R": rows} if rows else {}
     base = planned(name, target, *({"N": length, **rest} for length in lengths), text=text)
 
     def make() -> Made:
-        with ExitStack() as stack:
-            for what, value in {**SMALL, "TABLE": table}.items():
-                stack.enter_context(patch.object(sizes, what, value))
+        with made_small({**SMALL, "TABLE": table}):
             return base.make()
 
     return replace(base, make=cache(make))

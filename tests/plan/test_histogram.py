@@ -3,10 +3,7 @@ are small where trees are interpreted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from loopfuse.base.options import CPU, Options, Target
 from loopfuse.lang.interp import interpret
 from loopfuse.plan.strategies.histogram import sizes
 from loopfuse.tree.interp.run import run_tree
-from tests.plan.mutate_histogram import SMALL
+from tests.plan.mutate_histogram import SMALL, made_small
 
 GPU = Target("sm_90")
 TARGETS = pytest.mark.parametrize("target", [CPU, GPU], ids=lambda target: target.name)
@@ -189,12 +186,6 @@ OTHERS = {
 VALUES = {"N": 700, "R": 9, "C": 45, "B": 64}
 
 
-@contextmanager
-def small() -> Iterator[None]:
-    with patch.multiple(sizes, **{**SMALL, "LONG": 4, "PARTS": 3, "FEW_ROWS": 4}):
-        yield
-
-
 def plan(text: str, target: Target = GPU, head: str = HEAD, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", head + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))
@@ -251,7 +242,7 @@ def test_trees_compute_what_the_program_does(name: str) -> None:
     """In any order of the threads, with whole chunks and blocks and parts of them; floats to rounding."""
     text = (TAKEN | IN_TABLES | ON_A_GPU)[name]
     for target in (CPU, GPU):
-        with small():
+        with made_small({**SMALL, "LONG": 4, "PARTS": 3, "FEW_ROWS": 4}):
             found = plan(text, target)
         assert found.verdict.answer == "proved"
         given = arguments(found.kernel, VALUES)

@@ -25,7 +25,14 @@ from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integ
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute, sure_loads
 from loopfuse.plan.mapping.space import Site, nested
 from loopfuse.plan.strategies.histogram import sizes
-from loopfuse.plan.strategies.histogram.nest import Nest, bin_at, count_of, length_of, place_at, with_rows
+from loopfuse.plan.strategies.histogram.nest import (
+    Nest,
+    bin_at,
+    count_of,
+    length_of,
+    place_at,
+    with_rows,
+)
 from loopfuse.tree.looptree import (
     ALIGNED,
     Barrier,
@@ -154,15 +161,17 @@ class _Shared:
         ]
         turn = self.names.fresh("k")
         number = Iter(turn) * self.most + Iter(self.block)
-        inside = self.rows_of_warps(number) if len(self.nest.loops) > 1 else self.of_block(number)
-        turns = ceil_div(length_of(self.nest.loops[0]), self.most * self.share())
+        outer, *inner = self.nest.loops
+        inside = self.rows_of_warps(number) if inner else self.of_block(number)
+        turns = ceil_div(length_of(outer), self.most * self.share())
         loop = Loop(turn, integer(0), turns, 1, Where.SERIAL, inside)
         return nested(chain, (*self.cleared(), *self.waits(), loop, *self.waits(), *self.added()))
 
     def share(self) -> int:
         """How far along the outer loop a block's turn goes."""
-        each = self.warps if len(self.nest.loops) > 1 else self.warps * LANES * self.each
-        return each * self.nest.loops[0].step
+        outer, *inner = self.nest.loops
+        each = self.warps if inner else self.warps * LANES * self.each
+        return each * outer.step
 
     def blocks(self) -> Expr:
         """How many there are."""

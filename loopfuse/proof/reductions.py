@@ -78,11 +78,12 @@ def check_reduction(
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
     updates = free_updates(statements, array, reassociate)
     every = reductions_into(statements, array)
-    if any(each.scatter for each in every) and (len(every) > 1 or not updates):
+    scattered = [each for each in every if each.scatter]
+    if scattered and (len(updates) < len(every) or {each.scatter for each in every} != {scattered[0].scatter}):
         raise Undecided(f"updates of {array} at places that depend on data, in another order")
     try:
-        if len(every) == 1:
-            _ByReaders(accesses, deps, updates[0]).check(unproved, end)
+        if scattered or len(every) == 1:
+            _ByReaders(accesses, deps, updates).check(unproved, end)
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
     except Wrong as error:
@@ -91,14 +92,17 @@ def check_reduction(
 
 
 class _ByReaders:
-    def __init__(self, accesses: Accesses, deps: Dependences, update: Statement) -> None:
+    """The updates of one reduction, or all at places that depend on data by one operation."""
+
+    def __init__(self, accesses: Accesses, deps: Dependences, updates: Sequence[Statement]) -> None:
         self.accesses, self.deps = accesses, deps
         self.program = accesses.events.program
-        self.update, self.array = update, update.target.array
-        self.sets = Sets(accesses, [update])
+        self.update, self.array = updates[0], updates[0].target.array
+        self.ids = frozenset(update.id for update in updates)
+        self.sets = Sets(accesses, updates)
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
-        self.episodes = has_episodes(deps, update, self.writers)
-        if update.scatter and self.episodes:
+        self.episodes = has_episodes(deps, updates, self.writers)
+        if self.update.scatter and self.episodes:
             raise Undecided(f"{self.array} is set or read between updates at places that depend on data")
         self.chain: Any = None
 
@@ -107,16 +111,16 @@ class _ByReaders:
         buffers = self.sets.buffers
         for read in unproved:
             if read.buffer not in buffers:
-                raise Wrong(f"{read.what} finds no result of {self.update.id}")
+                raise Wrong(f"{read.what} finds no result of {self.sets.name}")
         if end is not None and end.buffer not in buffers:
-            raise Wrong(f"no result of {self.update.id} reaches {end.what}")
+            raise Wrong(f"no result of {self.sets.name} reaches {end.what}")
         self.sets.check_updates(once=bool(self.update.scatter))
         for reads in self.accesses.reads.values():
             for read in reads:
                 if (
                     read.array == self.array
                     and read.statement is not None
-                    and read.statement is not self.update
+                    and read.statement.id not in self.ids
                     and read.buffer in buffers
                 ):
                     is_somewhere = any(is_checked(each) for each in read.statement.reads[read.number].load.index)
@@ -173,15 +177,15 @@ class _ByReaders:
         for name in dict.fromkeys([*required, *arrived]):
             want, have = required.get(name), arrived.get(name)
             if want is None and have is not None and not have.is_empty():
-                raise Wrong(f"{reader.what} finds what is no part of {self.update.id}")
+                raise Wrong(f"{reader.what} finds what is no part of {self.sets.name}")
             if want is None or want.is_empty() or (have is not None and want.plain_is_equal(have)):
                 continue
             # Each thread may have a start, and each of several runs its update.
             alone = self._kind(name) != "start" and not (several and self._kind(name) == "update")
             if alone and (have is None or not want.is_subset(have)):
-                raise Wrong(f"{reader.what} misses an update of {self.update.id}")
+                raise Wrong(f"{reader.what} misses an update of {self.sets.name}")
             if have is not None and not have.is_subset(want):
-                raise Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
+                raise Wrong(f"{reader.what} finds more than the updates of {self.sets.name}")
         for statement, needed in starts.items():
             self._check_each(reader, statement, needed, arrived, "start")
         if several and updates is not None:
@@ -220,7 +224,7 @@ class _ByReaders:
 
         for wanted in reader.wanted:
             source = isl.range_name(wanted)
-            if source != self.update.id:
+            if source not in self.ids:
                 need(source, wanted.reverse())
                 continue
             if self.episodes:
@@ -231,7 +235,8 @@ class _ByReaders:
                 continue
             element = reader.element.intersect_domain(wanted.domain())  # { reader -> element }
             written = dict(self.update.write.parts)[self.array]  # { update -> element }
-            need(source, written.apply_range(element.reverse()))
+            for each in map(self.program.statement, sorted(self.ids)):
+                need(each.id, dict(each.write.parts)[self.array].apply_range(element.reverse()))
             for seed, relation in self._seeds(written):
                 need(seed, relation.apply_range(element.reverse()))
         required: dict[str, Any] = {}
@@ -260,7 +265,7 @@ class _ByReaders:
             needed = relation.domain().intersect_params(self.program.context)
             if run is None or not needed.is_subset(run):
                 raise Wrong(f"{reader.what} misses an instance of {name}")
-            if name != self.update.id:
+            if name not in self.ids:
                 starts[name] = relation.intersect_params(self.program.context)
         updates = values.get(self.update.id)
         if updates is not None:
@@ -299,20 +304,20 @@ class _ByReaders:
 
     def _seeds_anywhere(self) -> list[tuple[str, Any]]:
         """The same of updates at places that depend on data, which each find all elements: element by element."""
-        update = self.update
-        (number, *_) = (k for k, read in enumerate(update.reads) if read.array == self.array)
-        rest = dict(update.reads[number].parts)[self.array].wrap()
         seeds: list[tuple[str, Any]] = []
-        for flow in self.deps.flow:
-            if flow.sink != update.id or flow.array != self.array:
+        for update in map(self.program.statement, sorted(self.ids)):
+            rest = next(dict(read.parts)[self.array] for read in update.reads if read.array == self.array).wrap()
+            for flow in self.deps.flow:
+                if flow.sink != update.id or flow.array != self.array:
+                    continue
+                assert flow.by_element is not None
+                rest = rest.subtract(flow.by_element.range())
+                if flow.source not in self.ids:
+                    elements = flow.by_element.range().unwrap().range_map()  # { [update -> element] -> element }
+                    seeds.append((flow.source, flow.by_element.apply_range(elements)))
+            initial = rest.unwrap().range().intersect_params(self.program.context)
+            if initial.is_empty():
                 continue
-            assert flow.by_element is not None
-            rest = rest.subtract(flow.by_element.range())
-            if flow.source != update.id:
-                elements = flow.by_element.range().unwrap().range_map()  # { [update -> element] -> element }
-                seeds.append((flow.source, flow.by_element.apply_range(elements)))
-        initial = rest.unwrap().range().intersect_params(self.program.context)
-        if not initial.is_empty():
             if not self.program.arrays[self.array].is_argument:
                 raise Undecided(f"{self.array} is updated without being set")
             seeds.append((f"@{self.array}", initial.identity().set_tuple_name(isl.IN, f"@{self.array}")))

@@ -64,6 +64,14 @@ kernel f(x: u8[N], out h: i32[6], out y: i32[N]):
     for i in 0..N:
         y[i] = h[x[i]]
 """
+ENDS = """
+kernel f(a: u8[N], b: u8[N], out h: i32[6]):
+    for i in 0..6:
+        h[i] = i
+    for i in 0..N:
+        h[a[i]] += 1
+        h[b[i]] += 3
+"""
 ROWS_OF = """
 kernel f(x: u8[R, N], inout h: i32[R, 6]):
     for r in 0..R:
@@ -106,8 +114,10 @@ BASES = [
     small("looked up", "cpu", LOOKED_UP, 3, 40),
     small("looked up", "sm_90", LOOKED_UP, 3, 13, 300),
     small("by rows", "sm_90", ROWS_OF, 5, 48, 300, rows=2),
+    small("ends", "cpu", ENDS, 3, 37),
+    small("ends", "sm_90", ENDS, 13, 300),
 ]
-CPU, GPU, PAIRS_CPU, PAIRS_GPU, SUMS, LOOKED_CPU, LOOKED_GPU, BY_ROWS = (base.name for base in BASES)
+CPU, GPU, PAIRS_CPU, PAIRS_GPU, SUMS, LOOKED_CPU, LOOKED_GPU, BY_ROWS, ENDS_CPU, ENDS_GPU = (base.name for base in BASES)
 
 
 def plain(at: str, nth: int = 0) -> Edit:
@@ -209,6 +219,7 @@ def cleared() -> tuple[Copy]:
 
 
 TURNS = "threads take turns where the interpreter runs them, never within an update"
+CLAIM = "it says that it is another's, and does the right thing"
 AGAIN = "the least of one value twice is the same"
 ONE, SIXTEEN, THIRTY_THREE = integer(1), integer(16), integer(33)
 
@@ -332,8 +343,15 @@ ROWS = [
     Row("looked up in a block's time", LOOKED_GPU, "the last launch first", looked(-1, 1)),
     Row("another row's count", BY_ROWS, "added to the first row", rewrite("atomic fold sum h[", "r_2", "0")),
     Row("another row's bins", BY_ROWS, "of the first row", rewrite("copy x_row", "r_2", "0")),
-    Row("iterations of the first row", BY_ROWS, "in each row", rewrite("atomic S1[r_2", "r_2", "0")),
+    Row("iterations of the first row", BY_ROWS, "in each row", rewrite("atomic S1[r_2", "r_2", "0"), CLAIM),
     Row("a row left out", BY_ROWS, "r_1 from 1", bounds("r_1", lower="1")),
     Row("a row's update in two steps", BY_ROWS, "warps read, then write", plain("atomic S1[r_2"), TURNS),
+    # Two updates of one array.
+    Row("second update left out", ENDS_CPU, "of whole rounds", drop("S3[c * 8")),
+    Row("first update left out", ENDS_CPU, "of the rest", drop("S2[i_1")),
+    Row("second update of the first bin", ENDS_CPU, "b for a", rewrite("S3[c * 8", "b[c * 8 + k * 2 + t_2]", "a[c * 8 + k * 2 + t_2]")),
+    Row("first update twice", ENDS_GPU, "in the fast way", double("atomic S2[e")),
+    Row("second update in two steps", ENDS_GPU, "warps read, then write", plain("atomic S3[e"), TURNS),
+    Row("updates set afterwards", ENDS_GPU, "the first launch last", looked(0, 9)),
     Row("counted again", LOOKED_GPU, "the last way twice", twice(3)),
 ]

@@ -107,6 +107,11 @@ TAKEN = {
     for i in 0..N:
         y[i] = h[k[i]]
 """,
+    "ends of edges": """
+    for i in 0..N:
+        h[x[i]] += 1
+        h[k[i]] += w[i]
+""",
     "carried besides": """
     for i in 1..N:
         y[i] = y[i - 1] * 3 + 1
@@ -156,10 +161,10 @@ OTHERS = {
         h[x[i]] += 1
         y[i] = h[0]
 """, "`h` is touched elsewhere in an iteration"),
-    "two updates": ("""
+    "two operations": ("""
     for i in 0..N:
         h[x[i]] += 1
-        h[k[i]] += 1
+        h[k[i]] max= 1
 """, "several updates at places that depend on data"),
     "by its own count": ("""
     for i in 0..N:

@@ -21,9 +21,9 @@ OPERATIONS = ("sum", "prod", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class Scattered:
-    """The update (its id) of `array` by `operation`, in all loops of a nest."""
+    """The updates (their ids) of `array` by `operation`, in all loops of a nest."""
 
-    update: str
+    updates: frozenset[str]
     array: str
     operation: str
 
@@ -33,37 +33,39 @@ def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered 
     updates = [s for s in unit.statements if s.scatter]
     if not updates:
         return ""
-    update = updates[0]
-    name = update.target.array
-    if len(updates) > 1:
+    name, operation = updates[0].target.array, updates[0].scatter
+    if any((s.target.array, s.scatter) != (name, operation) for s in updates):
         return "it has several updates at places that depend on data"
     if not _is_perfect(unit):
         return "it is no perfect nest of loops"
-    if update.scatter not in OPERATIONS:
-        return f"`{name}` is updated by {update.scatter}"
-    if update.target.dtype.is_float and update.scatter in ("sum", "prod") and not scope.reassociate:
+    if operation not in OPERATIONS:
+        return f"`{name}` is updated by {operation}"
+    if updates[0].target.dtype.is_float and operation in ("sum", "prod") and not scope.reassociate:
         return "the order of its updates must stay (reassociate=False)"
     if scope.host:
         return "it is in a loop that runs in order"
-    if not program.arrays[name].is_argument and not _is_set(update, scope, program):
+    ids = frozenset(s.id for s in updates)
+    if not program.arrays[name].is_argument and not all(_is_set(update, scope, program) for update in updates):
         return f"`{name}` is not set before it is updated"
-    # An update reads its element, and that again where it does not update.
-    own = sum(access.array == name for access in update.reads)
-    others = [s for s in unit.statements if s is not update and _touches(s, name)]
-    if own != 2 or others or program.arrays[name].private_to or len(update.write.parts) > 1:
-        return f"`{name}` is touched elsewhere in an iteration"
-    if any(s is not update and s.operation and s.target.array == name and s.kind != "init" for s in program.statements):
+    for s in unit.statements:
+        # An update reads its element, and that again where it does not update.
+        own = sum(access.array == name for access in s.reads) == 2 and len(s.write.parts) == 1
+        if not own if s.id in ids else _touches(s, name):
+            return f"`{name}` is touched elsewhere in an iteration"
+    if program.arrays[name].private_to or any(
+        s.id not in ids and s.operation and s.target.array == name and s.kind != "init" for s in program.statements
+    ):
         return f"`{name}` is updated in several places"
     by_id = {s.id: s for s in unit.statements}
     for d in scope.touching(by_id):
         inside = d.source in by_id and d.sink in by_id
         if inside and d.array != name and any(_moves(by_id[d.source], by_id[d.sink], d.relation, loop.iterator) for loop in unit.common):
             return f"iterations depend on each other through `{d.array}` too"
-        late = d.kind == "output" and d.source == update.id and d.sink != update.id
-        early = d.kind == "anti" and d.sink == update.id and d.source != update.id
+        late = d.kind == "output" and d.source in ids and d.sink not in ids
+        early = d.kind == "anti" and d.sink in ids and d.source not in ids
         if d.array == name and (late or (early and name not in _written(program.statement(d.source)))):
             return f"`{name}` is set or read between the updates of one element"
-    return Scattered(update.id, name, update.scatter)
+    return Scattered(ids, name, operation)
 
 
 def _is_perfect(unit: Unit) -> bool:

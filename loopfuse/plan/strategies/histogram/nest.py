@@ -81,7 +81,7 @@ class Nest:
 
     def is_update(self, node: TreeNode) -> bool:
         """Is it the update?"""
-        return isinstance(node, Compute) and node.statement == self.found.update
+        return isinstance(node, Compute) and node.statement in self.found.updates
 
     def at(
         self, place: Mapping[str, Expr], table: str = "", lead: Sequence[Expr] = (), held: Mapping[Load, Load] | None = None
@@ -128,14 +128,17 @@ def read_nest(group: Group, site: Site) -> Nest | None:
     inside = [*walk_nodes(nodes)]
     if not all(isinstance(node, Compute | Guard | Loop) for node in inside):
         return None
-    updates = [node for node in inside if isinstance(node, Compute) and node.statement == found.update]
+    updates = [node for node in inside if isinstance(node, Compute) and node.statement in found.updates]
     kept = [names.buffers[n.target.array] for n in inside if isinstance(n, Compute) and n not in updates]
-    if len(updates) != 1 or not all(isinstance(b.home, Register) and not b.extents for b in kept):
+    if {node.statement for node in updates} != found.updates or not all(isinstance(b.home, Register) and not b.extents for b in kept):
         return None
     result = names.buffers[updates[0].target.array]
-    if result.array != found.array or len(result.extents) != len(updates[0].target.index):
+    if result.array != found.array or any(node.target.array != result.name for node in updates) or len(result.extents) != len(updates[0].target.index):
         return None
-    return Nest(tuple(loops), nodes, found, result, tuple(names.buffers.values()), variables, updates[0].target.index)
+    places = {node.target.index for node in updates}
+    # Of several places a subscript that is not the same in all is any.
+    index = tuple(parts[0] if len({*parts}) == 1 else integer(0) for parts in zip(*places, strict=True))
+    return Nest(tuple(loops), nodes, found, result, tuple(names.buffers.values()), variables, index)
 
 
 def _length(loop: Loop) -> int | None:

@@ -212,7 +212,7 @@ class HistogramFit(Fit):
         return write
 
     def reordered(self) -> frozenset[str]:
-        return frozenset({self.nest.found.update})
+        return self.nest.found.updates
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`histogram, tables of chunks`."""

@@ -130,7 +130,7 @@ def read_nest(group: Group, site: Site) -> Nest | None:
         return None
     updates = [node for node in inside if isinstance(node, Compute) and node.statement in found.updates]
     kept = [names.buffers[n.target.array] for n in inside if isinstance(n, Compute) and n not in updates]
-    if {node.statement for node in updates} != found.updates or not all(isinstance(b.home, Register) and not b.extents for b in kept):
+    if frozenset(node.statement for node in updates) != found.updates or not all(isinstance(b.home, Register) and not b.extents for b in kept):
         return None
     result = names.buffers[updates[0].target.array]
     if result.array != found.array or any(node.target.array != result.name for node in updates) or len(result.extents) != len(updates[0].target.index):

@@ -3,10 +3,10 @@
     block, thread:  table[.., ..] = 0;  barrier
                     for all turns:  x_row = x[..];  for e:  atomic table[lane, x_row[e]] += 1
                     barrier
-                    for bins b of a warp:  s = sum over lanes of table[lane, b];  atomic h[b] += s
+                    for bins b of a thread:  s = sum over copies c of table[c, b];  atomic h[b] += s
 
-Each lane has a copy of the table, and a copy has its own bank: no two lanes of a warp meet, whatever the data are. Where
-that is too large there are fewer copies. Without a table each update goes to the result itself.
+There are several copies of the table, and those of an element lie side by side: lanes of a warp that have copies of their
+own never meet in a bank, whatever the data are. Without a table each update goes to the result itself.
 
 What is not updated atomically (floats, whose order shows) goes into tables that no two threads share: a block is one
 warp. What its lanes have together goes to memory, and a second launch adds that in the order of blocks. All numbers are
@@ -205,31 +205,20 @@ class _Shared:
         return self.at_bins(first, self.warps * apart, (copy,), turn)
 
     def copy_of(self, lane: Expr) -> Expr:
-        """The copy of the table that a lane has."""
-        if self.copies == LANES:
+        """The copy of the table that a lane has, or one so far behind the first."""
+        if self.copies == LANES and isinstance(lane, Iter):
             return lane
         return lane % self.copies if self.copies > 1 else integer(0)
 
     def added(self) -> tuple[TreeNode, ...]:
-        """The copies of each bin together, to the result."""
-        turn, operation, dtype = self.names.fresh("j"), self.nest.found.operation, self.nest.result.dtype
+        """The copies of each bin together, to the result: a thread's each, so that neighbours of the result are added
+        together. It begins with the copy that its lane has: of those of neighbouring bins banks differ."""
+        turn, other, dtype = self.names.fresh("j"), self.names.fresh("c"), self.nest.result.dtype
         held = self.names.register(f"{self.nest.result.name}_bin", Load(self.nest.result.name, (), dtype))
-        by_warps = self.copies == LANES
-        first, together = (Iter(self.warp), self.warps) if by_warps else (self.thread, self.warps * LANES)
-        index = bin_at(self.nest, tidy(Iter(turn) * together + first))
-        add = self.left(index, held)
-        if by_warps:
-            nodes: tuple[TreeNode, ...] = (
-                Copy(held, self.cell(Iter(self.lane), index)),
-                Combine(operation, held.array, (self.lane,)),
-                Guard(compare("eq", Iter(self.lane), integer(0)), (add,)),
-            )
-        else:
-            other = self.names.fresh("c")
-            fold = Fold(operation, held, self.cell(Iter(other), index))
-            rest = Loop(other, integer(1), integer(self.copies), 1, Where.UNROLLED, (fold,))
-            nodes = (Copy(held, self.cell(integer(0), index)), *([rest] if self.copies > 1 else []), add)
-        return self.at_bins(first, together, nodes, turn)
+        index = bin_at(self.nest, tidy(Iter(turn) * (self.warps * LANES) + self.thread))
+        fold = Fold(self.nest.found.operation, held, self.cell(self.copy_of(Iter(self.lane) + Iter(other)), index))
+        folds = Loop(other, integer(0), integer(self.copies), 1, Where.UNROLLED, (fold,))
+        return self.at_bins(self.thread, self.warps * LANES, (Copy(held, self.nest.neutral), folds, self.left(index, held)), turn)
 
     def left(self, index: tuple[Expr, ...], held: Load) -> TreeNode:
         """What the block has for a bin, to where it is added."""
@@ -339,6 +328,17 @@ class _Private(_Shared):
 
     def taking(self, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
         return tuple(nodes)
+
+    def added(self) -> tuple[TreeNode, ...]:
+        turn, nest = self.names.fresh("j"), self.nest
+        held = self.names.register(f"{nest.result.name}_bin", Load(nest.result.name, (), nest.result.dtype))
+        index = bin_at(nest, tidy(Iter(turn) + Iter(self.warp)))
+        nodes = (
+            Copy(held, self.cell(Iter(self.lane), index)),
+            Combine(nest.found.operation, held.array, (self.lane,)),
+            Guard(compare("eq", Iter(self.lane), integer(0)), (self.left(index, held),)),
+        )
+        return self.at_bins(Iter(self.warp), 1, nodes, turn)
 
     def left(self, index: tuple[Expr, ...], held: Load) -> TreeNode:
         return Copy(Load(self.partial, (Iter(self.block), *index), held.dtype), held)

@@ -7,16 +7,17 @@ from loopfuse.base.machine import LANES
 
 # ---------------------------------------------------------------------------------- on a GPU
 
-WARPS = 16
-"""Of a block with a table."""
-BLOCKS = 512
-"""Blocks with a table, at most: about as many as run at once, since each clears its own and adds it to the result."""
+WARPS = 32
+"""Of a block with a table. (A table for more warps is cleared and added less often: of 8, 16 and 32 warps a block, 2^28
+bytes into 256 bins took 161, 114 and 92 us.)"""
+BLOCKS = 528
+"""Blocks with a table, at most: each clears its own and adds it to the result."""
 SECTOR = 32
 """Bytes that a thread takes at a time of the widest array that it reads: a sector of memory."""
 MOST_EACH = 32
 """Iterations that it takes at a time, at most."""
-TABLE = 32 * 1024
-"""Bytes of a block's table, with all its copies."""
+TABLE = 16 * 1024
+"""Bytes of a block's table, with all its copies. (Of 32 KiB random bytes take as long, and constant ones a quarter longer.)"""
 MOST_SHARED = 8192
 """Bins for which a block has a table, at most, where how many there are is known."""
 USUAL_SHARED = 1024
@@ -54,8 +55,9 @@ ALONE = 24 << 20
 """Such blocks, at most, and bytes that all their tables have together: as many run at once."""
 ALONE_TABLE = 64 * 1024
 """Bytes of the tables of a warp, at most: three run on a multiprocessor then, of half as many bytes six."""
-ALONE_SECTOR = 128
-"""Bytes that a thread takes at a time of the widest array: there are few threads to keep memory busy."""
+ALONE_SECTOR = 64
+"""Bytes that a thread takes at a time of the widest array: there are few threads to keep memory busy. (Of 32, 64 and 128, 2^26
+weights of f32 took 236, 175 and 181 us.)"""
 USUAL_ALONE = 256
 """Bins of them, at most, where that is asked when the kernel is called."""
 ALONE_SHORT = 1 << 11

@@ -85,7 +85,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "distribution": ("runtime.arrays", "runtime.formulas", "base"),
     "explain": ("plan.units.records", "runtime.formulas", "base"),
     "pipeline": (
-        "codegen", "codegen.llvm", "codegen.math", "codegen.targets", "codegen.upstream", "frontend.lf", "frontend.mlir",
+        "codegen", "codegen.llvm", "codegen.math", "codegen.select", "codegen.targets", "codegen.upstream", "frontend.lf", "frontend.mlir",
         "lang.check", "lang.surface", "plan", "plan.fusion", "plan.simplify", "plan.strategies.plain",
         "proof", "tree.rewrite", *_PLAN,
     ),

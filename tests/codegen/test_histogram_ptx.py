@@ -37,7 +37,7 @@ kernel f(image: u8[H, W, 3], inout h: u32[3, 64]):
                 let b = min(i32(image[y, x, c]), 63)
                 h[c, b] += 1
 """
-SMALL = {"ADDING": 32, "MOST_ALONE": 32, "ALONE_SHORT": 40, "WARPS": 2, "BLOCKS": 2, "ONE_THREAD": 2, "DIRECT": 100, "DIRECT_BLOCK": 64, "FEW_ROWS": 2, "SHORT_ROW": 30}
+SMALL = {"ADDING": 32, "MOST_ALONE": 32, "ALONE_SHORT": 40, "WARPS": 2, "BLOCKS": 2, "ONE_THREAD": 2, "DIRECT": 100, "DIRECT_BLOCK": 64, "FEW_ROWS": 2, "SHORT_ROW": 30, "ROW_WARPS": 1, "ROW_BLOCKS": 2, "LONG_ROW": 200}
 
 
 def compared(text: str, *sizes_: dict[str, int], offset: int = 0, is_atomic: bool = True) -> str:

@@ -79,7 +79,7 @@ kernel f(x: u8[R, N], inout h: i32[R, 6]):
 """
 SMALL = {
     "WARPS": 2, "BLOCKS": 3, "SECTOR": 4, "ONE_THREAD": 4, "DIRECT": 16, "DIRECT_BLOCK": 8, "SHORT": 4,
-    "ADDING": 2, "MOST_ALONE": 4, "ALONE_SECTOR": 16, "ALONE_SHORT": 4, "SHORT_ROW": 8, "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
+    "ADDING": 2, "MOST_ALONE": 4, "ALONE_SECTOR": 16, "ALONE_SHORT": 4, "SHORT_ROW": 8, "LONG_ROW": 16, "PER_BIN": 1, "CHUNK": 8, "TABLES": 2, "BINS_AT_ONCE": 4,
 }  # fmt: skip
 
 
@@ -339,11 +339,11 @@ ROWS = [
     Row("looked up before it is set", LOOKED_CPU, "the last launch first of all", looked(-1, 0)),
     Row("looked up for another", LOOKED_CPU, "at the place of the first", rewrite("S3[", "x[i_2]", "x[0]")),
     Row("looked up in a block's time", LOOKED_GPU, "the last launch first", looked(-1, 1)),
-    Row("another row's count", BY_ROWS, "added to the first row", rewrite("atomic fold sum h[", "r_2", "0")),
-    Row("another row's bins", BY_ROWS, "of the first row", rewrite("copy x_row", "r_2", "0")),
-    Row("iterations of the first row", BY_ROWS, "in each row", rewrite("atomic S1[r_2", "r_2", "0"), CLAIM),
-    Row("a row left out", BY_ROWS, "r_1 from 1", bounds("r_1", lower="1")),
-    Row("a row's update in two steps", BY_ROWS, "warps read, then write", plain("atomic S1[r_2"), TURNS),
+    Row("another row's count", BY_ROWS, "added to the first row", rewrite("atomic fold sum h[", "r_3", "0", 1)),
+    Row("another row's bins", BY_ROWS, "of the first row", rewrite("copy x_row", "r_3", "0", 1)),
+    Row("iterations of the first row", BY_ROWS, "in each row", rewrite("atomic S1[r_3", "r_3", "0"), CLAIM),
+    Row("a row left out", BY_ROWS, "r_3 from 1", bounds("r_3", lower="1")),
+    Row("a row's update in two steps", BY_ROWS, "warps read, then write", plain("atomic S1[r_3"), TURNS),
     # Two updates of one array.
     Row("second update left out", ENDS_CPU, "of whole rounds", drop("S3[c * 8")),
     Row("first update left out", ENDS_CPU, "of the rest", drop("S2[i_1")),

@@ -52,9 +52,11 @@ from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import walk_guarded
 
 
-def plan_shared(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> Launch:
-    """The launch with tables, for as many bins at most."""
-    return Launch(f"{name}_s", "histogram", labels, _Shared(nest, site, bins).nodes())
+def plan_shared(
+    nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int, warps: int, blocks: int
+) -> Launch:
+    """The launch with tables, for as many bins at most, by so many warps a block and blocks a row."""
+    return Launch(f"{name}_s", "histogram", labels, _Shared(nest, site, bins, warps, blocks).nodes())
 
 
 def plan_private(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> tuple[Launch, Launch]:
@@ -113,14 +115,11 @@ class _Row:
 class _Shared:
     """Writes the launch with tables."""
 
-    def __init__(self, nest: Nest, site: Site, bins: int, is_alone: bool = False) -> None:
+    def __init__(self, nest: Nest, site: Site, bins: int, warps: int, most: int, copies: int = 0) -> None:
         self.nest, self.names = nest, site.names
         nest.declare(site.names)
-        dtype = nest.result.dtype
-        self.most = sizes.alone_of(bins, dtype) if is_alone else sizes.BLOCKS  # blocks
-        self.warps = 1 if is_alone else sizes.WARPS
-        self.copies = LANES if is_alone else sizes.copies_of(bins, dtype)
-        sector = sizes.ALONE_SECTOR if is_alone else sizes.SECTOR
+        self.warps, self.most = warps, most
+        self.copies = copies or sizes.copies_of(bins, nest.result.dtype)
         extents = nest.extents if nest.bins is not None else (integer(bins),)
         strides: list[Expr] = []
         step = self.copies
@@ -139,11 +138,15 @@ class _Shared:
         )  # fmt: skip
         rows = self._rows()
         widest = max((row.load.dtype.bytes for row in rows), default=SHORT_READ)
-        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, sector // widest))
+        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, self.bytes_at_a_time() // widest))
         self.rows = [replace(row, width=min(row.width, self.each)) for row in rows]
         hint = nest.loops[0].var.split(".")[0]
         self.block, self.warp, self.lane = self.names.fresh(f"{hint}b"), self.names.fresh("w"), self.names.fresh("lane")
         self.thread = Iter(self.warp) * LANES + Iter(self.lane)
+
+    def bytes_at_a_time(self) -> int:
+        """Of the widest array that a thread reads."""
+        return sizes.SECTOR
 
     def cell(self, copy: Expr, index: tuple[Expr, ...]) -> Load:
         """An element of the table."""
@@ -318,10 +321,13 @@ class _Private(_Shared):
     element, and in which order, says the iteration. What blocks have is added in their order afterwards."""
 
     def __init__(self, nest: Nest, site: Site, bins: int) -> None:
-        super().__init__(nest, site, bins, is_alone=True)
+        super().__init__(nest, site, bins, 1, sizes.alone_of(bins, nest.result.dtype), LANES)
         self.partial = self.names.fresh(f"{nest.result.name}_partial")
         extents = (integer(self.most), *nest.result.extents)
         self.names.add(Buffer(self.partial, "", nest.result.dtype, extents, Global()))
+
+    def bytes_at_a_time(self) -> int:
+        return sizes.ALONE_SECTOR
 
     def waits(self) -> tuple[TreeNode, ...]:
         return ()

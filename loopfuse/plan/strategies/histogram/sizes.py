@@ -31,6 +31,9 @@ DIRECT = 1 << 14
 
 SHORT_ROW = 2048
 """Iterations of a row whose histogram is its own, up to which no table is worth it."""
+ROW_WARPS, ROW_BLOCKS = 8, 4
+LONG_ROW, MANY_ROWS = 1 << 18, 1 << 12
+"""Warps of a block and blocks of a row, up to so many iterations of it, or of its outer loop."""
 FEW_ROWS = 64
 """Iterations of the outer loop of a nest, whose inner ones warps have, up to which no table is worth it."""
 

@@ -109,6 +109,12 @@ def _fits(found: Scattered, array: Array, device: str) -> bool:
     return bins <= sizes.MOST_BINS if bins is not None else len(array.extents) == 1
 
 
+def _shared(nest: Nest, bins: int, warps: int = 0, blocks: int = 0) -> Writer:
+    """The launch of blocks with tables."""
+    with_warps, with_blocks = warps or sizes.WARPS, blocks or sizes.BLOCKS
+    return lambda site, name, labels: (plan_shared(nest, site, name, labels, bins, with_warps, with_blocks),)
+
+
 @dataclass(frozen=True, slots=True)
 class HistogramFit(Fit):
     """A nest with scattered updates."""
@@ -140,15 +146,15 @@ class HistogramFit(Fit):
         row = self.nest.in_rows()
         if row.rows and row.bins is not None and row.bins <= sizes.MOST_SHARED:
             along = row.loops[0]
-            rows: Writer = lambda site, name, labels: (plan_shared(row, site, name, labels, row.bins or 0),)  # noqa: E731
-            few = sizes.SHORT_ROW if len(row.loops) == 1 else sizes.FEW_ROWS
-            return self._by_length([(few, "_few", direct), (0, "", rows)], along)(site, name, labels)
+            few, many = (sizes.SHORT_ROW, sizes.LONG_ROW) if len(row.loops) == 1 else (sizes.FEW_ROWS, sizes.MANY_ROWS)
+            rows = _shared(row, row.bins, sizes.ROW_WARPS, sizes.ROW_BLOCKS)
+            ways = [(few, "_few", direct), (many, "_row", rows), (0, "", _shared(row, row.bins))]
+            return self._by_length(ways, along)(site, name, labels)
         if len(self.nest.loops) > 1:
             return self._deep(direct, usual)(site, name, labels)
         if (bins is not None and bins > sizes.MOST_SHARED) or (bins is None and len(self.nest.result.extents) > 1):
             return self._by_length([(sizes.ONE_THREAD, "_short", one_thread), (0, "", direct)])(site, name, labels)
-        shared: Writer = lambda site, name, labels: (plan_shared(self.nest, site, name, labels, usual),)  # noqa: E731
-        ways = [(sizes.ONE_THREAD, "_short", one_thread), (sizes.DIRECT, "_direct", direct), (0, "", shared)]
+        ways = [(sizes.ONE_THREAD, "_short", one_thread), (sizes.DIRECT, "_direct", direct), (0, "", _shared(self.nest, usual))]
         rest = self._by_length([(sizes.ONE_THREAD, "_short", one_thread), (0, "_direct", direct)])
         return self._by_bins(usual, self._by_length(ways), rest)(site, name, labels)
 
@@ -161,7 +167,7 @@ class HistogramFit(Fit):
         def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             each = [
                 (sizes.FEW_ROWS, lambda least, most: direct(site, f"{name}_few", labels)),
-                (0, lambda least, most: (plan_shared(self.nest, site, name, labels, usual),)),
+                (0, lambda least, most: _shared(self.nest, usual)(site, name, labels)),
             ]
             return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
 

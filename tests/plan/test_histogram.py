@@ -11,6 +11,7 @@ import pytest
 import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source, UserError
+from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options, Target
 from loopfuse.lang.interp import interpret
 from loopfuse.plan.strategies.histogram import sizes
@@ -295,7 +296,7 @@ LENGTHS = (0, 1, sizes.SHORT, sizes.SHORT + 1, 2 * sizes.CHUNK, 2 * sizes.CHUNK 
 def test_counts_as_numpy_does(kind: str) -> None:
     kernel, random = count(kind, "B", "+=", "w[i]"), np.random.default_rng(2)
     for length in LENGTHS:
-        for bins in (1, 64, sizes.USUAL_BINS, sizes.USUAL_BINS + 1):
+        for bins in (1, 64, sizes.USUAL_BINS, sizes.USUAL_BINS + 1):  # asked when it is called
             x = random.integers(0, bins, length)
             w = random.integers(0, 100, length).astype(np.dtype("f8" if kind == "f64" else kind.replace("i", "int").replace("u", "uint")))
             h = np.ones(bins, w.dtype)
@@ -303,6 +304,17 @@ def test_counts_as_numpy_does(kind: str) -> None:
             np.add.at(wanted, x, w)
             kernel(x=x, w=w, h=h)
             assert np.array_equal(h, wanted), (length, bins)  # whole numbers: also in floats exact
+
+
+def test_many_bins_have_one_table() -> None:
+    kernel, random = count("i32", "20000", "+=", "w[i]"), np.random.default_rng(6)
+    assert sizes.tables_of(20000, DType.I32) == 1 < sizes.tables_of(1000, DType.I32)
+    for length in (70_000, 3_000_000):
+        x, w, h = random.integers(0, 20000, length), random.integers(0, 9, length).astype(np.int32), np.zeros(20000, np.int32)
+        wanted = h.copy()
+        np.add.at(wanted, x, w)
+        kernel(x=x, w=w, h=h)
+        assert np.array_equal(h, wanted)
 
 
 @pytest.mark.parametrize("update", ["min", "max"])

@@ -26,7 +26,7 @@ from loopfuse.tree.looptree import Mapping as Where
 
 def plan_cpu(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: int) -> tuple[Launch, Launch]:
     """The two launches, for as many bins at most."""
-    writer = _Writer(nest, site, sizes.chunk_of(bins))
+    writer = _Writer(nest, site, sizes.chunk_of(bins), sizes.tables_of(bins, nest.result.dtype))
     return (
         Launch(f"{name}_a", "histogram", labels, writer.counted()),
         Launch(f"{name}_b", "histogram", labels, writer.added()),
@@ -34,14 +34,14 @@ def plan_cpu(nest: Nest, site: Site, name: str, labels: tuple[str, ...], bins: i
 
 
 class _Writer:
-    def __init__(self, nest: Nest, site: Site, chunk: int) -> None:
-        self.nest, self.names, self.chunk = nest, site.names, chunk
+    def __init__(self, nest: Nest, site: Site, chunk: int, tables: int) -> None:
+        self.nest, self.names, self.chunk, self.tables = nest, site.names, chunk, tables
         nest.declare(self.names)
         outer = nest.loops[0]
         self.is_deep = len(nest.loops) > 1
         self.chunks = integer(sizes.PARTS) if self.is_deep else ceil_div(length_of(outer), chunk * outer.step)
         self.table = self.names.fresh(f"{nest.result.name}_table")
-        extents = (combine("max", self.chunks, integer(0)), integer(sizes.TABLES), *nest.result.extents)
+        extents = (combine("max", self.chunks, integer(0)), integer(self.tables), *nest.result.extents)
         self.names.add(Buffer(self.table, nest.found.array, nest.result.dtype, extents, Global(), copies=2))
 
     def cell(self, *index: Expr) -> Load:
@@ -65,14 +65,14 @@ class _Writer:
         bins = self.bins()
         here = tuple(map(Iter, bins))
         clear = Copy(self.cell(Iter(chunk), Iter(turn), *here), self.nest.neutral)
-        cleared = Loop(turn, integer(0), integer(sizes.TABLES), 1, Where.SERIAL, self.over_bins(bins, (clear,)))
+        cleared = Loop(turn, integer(0), integer(self.tables), 1, Where.SERIAL, self.over_bins(bins, (clear,)))
         turn, bins = self.names.fresh("t"), self.bins()
         here = tuple(map(Iter, bins))
         first = self.cell(Iter(chunk), integer(0), *here)
         fold = Fold(self.nest.found.operation, first, self.cell(Iter(chunk), Iter(turn), *here))
-        folds = Loop(turn, integer(1), integer(sizes.TABLES), 1, Where.UNROLLED, (fold,))
+        folds = Loop(turn, integer(1), integer(self.tables), 1, Where.UNROLLED, (fold,))
         together = self.over_bins(bins, (folds,))
-        nodes = (cleared, *self.iterations(Iter(chunk)), *together)
+        nodes = (cleared, *self.iterations(Iter(chunk)), *(together if self.tables > 1 else ()))
         return (Loop(chunk, integer(0), self.chunks, 1, Where.THREAD, nodes),)
 
     def iterations(self, chunk: Expr) -> tuple[TreeNode, ...]:
@@ -98,15 +98,17 @@ class _Writer:
 
     def in_turn(self, loop: Loop, chunk: Expr, place: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
         """The iterations of a loop, which take the tables in turn; what is left over the first."""
-        size = sizes.TABLES * loop.step
-        rounds = (loop.upper - loop.lower) // size
-        number, turn = self.names.fresh("k"), self.names.fresh("t")
-        here = tidy(loop.lower + (Iter(number) * sizes.TABLES + Iter(turn)) * loop.step)
-        each = self.nest.at({**place, loop.var: here}, self.table, (chunk, Iter(turn)))
-        unrolled = Loop(turn, integer(0), integer(sizes.TABLES), 1, Where.UNROLLED, each)
-        whole = Loop(number, integer(0), rounds, 1, Where.SERIAL, (unrolled,))
         rest = self.names.fresh(loop.var.split(".")[0])
         tail = self.nest.at({**place, loop.var: Iter(rest)}, self.table, (chunk, integer(0)))
+        if self.tables == 1:
+            return (replace(loop, var=rest, body=tail),)
+        size = self.tables * loop.step
+        rounds = (loop.upper - loop.lower) // size
+        number, turn = self.names.fresh("k"), self.names.fresh("t")
+        here = tidy(loop.lower + (Iter(number) * self.tables + Iter(turn)) * loop.step)
+        each = self.nest.at({**place, loop.var: here}, self.table, (chunk, Iter(turn)))
+        unrolled = Loop(turn, integer(0), integer(self.tables), 1, Where.UNROLLED, each)
+        whole = Loop(number, integer(0), rounds, 1, Where.SERIAL, (unrolled,))
         return whole, Loop(rest, tidy(loop.lower + rounds * size), loop.upper, loop.step, Where.SERIAL, tail)
 
     def added(self) -> tuple[TreeNode, ...]:

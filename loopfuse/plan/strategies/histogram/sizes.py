@@ -77,6 +77,8 @@ def alone_of(bins: int, dtype: DType) -> int:
 
 TABLES = 4
 """Tables of a chunk, taken in turn: an update of an element need not wait for the one before."""
+NEAR = 64 * 1024
+"""Bytes of them all, at most: larger ones would leave the nearest cache, and there is one."""
 CHUNK = 1 << 16
 """Iterations of a chunk, at least."""
 PER_BIN = 32
@@ -92,6 +94,11 @@ LONG = 256
 """Iterations of the outer and of the inner loop of a nest, more than which are worth that."""
 BINS_AT_ONCE = 64
 """Bins that a worker adds up at a time."""
+
+
+def tables_of(bins: int, dtype: DType) -> int:
+    """Tables of a chunk for so many bins."""
+    return TABLES if TABLES * bins * dtype.bytes <= NEAR else 1
 
 
 def chunk_of(bins: int) -> int:

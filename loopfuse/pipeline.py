@@ -50,6 +50,7 @@ from loopfuse.codegen.ir import Operation, Place
 from loopfuse.codegen.llvm.debug_info import locations
 from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.math.functions import ULP_BOUNDS
+from loopfuse.codegen.select.value_ranges import is_needless, ranges_of
 from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.frontend.lf.door import parse
@@ -602,8 +603,12 @@ def _draft(
 
 
 def _trusted(tree: LoopTree, options: Options) -> LoopTree:
-    """The tree without checks of subscripts, where none are wanted."""
-    return trust_subscripts(tree) if options.check == "off" else tree
+    """The tree without checks of subscripts: where none are wanted, and of those whose type or arithmetic keeps them
+    inside. (A kernel without any is called straight: nobody looks for an offender.)"""
+    if options.check == "off":
+        return trust_subscripts(tree)
+    held = ranges_of(tree)
+    return trust_subscripts(tree, lambda check: is_needless(check, held))
 
 
 def _spans(model: PolyProgram, target: Target) -> dict[str, Span]:

@@ -312,6 +312,8 @@ class Machine:
             self._late(op, operands, mask)
         elif name in ("ld", "st"):
             self._memory(op, operands, mask)
+        elif name in ("atom", "red"):
+            self._atomic(op, operands, mask)
         elif name == "shfl":
             self._shuffle(op, operands, mask)
         elif name == "cvta":
@@ -420,6 +422,22 @@ class Machine:
         self.bytes_stored[size] = self.bytes_stored.get(size, 0) + addresses.size
         rows = np.stack([self.get(each, bits, mask) for each in names], axis=1)
         self.memory.store(addresses, np.ascontiguousarray(rows).view(np.uint8))
+
+    def _atomic(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
+        """An update in one step: a thread after the other, from the last."""
+        bits = int(op[-1][1:])
+        register, place, value = operands if op[0] == "atom" else ("_", *operands)
+        kind = _SIGNED[bits] if op[-1].startswith("s") else _WORDS[bits]
+        update: dict[str, Callable[..., Any]] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+        operation = next(update[each] for each in op if each in update)
+        addresses, values = self._address(place, mask), self.get(value, bits, mask).view(kind)
+        before = np.zeros(addresses.size, _WORDS[bits])
+        for k in reversed(range(addresses.size)):
+            data = self.memory.load(addresses[k : k + 1], bits // 8)
+            held = np.ascontiguousarray(data).view(kind)[0]
+            before[k] = held.view(_WORDS[bits])[0]
+            self.memory.store(addresses[k : k + 1], operation(held, values[k : k + 1]).view(np.uint8).reshape(1, -1))
+        self.put(register, before, mask)
 
     def _shuffle(self, op: tuple[str, ...], operands: tuple[str, ...], mask: Lanes) -> None:
         target, value, source, clamp, members = operands

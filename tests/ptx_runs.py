@@ -20,7 +20,7 @@ from loopfuse.base.options import Options, Target, Tuning
 from loopfuse.codegen.abi import to_python
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Kernel
-from loopfuse.runtime.devices.steps import run_steps
+from loopfuse.runtime.devices.steps import ERROR_WORD, run_steps
 from loopfuse.tree.looptree import LoopTree
 
 DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
@@ -73,6 +73,9 @@ def run(
         memory.place(address, data)
         pointers[buffer["name"]] = address
         address += (data.nbytes + (1 << 12)) // 256 * 256
+    error = np.zeros(1, np.int64)
+    memory.place(address, error)
+    pointers[ERROR_WORD] = address
     wanted = {name: data.copy() for name, data in arguments.items()}
     scalars = {name: value for name, value in values.items() if name == "n"}
     expected = interpret(kernel, {**wanted, **scalars}, sizes)
@@ -90,6 +93,7 @@ def run(
             stored[size] = stored.get(size, 0) + count
 
     run_steps(artifact.manifest, pointers, values, not offset, launch)
+    assert not error.any(), "a subscript is outside"
     for name, data in arguments.items():
         there = expected.get(name, wanted[name])
         assert data.tobytes() == np.asarray(there).tobytes(), name

@@ -47,6 +47,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies": ("plan.fusion", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.generic": ("plan.strategies", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.contract": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
+    "plan.strategies.histogram": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
@@ -66,7 +67,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     ),
     "plan": (
         "plan.fusion", "plan.strategies", "plan.strategies.contract", "plan.strategies.generic",
-        "plan.strategies.pointwise", "plan.strategies.rows", "plan.strategies.scan", "plan.strategies.sliding", "plan.mapping",
+        "plan.strategies.histogram", "plan.strategies.pointwise", "plan.strategies.rows", "plan.strategies.scan", "plan.strategies.sliding", "plan.mapping",
         "tree.rewrite", *_PLAN,
     ),
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", *_CODE),
@@ -84,7 +85,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "distribution": ("runtime.arrays", "runtime.formulas", "base"),
     "explain": ("plan.units.records", "runtime.formulas", "base"),
     "pipeline": (
-        "codegen", "codegen.llvm", "codegen.math", "codegen.targets", "codegen.upstream", "frontend.lf", "frontend.mlir",
+        "codegen", "codegen.llvm", "codegen.math", "codegen.select", "codegen.targets", "codegen.upstream", "frontend.lf", "frontend.mlir",
         "lang.check", "lang.surface", "plan", "plan.fusion", "plan.simplify", "plan.strategies.plain",
         "proof", "tree.rewrite", *_PLAN,
     ),

@@ -10,6 +10,7 @@ from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.contract.strategy import CONTRACT
 from loopfuse.plan.strategies.generic.strategy import GENERIC
+from loopfuse.plan.strategies.histogram.strategy import HISTOGRAM
 from loopfuse.plan.strategies.pointwise.strategy import POINTWISE
 from loopfuse.plan.strategies.reduce import REDUCE
 from loopfuse.plan.strategies.rows.strategy import ROWS
@@ -20,6 +21,7 @@ from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
+from loopfuse.plan.units.scattered import Scattered
 from loopfuse.poly.model import PolyProgram
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -28,6 +30,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     CONTRACT,
     ROWS,
     SCAN,
+    HISTOGRAM,
     POINTWISE,
     GENERIC,
 )
@@ -76,9 +79,10 @@ def team(group: Group, program: PolyProgram, device: str) -> int:
     return max(strategy.team(group, program, device) for strategy in STRATEGIES)
 
 
-def runs_whole(unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
-    """Does some strategy run the loop as it stands, whose iterations depend on each other through running values?"""
-    return any(strategy.runs_whole(unit, running, program, device) for strategy in STRATEGIES)
+def runs_whole(unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
+    """Does some strategy run the loop as it stands, whose iterations depend on each other through running values, or
+    scattered updates?"""
+    return any(strategy.runs_whole(unit, found, program, device) for strategy in STRATEGIES)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

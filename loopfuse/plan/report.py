@@ -367,7 +367,7 @@ def reassociated(program: PolyProgram, scheduled: Scheduled) -> list[str]:
     return [
         s.target.array.split(".")[0]
         for s in program.statements
-        if s.id in changed and s.target.dtype.is_float and s.reduction in ("sum", "prod", "")
+        if s.id in changed and s.target.dtype.is_float and s.operation in ("sum", "prod", "")
     ]
 
 

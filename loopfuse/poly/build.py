@@ -467,10 +467,11 @@ class _Builder:
             else:
                 nothing = Const(neutral("sum", value.dtype), value.dtype, span=value.span)
                 value = Select(scope.predicate, value, nothing, value.dtype, span=value.span)
+        scatter = ""
         if any(is_checked(each) for each in target.index):
             if predicate is None:
                 predicate = Const(True, DType.BOOL, span=target.span)
-            reduction = ""  # nobody can tell which updates are of one element
+            reduction, scatter = "", reduction  # nobody can tell which updates are of one element
         if predicate is not None:
             predicate = self._lower(predicate, scope.domain, scope, name, reads)
         value = self._lower(value, scope.domain, scope, name, reads)
@@ -496,6 +497,7 @@ class _Builder:
             predicate,
             reduction,
             stmt.span,
+            scatter,
         )
 
     def _lower(

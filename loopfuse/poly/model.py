@@ -113,7 +113,8 @@ class Statement:
     predicated write leaves the old value where the condition is false, and then `reads` ends
     with a read of the target. `reads[k]` is the k-th Load in evaluation order of (predicate,
     value). `kind`: store, define, init, update. `reduction` is the operation for init/update
-    and for `op=` stores, else "".
+    and for `op=` stores, else "". `scatter`: the same of an `op=` store at a place that depends on data
+    (`reduction` is then "": nobody can tell which updates are of one element).
     """
 
     id: str
@@ -129,6 +130,12 @@ class Statement:
     predicate: Expr | None = None
     reduction: str = ""
     span: Span = NOWHERE
+    scatter: str = ""
+
+    @property
+    def operation(self) -> str:
+        """What the statement updates its target by, wherever that is; "" where it does not."""
+        return self.reduction or self.scatter
 
     @property
     def line(self) -> int:

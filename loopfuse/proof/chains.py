@@ -3,6 +3,7 @@ order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from loopfuse.poly import isl, isl_flow
@@ -11,14 +12,15 @@ from loopfuse.poly.model import Dependences, PolyProgram, Statement
 from loopfuse.proof.events import Undecided
 
 
-def has_episodes(deps: Dependences, update: Statement, writers: list[Statement]) -> bool:
+def has_episodes(deps: Dependences, updates: Sequence[Statement], writers: list[Statement]) -> bool:
     """Is an element read or written by others between the updates of a reduction? `writers` are
     all statements that write its array."""
-    array = update.target.array
-    others = {s.id for s in writers if s is not update}
+    array = updates[0].target.array
+    ids = {update.id for update in updates}
+    others = {s.id for s in writers} - ids
     for each in deps.all:
-        if each.array == array and update.id in (each.source, each.sink):
-            early = each.kind == "anti" and each.source not in (update.id, *others)
+        if each.array == array and ids & {each.source, each.sink}:
+            early = each.kind == "anti" and each.source not in ids | others
             late = each.kind == "output" and each.sink in others
             if early or late:
                 return True

@@ -424,7 +424,9 @@ class _Checker:
             self.flows[key] = flow_of_read(self.program, self.deps, *key)
         sources, rest = self.flows[key]
         for source in sources:
-            if not names_one_place(self.program.statement(source).write):
+            writer = self.program.statement(source)
+            # (What updates at places that depend on data make is proved as a whole: `check_reduction`.)
+            if not names_one_place(writer.write) and not writer.scatter:
                 raise Undecided(f"{source} may or may not write what {statement.id} reads")
         wanted = [instance.apply_range(source.reverse()) for source in sources.values()]
         for name, relation in access.parts:
@@ -466,6 +468,10 @@ class _Checker:
             for read in [each for each in wanted if self._is_reduced(each)]:
                 reductions.setdefault(read.array, []).append(read)
                 wanted.remove(read)
+        for read in [each for each in wanted if self._is_scattered(each)]:
+            # Which element it is, is not known: what went into all of them is what can be asked.
+            reductions.setdefault(read.array, []).append(read)
+            wanted.remove(read)
         if not wanted:
             return
         for read in wanted:
@@ -489,6 +495,12 @@ class _Checker:
         """Is it a value that updates went into which may run in another order?"""
         composed = self.accesses.composed
         return bool(free_updates(self.program.statements, read.array, self.reassociate, composed))
+
+    def _is_scattered(self, read: Read) -> bool:
+        """Is it a read, at a place that depends on data, of what updates at such places make?"""
+        if read.statement is None or not any(s.scatter and s.target.array == read.array for s in self.program.statements):
+            return False
+        return any(is_checked(subscript) for subscript in read.statement.reads[read.number].load.index)
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds, Combines and Scans use, and those that their results are copied to."""

@@ -2,7 +2,8 @@
 
 For each level of parallel loops (blocks of the grid, of a cluster, threads of a block, lanes of a
 warp): the accesses of one launch that share everything outside this level, and the last barrier
-of this level's scope before them, happen in no given order. Such a cell must belong to one thread.
+of this level's scope before them, happen in no given order. Such a cell must belong to one thread,
+but where all who touch it update it atomically, by one operation.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from loopfuse.proof.events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE,
 from loopfuse.proof.flags import unordered_blocks
 from loopfuse.proof.planes import is_apart_in_steps
 from loopfuse.tree.form.check import owns_lane
-from loopfuse.tree.looptree import Await, Barrier, Lanes, Raise, Window
+from loopfuse.tree.looptree import Await, Barrier, Compute, Fold, Lanes, Raise, Window
+from loopfuse.tree.walk import atomic_update
 
 _SCOPES = {
     GRID: (),
@@ -117,11 +119,23 @@ def _conflict(
         or (leaf.crosses_lanes and "warp" in scopes)
     ]
     by_epoch: dict[str, list[tuple[bool, Any]]] = {}
+    atomic: dict[str, dict[str, list[Any]]] = {}  # the same of atomic updates, by operation
     for access in here:
+        operation = _atomic(access)
         for epoch, relation in _touches(accesses, access, levels, barriers):
             # The pieces of all are compared pair by pair, and bounds split one shape into many.
             relation = isl.simplified(relation)
-            by_epoch.setdefault(epoch, []).append((isinstance(access, Write), relation))
+            if operation:
+                atomic.setdefault(epoch, {}).setdefault(operation, []).append(relation)
+            else:
+                by_epoch.setdefault(epoch, []).append((isinstance(access, Write), relation))
+    for epoch, updates in atomic.items():
+        others = [union(_distinct(each), None) for each in updates.values()]
+        if epoch in by_epoch:
+            others.append(union(_distinct([relation for _, relation in by_epoch[epoch]]), None))
+        found = _meeting(others)
+        if found is not None:
+            return found
     for touched in by_epoch.values():
         writes = _distinct([relation for is_write, relation in touched if is_write])
         if not writes:
@@ -133,6 +147,28 @@ def _conflict(
         if not everyone.is_single_valued():
             pairs = everyone.reverse().apply_range(everyone)
             return pairs.subtract(pairs.domain().identity())
+    return None
+
+
+def _atomic(access: Read | Write) -> str:
+    """The operation of an atomic update, of which the access is a part: that of its place; "" elsewhere."""
+    match access.leaf.node:
+        case Compute(atomic=True) as node if access.load == node.target:
+            return atomic_update(node)[0]
+        case Fold(op=op, target=target, atomic=True) if access.load == target:
+            return op
+        case _:
+            return ""
+
+
+def _meeting(kinds: Sequence[Any]) -> Any | None:
+    """{ thread -> another } of { cell -> thread } maps: two of different kinds touch one cell; None if none do."""
+    for number, one in enumerate(kinds):
+        for other in kinds[number + 1 :]:
+            pairs = one.reverse().apply_range(other)
+            apart = pairs.subtract(pairs.domain().identity())
+            if not apart.is_empty():
+                return apart
     return None
 
 

@@ -21,13 +21,16 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from loopfuse.lang.index import is_checked
+from loopfuse.lang.nodes import Iter
 from loopfuse.poly import isl
 from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Dependences, Statement
 from loopfuse.proof.accesses import Accesses, Read
 from loopfuse.proof.chains import find_chain, find_sequence, has_episodes
 from loopfuse.proof.effects import check_effects
-from loopfuse.proof.events import Leaf, Undecided
+from loopfuse.proof.events import READ, Leaf, Undecided
+from loopfuse.proof.order import keeps_place
 from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place
 from loopfuse.tree.looptree import Compute
 
@@ -46,8 +49,8 @@ class Reader:
 
 
 def reductions_into(statements: Sequence[Statement], array: str) -> list[Statement]:
-    """The updates of reductions into `array`."""
-    return [s for s in statements if s.target.array == array and s.reduction and s.kind != "init"]
+    """The updates of reductions into `array`, those at places that depend on data among them."""
+    return [s for s in statements if s.target.array == array and s.operation and s.kind != "init"]
 
 
 def free_updates(
@@ -61,7 +64,7 @@ def free_updates(
         for each in reductions_into(statements, array)
         if reassociate
         or not each.target.dtype.is_float
-        or each.reduction in ("min", "max", "any", "all", "and", "or")
+        or each.operation in ("min", "max", "any", "all", "and", "or")
     ] + [each for each in statements if reassociate and each.id in composed and each.target.array == array]
 
 
@@ -79,19 +82,22 @@ def check_reduction(
     statements = accesses.events.program.statements
     for each in statements:
         other = each.target.swapped
-        if each.reduction and other is not None and array in (each.target.array, other.array):
+        if each.operation and other is not None and array in (each.target.array, other.array):
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
     updates = free_updates(statements, array, reassociate, accesses.composed)
+    every = reductions_into(statements, array)
     composed = [each for each in updates if each.id in accesses.composed]
-    if composed and (len(updates) > 1 or reductions_into(statements, array) or composed[0].target.swapped):
+    if composed and (len(updates) > 1 or every or composed[0].target.swapped):
         raise Undecided(f"{array} is updated by more than {composed[0].id}")
+    scattered = [each for each in every if each.scatter]
+    if scattered and (len(updates) < len(every) or {each.scatter for each in every} != {scattered[0].scatter}):
+        raise Undecided(f"updates of {array} at places that depend on data, in another order")
     try:
         if composed:
-            _ByReaders(accesses, deps, composed[0], find_sequence(accesses.events.program, deps, composed[0])).check(
-                unproved, end
-            )
-        elif len(reductions_into(statements, array)) == 1:
-            _ByReaders(accesses, deps, updates[0]).check(unproved, end)
+            sequence = find_sequence(accesses.events.program, deps, composed[0])
+            _ByReaders(accesses, deps, composed, sequence).check(unproved, end)
+        elif scattered or len(every) == 1:
+            _ByReaders(accesses, deps, updates).check(unproved, end)
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
     except Wrong as error:
@@ -100,18 +106,22 @@ def check_reduction(
 
 
 class _ByReaders:
-    """`sequence`: the order of the updates matters: { update -> one that needs it }."""
+    """The updates of one reduction, or all at places that depend on data by one operation. `sequence`: one update whose
+    order matters: { update -> one that needs it }."""
 
     def __init__(
-        self, accesses: Accesses, deps: Dependences, update: Statement, sequence: Any | None = None
+        self, accesses: Accesses, deps: Dependences, updates: Sequence[Statement], sequence: Any | None = None
     ) -> None:
         self.accesses, self.deps = accesses, deps
         self.program = accesses.events.program
-        self.update, self.array = update, update.target.array
+        self.update, self.array = updates[0], updates[0].target.array
+        self.ids = frozenset(update.id for update in updates)
         self.sequence = sequence
-        self.sets = Sets(accesses, [update], sequence)
+        self.sets = Sets(accesses, updates, sequence)
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
-        self.episodes = sequence is not None or has_episodes(deps, update, self.writers)
+        self.episodes = sequence is not None or has_episodes(deps, updates, self.writers)
+        if self.update.scatter and self.episodes:
+            raise Undecided(f"{self.array} is set or read between updates at places that depend on data")
         self.chain: Any = None
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
@@ -119,16 +129,17 @@ class _ByReaders:
         buffers = self.sets.results
         for read in unproved:
             if read.buffer not in buffers:
-                raise Wrong(f"{read.what} finds no result of {self.update.id}")
+                raise Wrong(f"{read.what} finds no result of {self.sets.name}")
         if end is not None and end.buffer not in buffers:
-            raise Wrong(f"no result of {self.update.id} reaches {end.what}")
-        self.sets.check_updates(once=False)
+            raise Wrong(f"no result of {self.sets.name} reaches {end.what}")
+        self.sets.check_updates(once=bool(self.update.scatter))
         if self.sequence is not None:
             self.sets.check_order(self.sequence)
         for reads in self.accesses.reads.values():
             for read in reads:
-                if read.array == self.array and not self._is_own(read) and read.buffer in buffers:
-                    self._check_reader(self._reader(read))
+                if read.array == self.array and read.statement is not None and not self._is_own(read) and read.buffer in buffers:
+                    is_somewhere = any(is_checked(each) for each in read.statement.reads[read.number].load.index)
+                    self._check_reader(self._launch_of(read) if is_somewhere else self._reader(read))
         if end is not None:
             self._check_reader(end)
 
@@ -136,7 +147,7 @@ class _ByReaders:
         """Is it an update's read of what it updates?"""
         node = read.leaf.node
         shows = self.sequence is not None and isinstance(node, Compute) and not is_in_place(node)
-        return read.statement is self.update and not shows
+        return read.statement is not None and read.statement.id in self.ids and not shows
 
     def _reader(self, read: Read) -> Reader:
         statement = read.statement
@@ -146,6 +157,39 @@ class _ByReaders:
         touch = self.sets.touch_of(read)
         return Reader(read.name, read.buffer, touch, element, read.wanted, read.what)
 
+    def _launch_of(self, read: Read) -> Reader:
+        """The launch of a read at a place that depends on data, in place of it: it may read all elements, as they are
+        when it starts, since it writes none."""
+        events, array = self.accesses.events, self.program.arrays[self.array]
+        statement = read.statement
+        assert statement is not None
+        writes = self.accesses.writes.get(read.buffer, [])
+        if any(write.leaf.launch == read.leaf.launch for write in writes) or read.leaf.host:
+            raise Undecided(f"{read.what} in a launch that writes there")
+        if array.private_to or not keeps_place(self.accesses, read, array):
+            raise Undecided(f"{read.what} at another place")
+        leaf = events.launch_event(read.leaf.launch, len(array.extents))
+        here = leaf.relation([Iter(name) for name in leaf.names], self.array)
+        number = read.number
+        elements = dict(statement.reads[number].parts)[self.array]  # { statement -> element }
+        element = here.intersect_range(elements.range())
+        rest = elements.wrap()
+        wanted: list[Any] = []
+        for flow in self.deps.flow:
+            if flow.sink == statement.id and flow.array == self.array:
+                assert flow.by_element is not None
+                pairs = flow.by_element.intersect_range(elements.wrap())
+                rest = rest.subtract(pairs.range())
+                found = pairs.apply_range(pairs.range().unwrap().range_map())  # { source -> element }
+                wanted.append(element.apply_range(found.reverse()))
+        initial = rest.unwrap().range()
+        if not initial.intersect_params(self.program.context).is_empty():
+            wanted.append(element.intersect_range(initial).set_tuple_name(isl.OUT, f"@{self.array}"))
+        cell = element.set_tuple_name(isl.OUT, read.buffer)
+        touch = Touch(cell, events.time_of(leaf, READ), leaf, READ)
+        wanted = [each for each in wanted if not each.is_empty()]
+        return Reader(leaf.name, read.buffer, touch, element, tuple(wanted), read.what)
+
     def _check_reader(self, reader: Reader) -> None:
         """What arrives at the reader is what the program asks for, no less and no more."""
         required, starts, updates = self._required(reader)
@@ -154,15 +198,15 @@ class _ByReaders:
         for name in dict.fromkeys([*required, *arrived]):
             want, have = required.get(name), arrived.get(name)
             if want is None and have is not None and not have.is_empty():
-                raise Wrong(f"{reader.what} finds what is no part of {self.update.id}")
+                raise Wrong(f"{reader.what} finds what is no part of {self.sets.name}")
             if want is None or want.is_empty() or (have is not None and want.plain_is_equal(have)):
                 continue
             # Each thread may have a start, and each of several runs its update.
             alone = self._kind(name) != "start" and not (several and self._kind(name) == "update")
             if alone and (have is None or not want.is_subset(have)):
-                raise Wrong(f"{reader.what} misses an update of {self.update.id}")
+                raise Wrong(f"{reader.what} misses an update of {self.sets.name}")
             if have is not None and not have.is_subset(want):
-                raise Wrong(f"{reader.what} finds more than the updates of {self.update.id}")
+                raise Wrong(f"{reader.what} finds more than the updates of {self.sets.name}")
         for statement, needed in starts.items():
             self._check_each(reader, statement, needed, arrived, "start")
         if several and updates is not None:
@@ -201,7 +245,7 @@ class _ByReaders:
 
         for wanted in reader.wanted:
             source = isl.range_name(wanted)
-            if source != self.update.id:
+            if source not in self.ids:
                 need(source, wanted.reverse())
                 continue
             if self.episodes:
@@ -212,7 +256,8 @@ class _ByReaders:
                 continue
             element = reader.element.intersect_domain(wanted.domain())  # { reader -> element }
             written = dict(self.update.write.parts)[self.array]  # { update -> element }
-            need(source, written.apply_range(element.reverse()))
+            for each in map(self.program.statement, sorted(self.ids)):
+                need(each.id, dict(each.write.parts)[self.array].apply_range(element.reverse()))
             for seed, relation in self._seeds(written):
                 need(seed, relation.apply_range(element.reverse()))
         required: dict[str, Any] = {}
@@ -230,12 +275,18 @@ class _ByReaders:
             run = None
             for leaf in leaves:
                 instance = self.accesses.instances[leaf]
-                required[leaf] = instance.apply_range(relation)
+                # Of what may be anywhere, each element for itself: an update tells which element it is for.
+                spread = self.sets.elements.get(leaf)
+                if spread is None:
+                    required[leaf] = instance.apply_range(relation)
+                else:
+                    asked = reader.element.intersect_domain(relation.range())
+                    required[leaf] = spread.apply_range(asked.reverse())
                 run = instance.range() if run is None else run.union(instance.range())
             needed = relation.domain().intersect_params(self.program.context)
             if run is None or not needed.is_subset(run):
                 raise Wrong(f"{reader.what} misses an instance of {name}")
-            if name != self.update.id:
+            if name not in self.ids:
                 starts[name] = relation.intersect_params(self.program.context)
         updates = values.get(self.update.id)
         if updates is not None:
@@ -274,8 +325,31 @@ class _ByReaders:
             found.append((name, initial.reverse().set_tuple_name(isl.IN, name)))
         return found
 
+    def _seeds_anywhere(self) -> list[tuple[str, Any]]:
+        """The same of updates at places that depend on data, which each find all elements: element by element."""
+        seeds: list[tuple[str, Any]] = []
+        for update in map(self.program.statement, sorted(self.ids)):
+            rest = next(dict(read.parts)[self.array] for read in update.reads if read.array == self.array).wrap()
+            for flow in self.deps.flow:
+                if flow.sink != update.id or flow.array != self.array:
+                    continue
+                assert flow.by_element is not None
+                rest = rest.subtract(flow.by_element.range())
+                if flow.source not in self.ids:
+                    elements = flow.by_element.range().unwrap().range_map()  # { [update -> element] -> element }
+                    seeds.append((flow.source, flow.by_element.apply_range(elements)))
+            initial = rest.unwrap().range().intersect_params(self.program.context)
+            if initial.is_empty():
+                continue
+            if not self.program.arrays[self.array].is_argument:
+                raise Undecided(f"{self.array} is updated without being set")
+            seeds.append((f"@{self.array}", initial.identity().set_tuple_name(isl.IN, f"@{self.array}")))
+        return seeds
+
     def _seeds(self, written: Any) -> list[tuple[str, Any]]:
         """What the first update of an element finds there: (source, { value -> element })."""
+        if self.update.scatter:
+            return self._seeds_anywhere()
         update = self.update
         number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)

@@ -6,6 +6,12 @@ copies of the other threads hold, a Scan starts a set of what those of the threa
 value, and a caller's array starts with what it held. `Sets.arrivals` follows the contributions
 backwards from whatever reads a cell: { update's leaf -> reader }, through every Fold, Combine,
 Scan and Copy. No contribution may arrive by two ways.
+
+An update at a place that depends on data is taken as one of every element that it may be for: of that
+which it is for it adds its value, of the others nothing. Its contributions are { leaf, element -> reader },
+so that what was for one element must not arrive at another. All that is known of where it writes is that
+the subscripts which depend on data are the program's own: of the elements that it may be for, the cell it
+touches for one is that of the same subscripts.
 """
 
 from __future__ import annotations
@@ -16,10 +22,12 @@ from functools import reduce
 from typing import Any
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import loads
 from loopfuse.poly import isl
+from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Statement
 from loopfuse.proof.accesses import Accesses, Read, Write
 from loopfuse.proof.events import READ, WRITE, Leaf, Time, Undecided, compare_times
@@ -62,7 +70,7 @@ class Sets:
         self.updates = {update.id: update for update in updates}
         self.name = " or ".join(self.updates)
         first = updates[0]
-        self.op = first.reduction if sequence is None else LINEAR
+        self.op = first.operation if sequence is None else LINEAR
         self.array = first.target.array
         self.neutral = repr(neutral(self.op, first.target.dtype))
         self.inits = {
@@ -77,6 +85,12 @@ class Sets:
             for buffer in sorted(self.buffers)
             for write in accesses.writes.get(buffer, [])
         }
+        self.elements: dict[str, Any] = {}  # by leaf of an update at a place that is data: { leaf, element -> element }
+        self.cells: dict[str, Any] = {}  # the same: { leaf, element -> cell }
+        self.spread: dict[str, Any] = {}  # the same: { leaf -> leaf, element }
+        for write, kind in self.kinds.values():
+            if kind == "update" and self.accesses.statement_of(write.leaf).scatter:
+                self._spread(write)
         self.touched: dict[str, list[Touch]] = {}  # by buffer: all its writes
         self.reset: dict[str, list[tuple[Touch, Any | None]]] = {}
         self.gone: dict[str, Any | None] = {}
@@ -138,11 +152,31 @@ class Sets:
             case _:
                 return "start"
 
+    def _spread(self, write: Write) -> None:
+        """Notes the elements that an update may be for, and the cell of each."""
+        name = write.leaf.name
+        update = self.accesses.statement_of(write.leaf)
+        element = self.accesses.instances[name].apply_range(dict(update.write.parts)[self.array])
+        private = len(self.program.arrays[self.array].private_to)
+        rank = len(update.target.index)
+        if private or len(update.write.parts) > 1:
+            raise Undecided(f"{update.id} updates one of several arrays")
+        both = element.range_product(write.cell).uncurry()  # { [leaf -> element] -> cell }
+        both = both.flatten_domain().set_tuple_name(isl.IN, name)
+        first_element, first_cell = both.dim(isl.IN) - rank, both.dim(isl.OUT) - rank
+        if first_cell < 0:
+            raise Undecided(f"{update.id} updates a place with fewer subscripts")
+        checked = [k for k, each in enumerate(update.target.index) if is_checked(each)]
+        self.cells[name] = equate(both, [(first_element + k, first_cell + k) for k in checked])
+        spread = element.domain_map().reverse()  # { leaf -> [leaf -> element] }
+        self.spread[name] = spread.flatten_range().set_tuple_name(isl.OUT, name)
+        self.elements[name] = element.range_map().flatten_domain().set_tuple_name(isl.IN, name)
+
     def _touches(self, buffer: str) -> list[Touch]:
         """All writes to a buffer."""
         if buffer not in self.touched:
             self.touched[buffer] = [
-                Touch(w.cell, self.events.time_of(w.leaf, WRITE), w.leaf)
+                Touch(self.cells.get(w.leaf.name, w.cell), self.events.time_of(w.leaf, WRITE), w.leaf)
                 for w in self.accesses.writes.get(buffer, [])
             ]
         return self.touched[buffer]
@@ -271,6 +305,10 @@ class Sets:
         if order is None and not same.is_empty():
             assert event.leaf is not None and write.leaf is not None
             after = self.events.after((event.leaf, event.moment), (write.leaf, write.moment))
+            if write.leaf.name in self.spread and write.moment == WRITE:
+                after = after.apply_range(self.spread[write.leaf.name])
+            if event.leaf.name in self.spread and event.moment == WRITE:
+                after = self.spread[event.leaf.name].reverse().apply_range(after)
             same = same.intersect(after.set_tuple_name(isl.IN, isl.domain_name(same)))
         return None if same.is_empty() else same
 

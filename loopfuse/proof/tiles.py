@@ -273,7 +273,7 @@ def _is_same(one: _Step, other: _Step, pairs: _Pairs) -> bool:
     match one.node, other.node:
         case Compute() as first, Compute() as second:
             parts = first.statement, first.predicate is None
-            if parts != (second.statement, second.predicate is None):
+            if parts != (second.statement, second.predicate is None) or first.atomic != second.atomic:
                 return False
             exprs = [*zip(first.iteration, second.iteration, strict=True)]
             if first.predicate is not None and second.predicate is not None:

@@ -56,6 +56,10 @@ RESIDENT = Symbol("resident?", DType.BOOL)
 there is to do."""
 
 
+ATOMIC_OPERATIONS = ("sum", "min", "max")
+ATOMIC_TYPES = (DType.I32, DType.U32, DType.I64, DType.U64)
+"""What is updated atomically, and how: whole numbers, of which no order of the updates shows."""
+
 LATE_BYTES = (4, 8)
 """Sizes of the elements that late copies move (a GPU's `cp.async`)."""
 
@@ -183,8 +187,8 @@ class Buffer:
     results and flags). `extents` are in sizes (Global) or constants (every other home).
     `argument`: it is the caller's array `array` itself, not a workspace. `zeroed`: the runtime
     (Global) or the owner (others) sets it to zero before the launch sequence starts. `strides`:
-    how many elements apart neighbours along each dimension lie (an argument that is a view);
-    None: row-major without gaps. `copies`: how many of the first dimensions tell copies of the array apart, one
+    how many elements apart neighbours along each dimension lie (an argument that is a view, or a Shared
+    buffer whose dimensions lie in another order); None: row-major without gaps. `copies`: how many of the first dimensions tell copies of the array apart, one
     for each iteration of loops around. `factors`: it holds linear maps, `x -> f * x + v`: v here, f in the buffer of that
     name, which is like it. `turns`: no memory of its own: in iteration k of the
     HostLoop that it turns with, it is the k-th of these (Global, each of the same extents)."""
@@ -239,13 +243,15 @@ class Compute:
     replaced by that and each Load redirected to a buffer (the k-th Load of value, in order, is
     the k-th read of the statement); the result goes to `target`. With a `predicate` (redirected
     likewise; its Loads come first) the target is written only where it holds. An instance may
-    run several times (recomputation), into different buffers."""
+    run several times (recomputation), into different buffers. `atomic`: the value is the target's own, updated
+    (`atomic_update`); reading and writing it are one step, which no other thread's atomic update comes between."""
 
     statement: str
     iteration: tuple[Expr, ...]
     target: Load
     value: Expr
     predicate: Expr | None = None
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +285,12 @@ class Prefetch:
 class Fold:
     """`target = op(target, value)`: adds a partial result (`value` a Load) of a reduction. `op`:
     sum prod min max and or linear. By `linear`, `value` is a map and `target` one that comes before it, or a number that it is
-    applied to (`tree.rewrite.maps`)."""
+    applied to (`tree.rewrite.maps`). `atomic`: in one step, as an atomic Compute."""
 
     op: str
     target: Load
     value: Load
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ def _buffer(buffer: Buffer) -> str:
     notes += ["zeroed"] if buffer.zeroed else []
     notes += [f"maps, factors in {buffer.factors}"] if buffer.factors else []
     notes += [f"{', '.join(buffer.turns)} in turn"] if buffer.turns else []
+    if buffer.strides is not None and not buffer.argument:
+        notes.append(f"strides {', '.join(map(print_expr, buffer.strides))}")
     suffix = f"  # {', '.join(notes)}" if notes else ""
     return f"buffer {buffer.name}: {buffer.dtype.value}[{extents}] in {home}{suffix}"
 
@@ -135,7 +137,7 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             at = ", ".join(print_expr(part) for part in node.iteration)
             when = "" if node.predicate is None else f" where {print_expr(node.predicate)}"
             lines.append(
-                f"{indent}{node.statement}[{at}]: {print_expr(node.target)} = "
+                f"{indent}{'atomic ' if node.atomic else ''}{node.statement}[{at}]: {print_expr(node.target)} = "
                 f"{print_expr(node.value)}{when}"
             )
         case Copy():
@@ -147,7 +149,7 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             lines.append(f"{indent}prefetch {print_expr(source)}")
         case Fold():
             lines.append(
-                f"{indent}fold {node.op} {print_expr(node.target)}, {print_expr(node.value)}"
+                f"{indent}{'atomic ' if node.atomic else ''}fold {node.op} {print_expr(node.target)}, {print_expr(node.value)}"
             )
         case Combine():
             where = " everywhere" if node.everywhere else ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.index import is_checked
-from loopfuse.lang.nodes import Binary, Const, Expr, Load, Select, Symbol
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, Load, Select, Symbol
 from loopfuse.lang.walk import map_expr, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
@@ -279,6 +279,18 @@ def resolve_resident(tree: LoopTree, resident: Expr) -> LoopTree:
     return replace(tree, body=host(tree.body), resident=None)
 
 
+_UPDATES = {"add": "sum", "min": "min", "max": "max"}
+
+
+def atomic_update(node: Compute) -> tuple[str, Expr]:
+    """The operation of an atomic Compute, and what it updates its target by; "" where its value is no update."""
+    match node.value:
+        case Binary(op=op, left=left, right=right) if left == node.target and op in _UPDATES:
+            return _UPDATES[op], right
+        case _:
+            return "", node.value
+
+
 def as_load(expr: Expr) -> Load:
     """`expr`, which the IR's rules say is a Load."""
     if not isinstance(expr, Load):
@@ -286,14 +298,14 @@ def as_load(expr: Expr) -> Load:
     return expr
 
 
-def trust_subscripts(tree: LoopTree) -> LoopTree:
-    """`tree` without the checks of subscripts that depend on data (`check="off"`).
+def trust_subscripts(tree: LoopTree, is_trusted: Callable[[Call], bool] = lambda _: True) -> LoopTree:
+    """`tree` without the checks of those subscripts that depend on data that are trusted (all: `check="off"`).
 
     before: y[i] = x[inside(idx[i], N)]        after: y[i] = x[idx[i]]
     """
 
     def plain(expr: Expr) -> Expr:
-        return expr.arguments[0] if is_checked(expr) else expr
+        return expr.arguments[0] if is_checked(expr) and is_trusted(expr) else expr
 
     def load(target: Load) -> Load:
         return as_load(map_expr(plain, target))

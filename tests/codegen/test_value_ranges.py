@@ -123,3 +123,31 @@ def test_limits_that_are_never_passed_are_not_asked(scale: str, clamps: int) -> 
     ptx = pipeline.compile_kernel(program, "f", Options(target=Target("sm_90"))).ptx
     found = {word for word in ("min", "max") if re.search(rf"\b{word}\.f32", ptx)}
     assert len(found) == clamps, (found, scale)
+
+
+@pytest.mark.parametrize(
+    ("subscript", "is_checked"),
+    [
+        ("x[i]", False),
+        ("min(max(k[i], 0), 255)", False),
+        ("k[i] % 256", False),
+        ("k[i] & 255", False),
+        ("i32(x[i]) // 2 + 128", False),
+        ("x[i] >> 1", False),
+        ("i32(v[i] * 16.0)", True),
+        ("k[i] // 256", True),
+        ("k[i] % 257", True),
+        ("i32(x[i]) + 1", True),
+        ("min(k[i], 255)", True),
+    ],
+)
+def test_subscripts_that_are_inside_whatever_the_data(subscript: str, is_checked: bool) -> None:
+    """They are not checked, and nobody looks for an offender."""
+    text = (
+        "kernel f(x: u8[N], k: i32[N], v: f32[N], t: f32[256], inout h: i32[256], out y: f32[N]):\n"
+        f"    for i in 0..N:\n        y[i] = t[{subscript}]\n    for i in 0..N:\n        h[{subscript}] += 1\n"
+    )
+    program = pipeline.read_program(Source("f.lf", text))
+    for target in (CPU, Target("sm_90")):
+        made = pipeline.compile_kernel(program, "f", Options(target=target), emit=frozenset({"mlir"}))
+        assert bool(made.manifest.get("checks")) is is_checked

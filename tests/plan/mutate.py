@@ -165,7 +165,7 @@ class _Mutator:
             case Copy():
                 return Copy(self.load(node.target, names), self.expr(node.value, names))
             case Fold():
-                return Fold(node.op, self.load(node.target, names), self.load(node.value, names))
+                return replace(node, target=self.load(node.target, names), value=self.load(node.value, names))
             case Ticket():
                 return Ticket(
                     self.load(node.counter, names),

@@ -207,7 +207,7 @@ def _rewritten(tree: LoopTree, node: TreeNode, old: str, new: str) -> TreeNode:
         case Copy():
             return Copy(load(node.target), go(node.value))
         case Fold():
-            return Fold(node.op, load(node.target), load(node.value))
+            return replace(node, target=load(node.target), value=load(node.value))
         case Raise():
             return Raise(load(node.flag), go(node.value))
         case Await():

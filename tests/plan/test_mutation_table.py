@@ -22,6 +22,7 @@ from tests.plan import (
     mutate_data,
     mutate_edges,
     mutate_headers,
+    mutate_histogram,
     mutate_kept,
     mutate_late,
     mutate_linear,
@@ -57,7 +58,7 @@ ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
     mutate_strips, mutate_registers, mutate_collapse, mutate_borders, mutate_turns,
-    mutate_prefetch, mutate_contract, mutate_scan, mutate_linear,
+    mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

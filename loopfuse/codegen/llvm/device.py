@@ -23,6 +23,8 @@ class Device:
     """Their types and values."""
     scope: str = "device"
     """LLVM's word for all threads of the device, where atomics are ordered."""
+    block_scope: str = "block"
+    """Its word for the threads of a block."""
     stack: int = 0
     """The address space that `alloca` is in."""
     align: int = ACCESS
@@ -65,5 +67,6 @@ AMD = Device(
     thread_id="llvm.amdgcn.workitem.id.x",
     barrier="llvm.amdgcn.s.barrier",
     scope="agent",
+    block_scope="workgroup",
     stack=5,
 )

@@ -117,15 +117,24 @@ def store(writer: Writer, operation: Operation) -> None:
     writer.lines.append(f"  store {writer.typed(value)}, {pointer} {place}, align {align}")
 
 
+_ATOMICS = {"assign": "xchg", "addi": "add", "mins": "min", "maxs": "max", "minu": "umin", "maxu": "umax"}
+
+
 def atomic(writer: Writer, operation: Operation) -> None:
-    """An atomic update, ordered for the whole device."""
+    """An atomic update, ordered for the whole device; one that is relaxed orders nothing else, in its block or device."""
     value, target, index = operation.operands
     place, pointer = address_of(writer, target, index)
+    word = _ATOMICS[operation.properties["kind"]]
+    relaxed = operation.properties.get("relaxed")
+    if relaxed:
+        within = writer.device.scope if relaxed == "device" else writer.device.block_scope
+        text = f"atomicrmw {word} {pointer} {place}, {writer.typed(value)} syncscope(\"{within}\") monotonic"
+        writer.define(operation, text)
+        return
     # NVPTX drops the ordering of an atomicrmw (seen: a relaxed `atom`), so fences stand around.
     scope = f'syncscope("{writer.device.scope}") acq_rel'
     fence = f"  fence {scope}"
     writer.lines.append(fence)
-    word = {"assign": "xchg", "addi": "add"}[operation.properties["kind"]]
     writer.define(
         operation,
         f"atomicrmw {word} {pointer} {place}, {writer.typed(value)} {scope}",

@@ -15,7 +15,7 @@ from loopfuse.codegen.mlir.expr import emit_binary
 from loopfuse.codegen.mlir.index import linear
 from loopfuse.codegen.mlir.shuffle import shuffled
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import LINEAR, Barrier, Combine, Guard, TreeNode
+from loopfuse.tree.looptree import LINEAR, Barrier, Combine, Guard, Shared, TreeNode
 
 Parts = tuple[Value, ...]
 """What a thread holds: one number; of a linear map `x -> f * x + v` two, v and f."""
@@ -439,6 +439,18 @@ def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype
 
 
 # ------------------------------------------------------------------------------ between blocks
+
+
+def emit_atomic(emitter: Emitter, op: str, target: nodes.Load, value: Value) -> None:
+    """`target = op(target, value)` in one step. What it orders is itself alone: barriers and launches order the rest."""
+    storage, place = emitter.place(target.array, target.index)
+    emitter.forget_loads()
+    kind = "addi" if op == "add" else f"{op}{'s' if target.dtype.is_signed else 'u'}"
+    scope = "block" if isinstance(storage.buffer.home, Shared) else "device"
+    operands = (value, storage.memref, emitter.index(place))
+    emitter.builder.block.add(
+        Operation("memref.atomic_rmw", operands, (value.type,), {"kind": kind, "relaxed": scope})
+    )
 
 
 def atomic(emitter: Emitter, kind: str, value: Value, flag: nodes.Load) -> Value:

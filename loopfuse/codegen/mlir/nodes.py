@@ -15,9 +15,18 @@ from loopfuse.codegen.ir import Value
 from loopfuse.codegen.mlir import division as mlir_division
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.ends import by_length, loads_memory
-from loopfuse.codegen.mlir.expr import each_lane, emit_binary, emit_value, store, together, varies
+from loopfuse.codegen.mlir.expr import (
+    checked_access,
+    each_lane,
+    emit_binary,
+    emit_value,
+    store,
+    together,
+    varies,
+)
 from loopfuse.codegen.mlir.gpu import (
     await_start,
+    emit_atomic,
     emit_await,
     emit_barrier,
     emit_combine,
@@ -36,6 +45,7 @@ from loopfuse.codegen.mlir.index import (
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.lang import nodes
+from loopfuse.lang.index import is_checked
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
@@ -104,6 +114,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             raise broken(f"the {mapping.value} loop {var} is not in the head chain")
         case Guard():
             emit_guard(emitter, node)
+        case Compute(atomic=True):
+            emit_atomic_compute(emitter, node)
         case Compute(target=target, value=value, predicate=predicate):
             emit_compute(emitter, target, value, predicate)
         case Copy(late=True):
@@ -114,6 +126,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_compute(emitter, target, value, None)
         case Prefetch(source=source):
             emit_prefetch(emitter, source)
+        case Fold(op=op, target=target, value=value, atomic=True):
+            emit_atomic(emitter, FOLDS[op], target, emit_value(emitter, value))
         case Fold(op=op, target=target, value=value):
             a, b = together(emitter, emit_value(emitter, target), emit_value(emitter, value))
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
@@ -150,6 +164,28 @@ def emit_compute(
             store(emitter, target, emit_value(emitter, value))
 
     emitter.builder.branch(emit_value(emitter, predicate), write)
+
+
+def emit_atomic_compute(emitter: Emitter, node: Compute) -> None:
+    """An update in one step, where the predicate holds and the place is inside."""
+    update = node.value
+    assert isinstance(update, nodes.Binary) and isinstance(update.left, nodes.Load)
+    before, added = update.left, update.right
+
+    def inside() -> None:
+        with emitter.scope():
+            value = emit_value(emitter, added)
+            if not any(is_checked(each) for each in before.index):
+                emit_atomic(emitter, update.op, before, value)
+                return
+            # Asked as its reading would be: it comes first.
+            fits, plain, note = checked_access(emitter, before, writes=False)
+            emitter.builder.branch(fits, lambda: emit_atomic(emitter, update.op, plain, value), note)
+
+    if node.predicate is None or node.predicate == nodes.Const(True, DType.BOOL):
+        inside()
+    else:
+        emitter.builder.branch(emit_value(emitter, node.predicate), inside)
 
 
 def emit_prefetch(emitter: Emitter, source: nodes.Load) -> None:

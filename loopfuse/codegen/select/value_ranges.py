@@ -155,8 +155,42 @@ def _binary(op: str, one: Range, other: Range, dtype: DType) -> Range | None:
             return Range(min(one.low, other.low), min(one.high, other.high))
         case "max" | "fmax":
             return Range(max(one.low, other.low), max(one.high, other.high))
+        case "floordiv" | "mod" | "and" | "shr" if dtype.is_integer:
+            return _by_constant(op, one, other)
         case _:
             return None
+
+
+def _by_constant(op: str, one: Range, other: Range) -> Range | None:
+    """The range of an operation on whole numbers, of which the second is a constant; None: not known."""
+    assert isinstance(one.low, int) and isinstance(one.high, int) and isinstance(other.low, int)
+    constant = other.low
+    if other.high != constant:
+        return None
+    match op:
+        case "floordiv" if constant > 0:
+            return Range(one.low // constant, one.high // constant)
+        case "mod" if constant > 0:
+            return one if one.low >= 0 and one.high < constant else Range(0, constant - 1)
+        case "and" if constant >= 0:
+            return Range(0, constant)
+        case "shr" if 0 <= constant < 8:  # any type has as many bits
+            return Range(one.low >> constant, one.high >> constant)
+        case _:
+            return None
+
+
+def is_needless(check: Call, held: Held) -> bool:
+    """Does a checked subscript (`inside`) never leave its dimension, by what its type and its arithmetic say?"""
+    subscript, extent = check.arguments
+    found = range_of(subscript, held)
+    return (
+        found is not None
+        and isinstance(extent, Const)
+        and not found.is_empty
+        and found.low >= 0
+        and found.high < extent.value
+    )
 
 
 def _products(one: Range, other: Range) -> list[int | float]:

@@ -43,6 +43,7 @@ from loopfuse.plan.units.groups import (
 )
 from loopfuse.plan.units.records import Decision
 from loopfuse.plan.units.running import Running, running_along
+from loopfuse.plan.units.scattered import Scattered, find_scattered
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
@@ -75,9 +76,9 @@ class Planner:
     quiet: bool = False
     streams: Streams | None = None
     """Who runs chains of loops that no common iteration could run (None: nobody)."""
-    runs_whole: Callable[[Unit, Running, PolyProgram, str], bool] | None = None
-    """Does somebody run a loop as it stands whose iterations depend on each other through running values (None:
-    nobody does)?"""
+    runs_whole: Callable[[Unit, Running | Scattered, PolyProgram, str], bool] | None = None
+    """Does somebody run a loop as it stands whose iterations depend on each other through running values, or
+    scattered updates (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -134,13 +135,21 @@ class Planner:
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
         """One nest as units and host loops."""
         unit = make_unit(label_of(cell), cell, scope)
-        if not unit.common or unit.parallel:
+        if not unit.common:
             return [unit]
         nest = cell[-1]
         assert isinstance(nest, Nest)
+        scattered = find_scattered(unit, scope, self.program)
+        if self.runs(unit, scattered):
+            return [replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())]
+        if len(cell) == 1 and scattered and self.runs_whole is not None and self.fuel != 0:
+            apart = self.scattered_apart(nest, scope)
+            if apart:
+                return apart
+        if unit.parallel:
+            return [unit]
         running = running_along(unit, scope)
-        ask = self.runs_whole if self.fuel != 0 else None
-        if ask is not None and isinstance(running, Running) and ask(unit, running, self.program, self.cost.machine.device):
+        if self.runs(unit, running):
             return [unit]
         if len(cell) == 1:
             inner, parts = separable(nest, scope)
@@ -159,12 +168,35 @@ class Planner:
             slow = host
         if self.streams is not None and self.fuel != 0:
             self.decisions += self.streams.describe_serial(unit, scope)
-        if isinstance(running, str) and running:
-            reason = f"its iterations run one by one, in one thread: {running}"
+        if isinstance(scattered, Scattered):
+            name = scattered.array
+            scattered = f"`{name}` is updated at places that depend on data, and neither tables nor atomic updates fit"
+        why = next((each for each in (running, scattered) if isinstance(each, str) and each), "")
+        if why:
+            reason = f"its iterations run one by one, in one thread: {why}"
             self.decisions.decide(unit, unit, False, reason)
         elif slow:
             self.decisions.decide(unit, unit, False, slow)
         return [unit]
+
+    def runs(self, unit: Unit, found: Running | Scattered | str) -> bool:
+        """Does somebody run the loop as it stands, for what was found in it?"""
+        if self.runs_whole is None or self.fuel == 0 or isinstance(found, str):
+            return False
+        return self.runs_whole(unit, found, self.program, self.cost.machine.device)
+
+    def scattered_apart(self, nest: Nest, scope: Scope) -> list[Unit | HostGroup]:
+        """The parts of a loop, where some of them are updates at places that depend on data which somebody runs; else
+        nothing."""
+        inner, parts = separable(nest, scope)
+        if len(parts) < 2:
+            return []
+        mark = len(self.decisions)
+        split = self.distribute((nest, *inner), parts, scope)
+        if any(isinstance(e, Unit) and self.runs(e, find_scattered(e, scope, self.program)) for e in split):
+            return split
+        del self.decisions[mark:]
+        return []
 
     def is_worth_a_launch(self, unit: Unit) -> bool:
         """It has a parallel (or relaxed) loop that is not just a few iterations long."""

@@ -22,6 +22,7 @@ from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
+from loopfuse.plan.units.scattered import Scattered
 from loopfuse.plan.units.storage import Store
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
@@ -98,9 +99,9 @@ class Strategy:
         loops: what a price takes. 1: none do."""
         return 1
 
-    def runs_whole(self, unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
-        """Would it run a loop as it stands whose iterations depend on each other through running values? (Else what of
-        it does not depend on other iterations may be a loop of its own.)"""
+    def runs_whole(self, unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
+        """Would it run a loop as it stands whose iterations depend on each other through running values, or scattered
+        updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
 
     def may_collapse(self, group: Group, site: Site) -> bool:

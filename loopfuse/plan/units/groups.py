@@ -562,6 +562,10 @@ def _align_all(
         if any(not u.relaxed for u in staying):
             blocked = next(u for u in staying if not u.relaxed)
             dependence, moving = serial_because(blocked, scope)
+            scattered = {s.target.array for s in blocked.statements if s.scatter}
+            if dependence is not None and dependence.array in scattered:
+                place = f"`{dependence.array}` at places that depend on data"
+                return Refusal(f"{blocked.label} updates {place}, where any two of its iterations may meet")
             return Refusal(f"{blocked.label} has no parallel loop", dependence, moving)
         legality = Legality.REDUCED
     else:

@@ -18,6 +18,8 @@ from loopfuse.tree.form.maps import maps_fault
 from loopfuse.tree.form.straddled import arrival_fault, form_fault
 from loopfuse.tree.looptree import (
     ALIGNED,
+    ATOMIC_OPERATIONS,
+    ATOMIC_TYPES,
     LATE_BYTES,
     LINEAR,
     RESIDENT,
@@ -55,7 +57,13 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.collapse import collapse_fault
-from loopfuse.tree.walk import may_be_predicated, node_expressions, split_chain, walk_nodes
+from loopfuse.tree.walk import (
+    atomic_update,
+    may_be_predicated,
+    node_expressions,
+    split_chain,
+    walk_nodes,
+)
 
 _RANK = {
     Mapping.GRID: 0, Mapping.THREAD: 0, Mapping.CLUSTER: 1, Mapping.BLOCK: 2, Mapping.WARP: 3,
@@ -142,6 +150,8 @@ def _check_buffer(buffer: Buffer, place: _Place) -> None:
         raise place.fail(buffer.name, f"{print_home(home)} exists on the GPU only")
     if isinstance(home, Window) and home.columns and device != "gpu":
         raise place.fail(buffer.name, "lanes exist on the GPU only")
+    if buffer.strides is not None and not buffer.argument:
+        _check_strides(buffer, place)
     if isinstance(home, LineBuffer) and device != "cpu":
         raise place.fail(buffer.name, "a line buffer exists on the CPU only")
     if isinstance(home, LineBuffer | Window) and home.rows < 1:
@@ -322,6 +332,8 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_nodes(node.otherwise, inside)
         case Compute():
             _check_index(node.iteration, what, place)
+            if node.atomic:
+                _check_atomic(node, what, place)
             _check_move(node.value, node.target, what, place)
             if node.predicate is not None:
                 _check_names(node.predicate, what, place)
@@ -344,6 +356,8 @@ def _check_node(node: TreeNode, place: _Place) -> None:
         case Fold():
             _check_move(node.value, node.target, what, place)
             _check_op(node.op, what, place)
+            if node.atomic:
+                _check_atomic(node, what, place)
         case Combine() | Scan():
             _check_combine(node, what, place)
         case Barrier(scope=scope):
@@ -352,6 +366,36 @@ def _check_node(node: TreeNode, place: _Place) -> None:
             _check_converged(scope, what, place)
         case Raise() | Await() | Ticket():
             _check_flag(node, what, place)
+
+
+def _check_atomic(node: Compute | Fold, what: What, place: _Place) -> None:
+    if place.tree.device != "gpu":
+        raise place.fail(what, "only threads of a GPU update atomically")
+    target = node.target
+    if isinstance(node, Fold):
+        op, rest = node.op, (node.value, *target.index)
+    else:
+        op, value = atomic_update(node)
+        rest = (value, *target.index, *([] if node.predicate is None else [node.predicate]))
+    if op not in ATOMIC_OPERATIONS or target.dtype not in ATOMIC_TYPES:
+        raise place.fail(what, f"{op or 'this'} of {target.dtype.value} is no atomic update")
+    if not isinstance(place.tree.buffer(target.array).home, Global | Shared):
+        raise place.fail(what, "what is updated atomically lies in memory")
+    if any(isinstance(part, Load) and part.array == target.array for expr in rest for part in walk_expr(expr)):
+        raise place.fail(what, "an atomic update reads its own place alone")
+
+
+def _check_strides(buffer: Buffer, place: _Place) -> None:
+    """Strides of shared memory: of the dimensions in some order, without gaps."""
+    strides = [constant_value(each) for each in buffer.strides or ()]
+    extents = [constant_value(each) for each in buffer.extents]
+    if not isinstance(buffer.home, Shared) or buffer.home.rows or len(strides) != len(extents):
+        raise place.fail(buffer.name, "arguments and buffers in shared memory have strides, one a dimension")
+    step = 1
+    for stride, extent in sorted(zip((each or 0 for each in strides), (each or 0 for each in extents), strict=True)):
+        if stride != step and extent != 1:
+            raise place.fail(buffer.name, "its strides are no order of its dimensions")
+        step *= extent
 
 
 def _check_late(node: Copy, what: What, place: _Place) -> None:

@@ -282,11 +282,12 @@ class _LaunchWriter:
         index = [self.writer.index(part) for part in load.index]
         if rows := modulus_of(buffer.home):
             index[0] = f"{index[0]} % {rows}"
-        if isinstance(buffer.home, Global):
-            extents = f"e{self.name(buffer)}"
-        else:
-            extents = repr(self.extents(buffer))
+        extents = self.held_extents(buffer)
         return f"at(({', '.join(index)},), {extents}, {buffer.name!r})"
+
+    def held_extents(self, buffer: Buffer) -> str:
+        """Source of a buffer's extents, as stored."""
+        return f"e{self.name(buffer)}" if isinstance(buffer.home, Global) else repr(self.extents(buffer))
 
     def read(self, load: Load) -> str:
         """Source of a Load's value."""
@@ -301,7 +302,7 @@ class _LaunchWriter:
     def checked_offset(self, load: Load, writes: bool) -> str:
         """As `offset`, of a place that depends on data: None where it is outside."""
         index = "".join(f"{self.writer.index(part)}, " for part in load.index)
-        extents = f"e{self.name(self.buffers[load.array])}"
+        extents = self.held_extents(self.buffers[load.array])
         spans = tuple(part.span for part in load.index)  # of two equal loads, each has its own
         note = self.writer.bind(
             ("note", load, spans, writes), lambda: functools.partial(self.note, load, writes)

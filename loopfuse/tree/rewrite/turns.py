@@ -238,7 +238,7 @@ class _Merger:
                 ways = self.nodes((one,), other.then), self.nodes((one,), other.otherwise)
                 return Guard(other.condition, *ways)
             case Compute(), Compute() if one.statement == other.statement:
-                if (one.predicate is None) != (other.predicate is None):
+                if (one.predicate is None) != (other.predicate is None) or one.atomic != other.atomic:
                     raise _Unlike
                 iteration = tuple(map(self.moved, one.iteration, other.iteration))
                 predicate = other.predicate

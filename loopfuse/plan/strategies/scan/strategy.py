@@ -25,6 +25,7 @@ from loopfuse.plan.units.forest import Unit
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
+from loopfuse.plan.units.scattered import Scattered
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Guard, HostNode, Launch, LoopTree
 from loopfuse.tree.walk import walk_nodes
@@ -51,8 +52,8 @@ class Scan(Strategy):
         if any(isinstance(fit, ScanFit) for fit in fits):
             yield replace(rules, teams=False), "running values are one thread's"
 
-    def runs_whole(self, unit: Unit, running: Running, program: PolyProgram, device: str) -> bool:
-        return is_likely(unit, running, program, device, SHORT[device])
+    def runs_whole(self, unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
+        return isinstance(found, Running) and is_likely(unit, found, program, device, SHORT[device])
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
         if not site.teams:

@@ -93,6 +93,7 @@ class Emitter:
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
+        self.quotients: Any = None  # what `mlir_quotients` knows of it
         self.subscripts = 0
         self.error: Value | None = None  # where the first bad subscript is noted
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0

@@ -31,6 +31,7 @@ from loopfuse.codegen.mlir.half import cast_half
 from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear, mentions
 from loopfuse.codegen.mlir.integer import divide, remainder, shift
 from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
+from loopfuse.codegen.mlir.quotients import quotient_of
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
 from loopfuse.codegen.mlir.sign import copysign, sign
@@ -65,6 +66,8 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
                 return quotient
             a, b = together(emitter, value, emit_value(emitter, expr.right))
             return emit_binary(emitter, "div", a, b, expr.dtype)
+        case nodes.Binary(op="div") if (done := quotient_of(emitter, expr)) is not None:
+            return done
         case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
             a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
             return emit_binary(emitter, op, a, b, dtype)

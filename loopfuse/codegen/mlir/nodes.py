@@ -34,6 +34,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.quotients import emit_together
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
@@ -332,7 +333,11 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
                 _emit_unswitched(emitter, loop, guard, shared)
                 return
     times = constant_range(emitter, loop)
-    mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
+
+    def run() -> None:
+        mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
+
+    emit_together(emitter, loop, times, lambda expr: emit_value(emitter, expr), run)
 
 
 def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:

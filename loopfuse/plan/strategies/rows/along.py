@@ -13,6 +13,7 @@ from loopfuse.plan.mapping.space import Site, order_dims
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
 from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
+from loopfuse.plan.strategies.rows.vectors import vector_of
 from loopfuse.plan.strategies.versions import Version, by_length
 from loopfuse.tree.looptree import Guard, HostNode, Launch, Loop
 from loopfuse.tree.looptree import Mapping as Where
@@ -30,6 +31,11 @@ class RowsFit(TeamsFit):
         ]
         first: list[Version] = [] if is_known else [(sizes.SHORT, self.by_thread(site, name, labels))]
         return by_length(site.names, self.body.length, [*first, *teams], "rows of {} places")
+
+    @property
+    def vector(self) -> int:
+        """Neighbouring elements of a thread of a block."""
+        return vector_of(self.body, {buffer.name: buffer for buffer in self.memory})
 
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
@@ -85,7 +91,7 @@ class RowsFit(TeamsFit):
         chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads((*loops, (thread, threads))), held, least, most)
+        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
 
     def who(self, inside: Sequence[Loop]) -> str:

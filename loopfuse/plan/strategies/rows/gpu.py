@@ -22,10 +22,10 @@ from functools import reduce
 from math import prod
 
 from loopfuse.lang.index import TRUE
-from loopfuse.lang.linear import tidy
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import map_expr, moved_to, substitute
+from loopfuse.lang.walk import map_expr, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.body import (
@@ -37,6 +37,7 @@ from loopfuse.plan.strategies.rows.body import (
     touched,
 )
 from loopfuse.tree.looptree import (
+    ALIGNED,
     Combine,
     Compute,
     Copy,
@@ -46,10 +47,20 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated
+from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated, written_out
 
 Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 """What is done with a chunk of that number, whose elements have the slots from one on, and which is whole or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One of a thread's elements of a chunk: its number, how many places it lies behind the start of the chunk, and how
+    many the first of its vector does."""
+
+    number: Expr
+    away: Expr
+    first: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ class Team:
     outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
     asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
-    for each other."""
+    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none)."""
 
     inner: Threads
     held: int
@@ -91,6 +102,7 @@ class Team:
     inside: Expr = TRUE
     outer: Threads = Threads(())
     staged: int = field(default_factory=lambda: sizes.STAGED)
+    vector: int = 0
 
     @property
     def threads(self) -> Threads:
@@ -122,7 +134,7 @@ def team_nodes(body: Body, team: Team, site: Site) -> tuple[TreeNode, ...]:
 
 class _Writer:
     def __init__(self, body: Body, team: Team, site: Site) -> None:
-        self.body, self.team, self.names = body, team, site.names
+        self.body, self.team, self.site, self.names = body, team, site, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         self.own = self.values | own_registers(body, site.names)
 
@@ -149,22 +161,41 @@ class _Writer:
         return (*out, Guard(self.team.inside, tuple(guarded))) if guarded else tuple(out)
 
     def all_nodes(self) -> tuple[TreeNode, ...]:
+        """By whole vectors where rows have them, else an element at a time."""
+        vector = self.team.vector
+        if not vector:
+            return self.nodes_at_once()
+        single = _Writer(self.body, replace(self.team, vector=0), self.site).nodes_at_once()
+        length = constant_value(self.body.length)
+        if length is not None:
+            return self.nodes_at_once() if length % vector == 0 else single
+        whole = compare("eq", self.body.length % vector, integer(0))
+        return (Guard(whole, self.nodes_at_once(), single),)
+
+    def nodes_at_once(self) -> tuple[TreeNode, ...]:
+        """What is done with a row: held where there is room, or in chunks."""
         team = self.team
         room = team.threads.count * team.held
         held = held_loads(self.body)
         if not team.held or team.least > room or not (held or self.body.made):
             return (*self.steps(self.in_chunks), *self.stored())
-        ask: list[TreeNode] = []
         cells: dict[Range, dict[Load, Load]] = {}
         for where, wanted in held.items():
-            own = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
-            cells[where] = own
-            ask += self.held(
-                where,
-                lambda number, slot, is_whole, own=own, where=where: self.asked(
-                    own, where, number, slot, is_whole, team.threads
-                ),
+            cells[where] = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
+
+        def all_asked(mapping: Where) -> tuple[TreeNode, ...]:
+            return tuple(
+                node
+                for where, own in cells.items()
+                for node in self.held(
+                    where,
+                    lambda number, slot, is_whole, own=own, where=where: self.asked(
+                        own, where, number, slot, is_whole, team.threads, mapping
+                    ),
+                )
             )
+
+        ask = self.moved(all_asked)
         for load in self.body.made:
             own = self.register(f"{load.array}_row", load, team.held)
             (where,) = {one.range for one in self.body.passes if load.array in touched(one)}
@@ -302,62 +333,127 @@ class _Writer:
         wanted = [load for load in asked if load not in cells]
         staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
         threads = self.team.along(one)
+        made = self.made_together(one)
 
-        def computed(u: Expr) -> tuple[TreeNode, ...]:
-            at = self.place(one.lower, threads, number, u)
+        def changed(element: Element, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+            at = self.place(one.lower, threads, number, element.away)
 
             def change(expr: Expr) -> Expr:
                 def one_load(each: Expr) -> Expr:
                     if isinstance(each, Load) and each in cells:
-                        return Load(cells[each].array, (_sum(slot, u),), each.dtype, span=each.span)
+                        return Load(cells[each].array, (_sum(slot, element.number),), each.dtype, span=each.span)
                     if isinstance(each, Load) and each in staged:
-                        return Load(staged[each].array, (u,), each.dtype, span=each.span)
+                        return Load(staged[each].array, (element.number,), each.dtype, span=each.span)
+                    if isinstance(each, Load) and each in made:
+                        return Load(made[each].array, (element.number,), each.dtype, span=each.span)
                     return each
 
                 # Bottom-up: what stands in a subscript is changed before the access.
                 return self.redirected(tidy(substitute(map_expr(one_load, expr), {COLUMN: at})))
 
-            nodes = map_expressions(one.nodes, change)
+            return map_expressions(nodes, change)
+
+        def inside(element: Element) -> Expr:
+            return self.place(one.lower, threads, number, element.first) < one.upper
+
+        def computed(element: Element) -> tuple[TreeNode, ...]:
+            nodes = changed(element, one.nodes)
             if is_whole:
                 return nodes
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
-            return (Guard(at < one.upper, nodes, predicated=may_be_predicated(nodes, homes)),)
+            return (Guard(inside(element), nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        ask = self.asked(staged, one.range, number, integer(0), is_whole, threads) if wanted else ()
-        return (*ask, *self.staged(computed))
+        def stored(mapping: Where) -> tuple[TreeNode, ...]:
+            def copies(element: Element) -> tuple[TreeNode, ...]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return tuple(
+                    Copy(as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.number,), load.dtype))
+                    for load, own in made.items()
+                )
+
+            return self.staged(copies, threads, mapping, None if is_whole else inside)
+
+        ask = self.moved(
+            lambda mapping: self.asked(staged, one.range, number, integer(0), is_whole, threads, mapping)
+        ) if wanted else ()
+        out = self.moved(stored) if made else ()
+        return (*ask, *self.staged(computed, threads), *out)
+
+    def made_together(self, one: Pass) -> dict[Load, Load]:
+        """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
+        if not self.team.vector:
+            return {}
+        targets = [node.target for node in one.nodes if isinstance(node, Compute) and COLUMN in subscript_iterators(node.target)]
+        out = [each for each in targets if each not in self.body.made]
+        return {load: self.register(f"{load.array}_out", load, self.team.staged) for load in dict.fromkeys(out)}
+
+    def moved(self, nodes: Callable[[Where], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """Nodes that move elements: by vectors where arrays are aligned."""
+        if not self.team.vector:
+            return nodes(Where.UNROLLED)
+        together = nodes(Where.VECTOR)
+        return (Guard(ALIGNED, together, written_out(together)),)
 
     def asked(
-        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr, is_whole: bool, threads: Threads
+        self,
+        cells: dict[Load, Load],
+        where: Range,
+        number: Expr,
+        slot: Expr,
+        is_whole: bool,
+        threads: Threads,
+        mapping: Where,
     ) -> tuple[TreeNode, ...]:
         """Loads of some elements of a thread, those of the row's chunk of that `number`, into their cells
         from `slot` on."""
-        last = tidy(where[1] - 1)
+        last = tidy(where[1] - max(1, self.team.vector))
 
-        def loaded(u: Expr) -> tuple[TreeNode, ...]:
-            place = self.place(where[0], threads, number, u)
-            at = {COLUMN: place if is_whole else combine("min", place, last)}
+        def loaded(element: Element) -> tuple[TreeNode, ...]:
+            place = self.place(where[0], threads, number, element.away)
+            if not is_whole:
+                first = self.place(where[0], threads, number, element.first)
+                place = _sum(combine("min", first, last), tidy(element.away - element.first))
             return tuple(
                 Copy(
-                    Load(cells[load].array, (_sum(slot, u),), load.dtype),
-                    self.redirected(tidy(substitute(load, at))),
+                    Load(cells[load].array, (_sum(slot, element.number),), load.dtype),
+                    self.redirected(tidy(substitute(load, {COLUMN: place}))),
                 )
                 for load in cells
             )
 
-        return self.staged(loaded)
+        return self.staged(loaded, threads, mapping)
 
-    def place(self, lower: Expr, threads: Threads, number: Expr, u: Expr) -> Expr:
-        """Where in the row the thread's element `u` of the chunk of that number is."""
-        away = number * self.places(threads) + u * threads.count + threads.number
-        return tidy(lower + away)
+    def place(self, lower: Expr, threads: Threads, number: Expr, away: Expr) -> Expr:
+        """Where in the row that is which lies so far behind the start of the chunk of that number."""
+        return tidy(lower + (number * self.places(threads) + away))
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
         return moved_to(expr, self.own)
 
-    def staged(self, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
-        var = self.names.fresh("u")
-        return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(Iter(var))),)
+    def staged(
+        self,
+        body: Callable[[Element], tuple[TreeNode, ...]],
+        threads: Threads,
+        mapping: Where = Where.UNROLLED,
+        inside: Callable[[Element], Expr] | None = None,
+    ) -> tuple[TreeNode, ...]:
+        """What is done with each element of a chunk; with vectors that are `inside`, where that is asked."""
+        vector, var = self.team.vector, self.names.fresh("u")
+        if not vector:
+            away = Iter(var) * threads.count + threads.number
+            return (Loop(var, integer(0), integer(self.team.staged), 1, mapping, body(Element(Iter(var), away, away))),)
+        lane, first = self.names.fresh("v"), threads.number * vector
+        number: Expr = Iter(lane)
+        if self.team.staged > vector:
+            first, number = Iter(var) * (vector * threads.count) + first, Iter(var) * vector + number
+        element = Element(number, first + Iter(lane), first)
+        nodes: tuple[TreeNode, ...] = (Loop(lane, integer(0), integer(vector), 1, mapping, body(element)),)
+        if inside is not None:
+            nodes = (Guard(inside(element), nodes),)
+        if self.team.staged > vector:
+            nodes = (Loop(var, integer(0), integer(self.team.staged // vector), 1, Where.UNROLLED, nodes),)
+        return nodes
 
 
 def _sum(one: Expr, other: Expr) -> Expr:

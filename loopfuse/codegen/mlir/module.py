@@ -48,6 +48,7 @@ from loopfuse.codegen.mlir.gpu import is_exchange, start_exchanges
 from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
+from loopfuse.codegen.mlir.packed import packed_buffers
 from loopfuse.codegen.mlir.quotients import Quotients
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
@@ -160,6 +161,8 @@ class _Entry:
             if dtype is DType.I64:
                 # A host loop's variable is an iterator of the tree.
                 emitter.variables[name] = argument
+        if self.is_gpu:
+            emitter.packed = packed_buffers(self.launch.body, self.tree.buffers)
         for buffer in self.tree.buffers:
             if buffer.name not in counts or isinstance(buffer.home, Global):
                 continue

@@ -92,11 +92,12 @@ class Emitter:
         self.rank: Value | None = None  # of the block in its cluster
         self.is_starting = False  # other blocks of the cluster may not have started
         self.loops = 0  # around the node at hand
+        self.turns = 0  # of them, those that are not written out
         self.cluster_variables: tuple[str, ...] = ()
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
-        self.quotients: Any = None  # what `mlir_quotients` knows of it
+        self.done: Any = None  # what `mlir_together` knows of it
         self.halves = Halves()
         self.packed: frozenset[str] = frozenset()  # buffers in words
         self.subscripts = 0

@@ -32,10 +32,10 @@ from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear,
 from loopfuse.codegen.mlir.integer import divide, remainder, shift
 from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
 from loopfuse.codegen.mlir.packed import load_half, load_halves, store_half, store_halves
-from loopfuse.codegen.mlir.quotients import quotient_of
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
 from loopfuse.codegen.mlir.sign import copysign, sign
+from loopfuse.codegen.mlir.together import value_of
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
@@ -67,7 +67,7 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
                 return quotient
             a, b = together(emitter, value, emit_value(emitter, expr.right))
             return emit_binary(emitter, "div", a, b, expr.dtype)
-        case nodes.Binary(op="div") if (done := quotient_of(emitter, expr)) is not None:
+        case nodes.Binary(op="div") | nodes.Call() if (done := value_of(emitter, expr)) is not None:
             return done
         case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
             a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
@@ -448,7 +448,7 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
     value = spread(emitter, value, emitter.lanes)
     if place.coefficient(vector) == 1 and not mentions(base, vector) and _in_words(emitter, storage, base):
         if storage.is_packed:
-            store_halves(builder, storage.memref, base.constant, value)
+            store_halves(builder, emitter.halves, target.array, storage.memref, base.constant, value)
             return
         builder.vector_store(
             value, storage.memref, emitter.index(base), emitter.alignment(storage, base)

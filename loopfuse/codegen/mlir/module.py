@@ -49,7 +49,7 @@ from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
 from loopfuse.codegen.mlir.packed import packed_buffers
-from loopfuse.codegen.mlir.quotients import Quotients
+from loopfuse.codegen.mlir.together import Done
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
@@ -139,7 +139,7 @@ class _Entry:
         block = Block(kinds)
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
-        emitter.counts, emitter.quotients = counts, Quotients()
+        emitter.counts, emitter.done = counts, Done()
         emitter.places, emitter.held = self.places, self.held
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function

@@ -1,0 +1,213 @@
+"""What all iterations of an UNROLLED loop compute alike, done together on the GPU: divisions by one number, exponentials.
+
+    before:  unrolled for u in 0..8: y[.., u] = exp(x[u]) / s
+    after:   for each u: e[u] = exp(x[u]), without the ends of its range
+             if an x is rare: for each u: e[u] = exp(x[u])
+             r = 1 / s
+             for each u: q[u] = e[u] * r, corrected
+             if an e or s is rare: for each u: q[u] = e[u] / s
+             for each u: y[.., u] = q[u]
+
+The bits are the same. One test for all iterations stands in place of one for each (`quotients`, `math.single`), and
+between branches there is work for several at a time.
+
+Needs: operands that no iteration changes for another, in registers; for divisions a divisor that is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.build import F32, I1
+from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.math.ops import Ops
+from loopfuse.codegen.math.single import EXP_NEAR, emit_exp_near
+from loopfuse.codegen.mlir.emit import Emitter
+from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.tree.looptree import Compute, Copy, Fold, Guard, Loop, Mapping, Register, TreeNode, Window
+
+Emit = Callable[[nodes.Expr], Value]
+
+FEWEST, MOST = 3, 16
+"""Iterations of a loop that do it together."""
+
+
+@dataclass(slots=True)
+class Done:
+    """What is known in the loop at hand."""
+
+    var: str = ""
+    """Of the loop of which values are known."""
+    values: dict[tuple[nodes.Expr, int], Value] = field(default_factory=dict[tuple[nodes.Expr, int], Value])
+    """By the expression and the iteration."""
+    divisors: dict[nodes.Expr, Divisor] = field(default_factory=dict[nodes.Expr, Divisor])
+    """Those that nothing changes in the loops around."""
+
+
+def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: Callable[[], None]) -> None:
+    """`run`, which writes out the UNROLLED loop; what its iterations do together is done before."""
+    known: Done = emitter.done
+    if not emitter.gpu or emitter.vector or known.var or emitter.rare is not None:
+        run()
+        return
+    outside = dict(known.divisors)
+    written = _written(loop.body)
+    for divisor in _divisors(emitter, loop.body, {loop.var}, written):
+        if divisor not in known.divisors:
+            emitter.forget_loads()
+            known.divisors[divisor] = divisor_of(emitter.builder, emit(divisor))
+    own = [each for each in _own(emitter, loop.body, written) if _operand(known, each) is not None]
+    if own and FEWEST <= len(times) <= MOST:
+        emitter.forget_loads()
+        known.var = loop.var
+        for expr in dict.fromkeys(reversed(own)):  # what stands inside others first
+            operands: list[Value] = []
+            for value in times:
+                emitter.facts.constants[loop.var] = value
+                operand = _operand(known, expr)
+                assert operand is not None
+                operands.append(emit(operand))
+            emitter.facts.constants.pop(loop.var, None)
+            results = _all(emitter, known, expr, operands)
+            known.values |= {(expr, value): result for value, result in zip(times, results, strict=True)}
+    run()
+    known.var, known.values, known.divisors = "", {}, outside
+
+
+def value_of(emitter: Emitter, expr: nodes.Expr) -> Value | None:
+    """The value of an expression in the iteration at hand, if it is known."""
+    known: Done = emitter.done
+    return known.values.get((expr, emitter.facts.constants[known.var])) if known.var else None
+
+
+def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:
+    """What differs between iterations; None where they do not do it together."""
+    match expr:
+        case nodes.Binary(left=left, right=right):
+            return left if right in known.divisors else None
+        case nodes.Call(arguments=(argument,)):
+            return argument
+        case _:
+            return None
+
+
+def _all(emitter: Emitter, known: Done, expr: nodes.Expr, operands: Sequence[Value]) -> Sequence[Value]:
+    """The expression's value for each operand."""
+    if isinstance(expr, nodes.Binary):
+        return divided(emitter.builder, operands, known.divisors[expr.right])
+    return _exponentials(emitter, operands)
+
+
+def _exponentials(emitter: Emitter, operands: Sequence[Value]) -> Sequence[Value]:
+    """e**x of each."""
+    builder = emitter.builder
+    most = builder.constant(EXP_NEAR, F32)
+    rare = builder.constant(0, I1)
+    for each in operands:
+        rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), most))
+    name = emitter.request_function("exp", DType.F32, 0)
+
+    def arm(make: Callable[[Value], Value]) -> Block:
+        return builder.into(
+            Block(), lambda: builder.block.add(Operation("scf.yield", tuple(map(make, operands))))
+        )
+
+    near = arm(lambda x: emit_exp_near(Ops(builder, 32, 0), x))
+    arms = (arm(lambda x: builder.call(name, [x], x.type)), near)
+    choice = Operation("scf.if", (rare,), [F32] * len(operands), blocks=arms)
+    builder.block.add(choice)
+    return choice.results
+
+
+# ----------------------------------------------------------------------- which expressions
+
+
+def _written(body: Sequence[TreeNode]) -> frozenset[str] | None:
+    """The buffers that the nodes write; None where they do more."""
+    found: set[str] = set()
+    for node in body:
+        match node:
+            case Compute(target=target) | Copy(target=target, late=False) | Fold(target=target):
+                found.add(target.array)
+            case Guard(then=then, otherwise=otherwise):
+                inner = _written((*then, *otherwise))
+                if inner is None:
+                    return None
+                found |= inner
+            case Loop(mapping=Mapping.UNROLLED, body=inside):
+                inner = _written(inside)
+                if inner is None:
+                    return None
+                found |= inner
+            case _:
+                return None
+    return frozenset(found)
+
+
+def _divisors(
+    emitter: Emitter, body: Sequence[TreeNode], within: set[str], written: frozenset[str] | None
+) -> Iterator[nodes.Expr]:
+    """What loops inside divide by that is the same in all iterations of all of them."""
+    if written is None:
+        return
+    for node in body:
+        match node:
+            case Loop(var=var, body=inner):
+                yield from _divisors(emitter, inner, within | {var}, written)
+            case Guard(then=then, otherwise=otherwise):
+                yield from _divisors(emitter, (*then, *otherwise), within, written)
+            case Compute(value=value) | Copy(value=value):
+                for each in walk_expr(value) if _is_sure(value) else ():
+                    if not isinstance(each, nodes.Binary) or not _is_division(each):
+                        continue
+                    if not iterators(each.right) & within and _is_held(emitter, each.right, written):
+                        yield each.right
+            case _:
+                pass
+
+
+def _own(emitter: Emitter, body: Sequence[TreeNode], written: frozenset[str] | None) -> Iterator[nodes.Expr]:
+    """The divisions and exponentials that each iteration does, and may do before: outside branches."""
+    if written is None:
+        return
+    for node in body:
+        match node:
+            case Guard(predicated=True, then=then):
+                yield from _own(emitter, then, written)
+            case Compute(value=value, predicate=None) | Copy(value=value):
+                for each in walk_expr(value) if _is_sure(value) else ():
+                    match each:
+                        case nodes.Binary(left=operand) if _is_division(each):
+                            pass
+                        case nodes.Call(function="exp", arguments=(operand,), dtype=DType.F32):
+                            pass
+                        case _:
+                            continue
+                    if _is_held(emitter, operand, written):
+                        yield each
+            case _:
+                pass
+
+
+def _is_sure(value: nodes.Expr) -> bool:
+    """Is all of it computed whatever the data?"""
+    return not any(isinstance(each, nodes.Select) for each in walk_expr(value))
+
+
+def _is_division(expr: nodes.Binary) -> bool:
+    """Of f32, by what is no constant."""
+    return expr.op == "div" and expr.dtype is DType.F32 and not isinstance(expr.right, nodes.Const)
+
+
+def _is_held(emitter: Emitter, expr: nodes.Expr, written: frozenset[str]) -> bool:
+    """Is it made of registers that nothing writes here?"""
+    return all(
+        isinstance(emitter.storage[load.array].buffer.home, Register | Window)
+        and not emitter.storage[load.array].lane_variable
+        and load.array not in written
+        for load in loads(expr)
+    )

@@ -448,7 +448,7 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
     value = spread(emitter, value, emitter.lanes)
     if place.coefficient(vector) == 1 and not mentions(base, vector) and _in_words(emitter, storage, base):
         if storage.is_packed:
-            store_halves(builder, emitter.halves, target.array, storage.memref, base.constant, value)
+            store_halves(builder, storage.memref, base.constant, value)
             return
         builder.vector_store(
             value, storage.memref, emitter.index(base), emitter.alignment(storage, base)

@@ -194,9 +194,6 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
         emitter.locate((each,))
         assert isinstance(each, Compute)
         value = emit_value(emitter, each.value)
-        if _is_empty(emitter, each.target):
-            store(emitter, each.target, value)
-            continue
         if isinstance(emitter.storage[each.target.array].buffer.home, Register):
             before = emit_value(emitter, each.target)
             store(emitter, each.target, emitter.builder.select(condition, value, before))
@@ -207,12 +204,6 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
                 store(emitter, target, value)
 
         emitter.builder.branch(condition, write)
-
-
-def _is_empty(emitter: Emitter, target: nodes.Load) -> bool:
-    """Is it an element of a packed buffer that holds nothing yet, so that any value may take its place?"""
-    storage, place = emitter.place(target.array, target.index)
-    return storage.is_packed and not emitter.turns and (target.array, place.constant) not in emitter.halves.stored
 
 
 def note_variable(emitter: Emitter, loop: Loop) -> None:
@@ -305,13 +296,11 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
 
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore
-        emitter.turns += 1
         with emitter.scope():
             if inside is None:
                 emit_body(emitter, loop.body)
             else:
                 inside()
-        emitter.turns -= 1
 
     builder.loop(
         emitter.form(lower, kind, safe),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import buffer_size, walk_nodes
-from loopfuse.codegen.build import BF16, F32, I16, I32, INDEX, Builder, lanes_of
+from loopfuse.codegen.build import BF16, F32, I16, I32, INDEX, Builder
 from loopfuse.codegen.ir import Block, Value
 from loopfuse.lang.nodes import Load
 from loopfuse.lang.walk import iterators, loads
@@ -40,8 +40,6 @@ class Halves:
     wide: dict[Value, Value] = field(default_factory=dict[Value, Value])
     source: dict[Value, Value] = field(default_factory=dict[Value, Value])
     lower: tuple[str, int, Block, Value] | None = None
-    stored: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
-    """The elements that hold something."""
 
 
 def packed_buffers(body: tuple[TreeNode, ...], buffers: tuple[Buffer, ...]) -> frozenset[str]:
@@ -100,7 +98,6 @@ def load_half(builder: Builder, halves: Halves, words: Value, place: int) -> Val
 def store_half(builder: Builder, halves: Halves, buffer: str, words: Value, place: int, value: Value) -> None:
     """The value to a place; with its neighbour below where that has just gone to its own, both as one."""
     where = builder.constant(place // 2, INDEX)
-    halves.stored.add((buffer, place))
     lower, halves.lower = halves.lower, None
     source = halves.source.get(value)
     if place % 2 == 0 and source is not None:
@@ -125,9 +122,6 @@ def load_halves(builder: Builder, words: Value, place: int, lanes: int) -> Value
     return builder.recast(found, BF16)
 
 
-def store_halves(
-    builder: Builder, halves: Halves, buffer: str, words: Value, place: int, value: Value
-) -> None:
+def store_halves(builder: Builder, words: Value, place: int, value: Value) -> None:
     """A vector of elements to an even place and those behind it."""
-    halves.stored |= {(buffer, place + lane) for lane in range(lanes_of(value.type))}
     builder.vector_store(builder.recast(value, I32), words, builder.constant(place // 2, INDEX), 0)

@@ -17,6 +17,7 @@ that is clamped to the row's last, so that they are under way together and no te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
@@ -55,12 +56,29 @@ Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One of a thread's elements of a chunk: its number, how many places it lies behind the start of the chunk, and how
-    many the first of its vector does."""
+    """One of a thread's elements of a chunk: its number, how many places it lies behind the start of the chunk, and its
+    number in its vector."""
 
     number: Expr
-    away: Expr
-    first: Expr
+    away: tuple[Expr, ...]
+    lane: Expr = integer(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Neighbours of a thread in a chunk: the number of the first, and how many places it lies behind the start. `var` tells
+    the vectors of a thread apart, if it has `count` of them."""
+
+    number: Expr
+    away: tuple[Expr, ...]
+    var: str
+    count: int
+
+    def each(self, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        """The nodes for every vector of the thread."""
+        if self.count == 1:
+            return nodes
+        return (Loop(self.var, integer(0), integer(self.count), 1, Where.UNROLLED, nodes),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +196,7 @@ class _Writer:
         room = team.threads.count * team.held
         held = held_loads(self.body)
         if not team.held or team.least > room or not (held or self.body.made):
-            return (*self.steps(self.in_chunks), *self.stored())
+            return (*self.again(), *self.stored())
         cells: dict[Range, dict[Load, Load]] = {}
         for where, wanted in held.items():
             cells[where] = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
@@ -211,7 +229,14 @@ class _Writer:
         whole = (*ask, *self.steps(at_once))
         if team.most and team.most <= room:
             return (*whole, *self.stored())
-        return (Guard(self.body.length <= room, whole, self.steps(self.in_chunks)), *self.stored())
+        return (Guard(self.body.length <= room, whole, self.again()), *self.stored())
+
+    def again(self) -> tuple[TreeNode, ...]:
+        """All that is done with a row that each pass reads again; by vectors more of it at a time."""
+        wide = copy(self)
+        if self.team.vector:
+            wide.team = replace(self.team, staged=sizes.STAGED_VECTORS * self.team.vector)
+        return wide.steps(wide.in_chunks)
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """All that is done with a row, passes in a `way`."""
@@ -345,7 +370,7 @@ class _Writer:
                     if isinstance(each, Load) and each in staged:
                         return Load(staged[each].array, (element.number,), each.dtype, span=each.span)
                     if isinstance(each, Load) and each in made:
-                        return Load(made[each].array, (element.number,), each.dtype, span=each.span)
+                        return Load(made[each].array, (element.lane,), each.dtype, span=each.span)
                     return each
 
                 # Bottom-up: what stands in a subscript is changed before the access.
@@ -353,31 +378,37 @@ class _Writer:
 
             return map_expressions(nodes, change)
 
-        def inside(element: Element) -> Expr:
-            return self.place(one.lower, threads, number, element.first) < one.upper
+        ask: tuple[TreeNode, ...] = ()
+        if wanted:
+            ask = self.moved(
+                lambda mapping: self.asked(staged, one.range, number, integer(0), is_whole, threads, mapping)
+            )
+        if self.team.vector:
+            vector = self.vector(threads)
+            nodes = self.lanes(vector, lambda element: changed(element, one.nodes))
+
+            def copies(element: Element) -> tuple[TreeNode, ...]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return tuple(
+                    Copy(as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
+                    for load, own in made.items()
+                )
+
+            if made:
+                nodes += self.moved(lambda mapping: self.lanes(vector, copies, mapping))
+            if not is_whole:
+                nodes = (Guard(self.place(one.lower, threads, number, vector.away) < one.upper, nodes),)
+            return (*ask, *vector.each(nodes))
 
         def computed(element: Element) -> tuple[TreeNode, ...]:
             nodes = changed(element, one.nodes)
             if is_whole:
                 return nodes
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
-            return (Guard(inside(element), nodes, predicated=may_be_predicated(nodes, homes)),)
+            inside = self.place(one.lower, threads, number, element.away) < one.upper
+            return (Guard(inside, nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        def stored(mapping: Where) -> tuple[TreeNode, ...]:
-            def copies(element: Element) -> tuple[TreeNode, ...]:
-                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
-                return tuple(
-                    Copy(as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.number,), load.dtype))
-                    for load, own in made.items()
-                )
-
-            return self.staged(copies, threads, mapping, None if is_whole else inside)
-
-        ask = self.moved(
-            lambda mapping: self.asked(staged, one.range, number, integer(0), is_whole, threads, mapping)
-        ) if wanted else ()
-        out = self.moved(stored) if made else ()
-        return (*ask, *self.staged(computed, threads), *out)
+        return (*ask, *self.staged(computed, threads))
 
     def made_together(self, one: Pass) -> dict[Load, Load]:
         """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
@@ -385,7 +416,7 @@ class _Writer:
             return {}
         targets = [node.target for node in one.nodes if isinstance(node, Compute) and COLUMN in subscript_iterators(node.target)]
         out = [each for each in targets if each not in self.body.made]
-        return {load: self.register(f"{load.array}_out", load, self.team.staged) for load in dict.fromkeys(out)}
+        return {load: self.register(f"{load.array}_out", load, self.team.vector) for load in dict.fromkeys(out)}
 
     def moved(self, nodes: Callable[[Where], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """Nodes that move elements: by vectors where arrays are aligned."""
@@ -411,8 +442,8 @@ class _Writer:
         def loaded(element: Element) -> tuple[TreeNode, ...]:
             place = self.place(where[0], threads, number, element.away)
             if not is_whole:
-                first = self.place(where[0], threads, number, element.first)
-                place = _sum(combine("min", first, last), tidy(element.away - element.first))
+                first = self.place(where[0], threads, number, element.away[:-1] if self.team.vector else element.away)
+                place = _sum(combine("min", first, last), element.lane)
             return tuple(
                 Copy(
                     Load(cells[load].array, (_sum(slot, element.number),), load.dtype),
@@ -421,39 +452,41 @@ class _Writer:
                 for load in cells
             )
 
-        return self.staged(loaded, threads, mapping)
+        if not self.team.vector:
+            return self.staged(loaded, threads)
+        vector = self.vector(threads)
+        return vector.each(self.lanes(vector, loaded, mapping))
 
-    def place(self, lower: Expr, threads: Threads, number: Expr, away: Expr) -> Expr:
-        """Where in the row that is which lies so far behind the start of the chunk of that number."""
-        return tidy(lower + (number * self.places(threads) + away))
+    def place(self, lower: Expr, threads: Threads, number: Expr, away: Sequence[Expr]) -> Expr:
+        """Where in the row that is which lies so far (in all) behind the start of the chunk of that number."""
+        return tidy(lower + sum(away, number * self.places(threads)))
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
         return moved_to(expr, self.own)
 
-    def staged(
-        self,
-        body: Callable[[Element], tuple[TreeNode, ...]],
-        threads: Threads,
-        mapping: Where = Where.UNROLLED,
-        inside: Callable[[Element], Expr] | None = None,
+    def staged(self, body: Callable[[Element], tuple[TreeNode, ...]], threads: Threads) -> tuple[TreeNode, ...]:
+        """What is done with each element of a thread in a chunk."""
+        var = self.names.fresh("u")
+        element = Element(Iter(var), (Iter(var) * threads.count, threads.number))
+        return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(element)),)
+
+    def vector(self, threads: Threads) -> Vector:
+        """The vectors of a thread in a chunk."""
+        width = self.team.vector
+        count, first = self.team.staged // width, threads.number * width
+        if count == 1:
+            return Vector(integer(0), (first,), "", 1)
+        var = self.names.fresh("u")
+        return Vector(Iter(var) * width, (Iter(var) * (width * threads.count), first), var, count)
+
+    def lanes(
+        self, vector: Vector, body: Callable[[Element], tuple[TreeNode, ...]], mapping: Where = Where.UNROLLED
     ) -> tuple[TreeNode, ...]:
-        """What is done with each element of a chunk; with vectors that are `inside`, where that is asked."""
-        vector, var = self.team.vector, self.names.fresh("u")
-        if not vector:
-            away = Iter(var) * threads.count + threads.number
-            return (Loop(var, integer(0), integer(self.team.staged), 1, mapping, body(Element(Iter(var), away, away))),)
-        lane, first = self.names.fresh("v"), threads.number * vector
-        number: Expr = Iter(lane)
-        if self.team.staged > vector:
-            first, number = Iter(var) * (vector * threads.count) + first, Iter(var) * vector + number
-        element = Element(number, first + Iter(lane), first)
-        nodes: tuple[TreeNode, ...] = (Loop(lane, integer(0), integer(vector), 1, mapping, body(element)),)
-        if inside is not None:
-            nodes = (Guard(inside(element), nodes),)
-        if self.team.staged > vector:
-            nodes = (Loop(var, integer(0), integer(self.team.staged // vector), 1, Where.UNROLLED, nodes),)
-        return nodes
+        """What is done with each element of a vector."""
+        var = self.names.fresh("v")
+        element = Element(_sum(vector.number, Iter(var)), (*vector.away, Iter(var)), Iter(var))
+        return (Loop(var, integer(0), integer(self.team.vector), 1, mapping, body(element)),)
 
 
 def _sum(one: Expr, other: Expr) -> Expr:

@@ -92,7 +92,8 @@ class RowsFit(TeamsFit):
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
         team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector)
-        return self.launch(name, labels, chain, self.nodes(site, point, team))
+        launch = self.launch(name, labels, chain, self.nodes(site, point, team))
+        return self.crowded(launch) if self.vector else launch
 
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""

@@ -235,7 +235,9 @@ class _Writer:
         """All that is done with a row that each pass reads again; by vectors more of it at a time."""
         wide = copy(self)
         if self.team.vector:
-            wide.team = replace(self.team, staged=sizes.STAGED_VECTORS * self.team.vector)
+            arrays = max(len(self.body.asked(one)) for one in self.body.passes)
+            vectors = max(1, sizes.STAGED_VECTORS // max(1, arrays))
+            wide.team = replace(self.team, staged=vectors * self.team.vector)
         return wide.steps(wide.in_chunks)
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:

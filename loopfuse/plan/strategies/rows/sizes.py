@@ -12,7 +12,7 @@ SHORT = 24
 STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
 STAGED_VECTORS = 4
-"""Vectors that it asks for instead, where it has neighbours and the row is read again."""
+"""Vectors of all arrays that it asks for instead, where it has neighbours and the row is read again."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR
@@ -81,6 +81,11 @@ class TeamsFit(Fit):
     ) -> Launch:
         """The nodes inside loops over blocks and threads."""
         return Launch(name, "rows", labels, nested(chain, nodes), registers=self.registers)
+
+    def crowded(self, launch: Launch) -> Launch:
+        """The launch with few enough registers for two blocks of THREADS, if what is held leaves as many."""
+        few = MULTIPROCESSOR.registers_with(2 * sizes.THREADS // LANES)
+        return replace(launch, registers=few) if self.room * self.held <= few else launch
 
     def grid_of_teams(
         self, site: Site, dims: Sequence[str], teams: int, inside: Sequence[tuple[str, Expr, Where]] = (), mapping: Where = Where.BLOCK

@@ -69,6 +69,8 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
     head += writer.lines
     head.append("attributes #0 = { nounwind }")
     head.append("attributes #1 = { alwaysinline nounwind }")
+    if writer.is_rare:
+        head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
     head += writer.debug.text()
     return "\n".join(head) + "\n"
 
@@ -119,6 +121,8 @@ def _function(writer: Writer, operation: Operation) -> None:
     writer.lines.append(f"{head}({', '.join(arguments)}){tail} {{")
     writer.start("entry")
     _block(writer, block)
+    writer.lines += writer.apart
+    writer.apart.clear()
     writer.lines.append("}")
     writer.place = ""
 
@@ -226,14 +230,19 @@ def _if(writer: Writer, operation: Operation) -> None:
         return
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
-    writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")
+    is_rare = bool(operation.properties.get("rare"))
+    writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}{writer.rarely() if is_rare else ''}")
     arms: list[tuple[list[str], str]] = []
     for label, block in zip((then, otherwise), regions):
+        first = len(writer.lines)
         writer.start(label)
         _block(writer, block)
         values = [writer.names[each] for each in block.ops[-1].operands] if block.ops else []
         arms.append((values, writer.label))
         writer.lines.append(f"  br label %{done}")
+        if is_rare and label == then:
+            writer.apart += writer.lines[first:]
+            del writer.lines[first:]
     writer.start(done)
     for number, result in enumerate(operation.results):
         pairs = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in arms)

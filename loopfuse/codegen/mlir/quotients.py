@@ -74,6 +74,6 @@ def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor) -> S
     for each in dividends:
         any_rare = builder.binary("ori", any_rare, _exponents(builder, each, _LEAST))
     condition = builder.compare("slt", any_rare, none)
-    choice = Operation("scf.if", (condition,), [F32] * len(dividends), blocks=(arm(careful), arm(corrected)))
+    choice = Operation("scf.if", (condition,), [F32] * len(dividends), {"rare": True}, blocks=(arm(careful), arm(corrected)))
     builder.block.add(choice)
     return choice.results

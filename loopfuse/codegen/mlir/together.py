@@ -118,7 +118,7 @@ def _exponentials(emitter: Emitter, operands: Sequence[Value]) -> Sequence[Value
 
     near = arm(lambda x: emit_exp_near(Ops(builder, 32, 0), x))
     arms = (arm(lambda x: builder.call(name, [x], x.type)), near)
-    choice = Operation("scf.if", (rare,), [F32] * len(operands), blocks=arms)
+    choice = Operation("scf.if", (rare,), [F32] * len(operands), {"rare": True}, blocks=arms)
     builder.block.add(choice)
     return choice.results
 

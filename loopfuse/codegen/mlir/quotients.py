@@ -42,8 +42,8 @@ def divisor_of(builder: Builder, value: Value) -> Divisor:
     return Divisor(value, builder.binary("divf", builder.constant(1.0, F32), value), rare)
 
 
-def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor) -> Sequence[Value]:
-    """Each dividend over the divisor, correctly rounded."""
+def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor, name: str) -> Sequence[Value]:
+    """Each dividend over the divisor, correctly rounded; `name` is a function that divides."""
     minus, zero, none = builder.unary("negf", divisor.value), builder.constant(0.0, F32), builder.constant(0, I32)
 
     def corrected(a: Value) -> Value:
@@ -51,16 +51,10 @@ def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor) -> S
         return builder.fma(builder.fma(minus, product, a), divisor.reciprocal, product)
 
     def careful(a: Value) -> Value:
+        """(0 has its place here: what is masked is often 0.)"""
         is_zero = builder.compare("oeq", a, zero)
         is_plain = builder.binary("andi", is_zero, builder.compare("ogt", divisor.value, zero))
-        is_usual = builder.compare("sge", _exponents(builder, a, _LEAST), none)
-        is_usual = builder.binary("andi", builder.binary("ori", is_plain, is_usual), builder.compare("sge", divisor.rare, none))
-        value = builder.branch(
-            is_usual,
-            lambda: builder.select(is_zero, a, corrected(a)),
-            lambda: builder.binary("divf", a, divisor.value),
-            F32,
-        )
+        value = builder.branch(is_plain, lambda: a, lambda: builder.call(name, [a, divisor.value], F32), F32)
         assert value is not None
         return value
 

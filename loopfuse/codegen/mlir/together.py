@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.build import F32, I1
 from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.math.functions import APART
 from loopfuse.codegen.math.ops import Ops
 from loopfuse.codegen.math.single import EXP_NEAR, emit_exp_near
 from loopfuse.codegen.mlir.emit import Emitter
@@ -98,7 +99,8 @@ def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:
 def _all(emitter: Emitter, known: Done, expr: nodes.Expr, operands: Sequence[Value]) -> Sequence[Value]:
     """The expression's value for each operand."""
     if isinstance(expr, nodes.Binary):
-        return divided(emitter.builder, operands, known.divisors[expr.right])
+        name = emitter.request_function("div", DType.F32, APART)
+        return divided(emitter.builder, operands, known.divisors[expr.right], name)
     return _exponentials(emitter, operands)
 
 
@@ -109,7 +111,7 @@ def _exponentials(emitter: Emitter, operands: Sequence[Value]) -> Sequence[Value
     rare = builder.constant(0, I1)
     for each in operands:
         rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), most))
-    name = emitter.request_function("exp", DType.F32, 0)
+    name = emitter.request_function("exp", DType.F32, APART)
 
     def arm(make: Callable[[Value], Value]) -> Block:
         return builder.into(

@@ -235,8 +235,9 @@ class _Writer:
         """All that is done with a row that each pass reads again; by vectors more of it at a time."""
         wide = copy(self)
         if self.team.vector:
-            arrays = max(len(self.body.asked(one)) for one in self.body.passes)
-            vectors = max(1, sizes.STAGED_VECTORS // max(1, arrays))
+            widths = [sum(load.dtype.bytes for load in self.body.asked(one)) for one in self.body.passes]
+            most = self.team.vector * max(widths)
+            vectors = max(1, sizes.STAGED_BYTES // max(1, most))
             wide.team = replace(self.team, staged=vectors * self.team.vector)
         return wide.steps(wide.in_chunks)
 
@@ -360,7 +361,9 @@ class _Writer:
         wanted = [load for load in asked if load not in cells]
         staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
         threads = self.team.along(one)
-        made = self.made_together(one)
+        made, before = self.made_together(one, cells), self.made_before(one, cells)
+
+        here = made | before
 
         def changed(element: Element, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
             at = self.place(one.lower, threads, number, element.away)
@@ -371,8 +374,8 @@ class _Writer:
                         return Load(cells[each].array, (_sum(slot, element.number),), each.dtype, span=each.span)
                     if isinstance(each, Load) and each in staged:
                         return Load(staged[each].array, (element.number,), each.dtype, span=each.span)
-                    if isinstance(each, Load) and each in made:
-                        return Load(made[each].array, (element.lane,), each.dtype, span=each.span)
+                    if isinstance(each, Load) and each in here:
+                        return Load(here[each].array, (element.lane,), each.dtype, span=each.span)
                     return each
 
                 # Bottom-up: what stands in a subscript is changed before the access.
@@ -389,15 +392,23 @@ class _Writer:
             vector = self.vector(threads)
             nodes = self.lanes(vector, lambda element: changed(element, one.nodes))
 
-            def copies(element: Element) -> tuple[TreeNode, ...]:
+            def pairs(element: Element, elements: dict[Load, Load]) -> list[tuple[Load, Load]]:
                 at = {COLUMN: self.place(one.lower, threads, number, element.away)}
-                return tuple(
-                    Copy(as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
-                    for load, own in made.items()
-                )
+                return [
+                    (as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
+                    for load, own in elements.items()
+                ]
 
+            def copied_in(element: Element) -> tuple[TreeNode, ...]:
+                return tuple(Copy(own, memory) for memory, own in pairs(element, before))
+
+            def copied_out(element: Element) -> tuple[TreeNode, ...]:
+                return tuple(Copy(memory, own) for memory, own in pairs(element, made))
+
+            if before:
+                nodes = (*self.moved(lambda mapping: self.lanes(vector, copied_in, mapping)), *nodes)
             if made:
-                nodes += self.moved(lambda mapping: self.lanes(vector, copies, mapping))
+                nodes += self.moved(lambda mapping: self.lanes(vector, copied_out, mapping))
             if not is_whole:
                 nodes = (Guard(self.place(one.lower, threads, number, vector.away) < one.upper, nodes),)
             return (*ask, *vector.each(nodes))
@@ -412,13 +423,21 @@ class _Writer:
 
         return (*ask, *self.staged(computed, threads))
 
-    def made_together(self, one: Pass) -> dict[Load, Load]:
+    def made_together(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
         """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
         if not self.team.vector:
             return {}
-        targets = [node.target for node in one.nodes if isinstance(node, Compute) and COLUMN in subscript_iterators(node.target)]
-        out = [each for each in targets if each not in self.body.made]
-        return {load: self.register(f"{load.array}_out", load, self.team.vector) for load in dict.fromkeys(out)}
+        out = [load for load in _targets(one) if load not in cells]
+        return {load: self.register(f"{load.array}_out", load, self.team.vector) for load in out}
+
+    def made_before(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
+        """The elements that other passes have made for this one, which come from memory by vectors. (They are asked for
+        where a row has them: others of a row are other threads'.)"""
+        if not self.team.vector:
+            return {}
+        own = {*cells, *_targets(one)}
+        made = [load for load in self.body.made if load not in own and load.array in touched(one)]
+        return {load: self.register(f"{load.array}_in", load, self.team.vector) for load in made}
 
     def moved(self, nodes: Callable[[Where], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """Nodes that move elements: by vectors where arrays are aligned."""
@@ -489,6 +508,12 @@ class _Writer:
         var = self.names.fresh("v")
         element = Element(_sum(vector.number, Iter(var)), (*vector.away, Iter(var)), Iter(var))
         return (Loop(var, integer(0), integer(self.team.vector), 1, mapping, body(element)),)
+
+
+def _targets(one: Pass) -> list[Load]:
+    """The elements of a place that a pass writes."""
+    found = [node.target for node in one.nodes if isinstance(node, Compute)]
+    return list(dict.fromkeys(load for load in found if COLUMN in subscript_iterators(load)))
 
 
 def _sum(one: Expr, other: Expr) -> Expr:

@@ -11,8 +11,8 @@ SHORT = 24
 """Places up to which a row is one thread's: a warp would mostly idle."""
 STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
-STAGED_VECTORS = 4
-"""Vectors of all arrays that it asks for instead, where it has neighbours and the row is read again."""
+STAGED_BYTES = 64
+"""Bytes that it asks for instead, where it has neighbours and the row is read again."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96

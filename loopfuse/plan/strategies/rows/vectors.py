@@ -22,8 +22,9 @@ def vector_of(body: Body, memory: Mapping[str, Buffer]) -> int:
     """How many neighbours a thread has; 0: its elements lie apart. `memory`: the buffers there."""
     if not isinstance(body.length, Symbol | Const) or not all(_is_plain(body, one) for one in body.passes):
         return 0
-    moved = [load for one in body.passes for load in _along(one) if load.array not in {each.array for each in body.made}]
-    if not moved or not all(_is_row(body, memory, load) for load in moved):
+    along = [load for one in body.passes for load in _along(one)]
+    moved = [load for load in along if load.array not in {each.array for each in body.made}]
+    if not moved or not all(_is_row(body, memory, load) for load in along):
         return 0
     narrowest = min(load.dtype.bytes for load in moved)
     return min(ACCESS // narrowest, sizes.STAGED) if narrowest < sizes.CLUSTERED else 0

@@ -90,7 +90,7 @@ def emit_module(
     named = {"sym_name": _module_name(kernel.name)}
     module = module_of([Operation("gpu.module", properties=named, blocks=(Block(ops=operations),))])
     most = max(asked_bytes(module).values(), default=0)
-    if most > MULTIPROCESSOR.shared_of_block:
+    if most > max(MULTIPROCESSOR.shared_of_block, machine_of(target.name).shared_of_block):
         raise not_lowered(f"a block with {most} bytes of shared memory")
     return module
 

@@ -39,12 +39,14 @@ from loopfuse.plan.strategies.rows.body import (
 )
 from loopfuse.tree.looptree import (
     ALIGNED,
+    Buffer,
     Combine,
     Compute,
     Copy,
     Fold,
     Guard,
     Loop,
+    Shared,
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
@@ -111,7 +113,8 @@ class Team:
     outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
     asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
-    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none)."""
+    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
+    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none)."""
 
     inner: Threads
     held: int
@@ -121,6 +124,7 @@ class Team:
     outer: Threads = Threads(())
     staged: int = field(default_factory=lambda: sizes.STAGED)
     vector: int = 0
+    kept: int = 0
 
     @property
     def threads(self) -> Threads:
@@ -155,6 +159,8 @@ class _Writer:
         self.body, self.team, self.site, self.names = body, team, site, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         self.own = self.values | own_registers(body, site.names)
+        self.kept: dict[Load, Load] = {}
+        """Elements of memory that lie in shared memory, and where."""
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
@@ -195,6 +201,8 @@ class _Writer:
         team = self.team
         room = team.threads.count * team.held
         held = held_loads(self.body)
+        if team.vector and team.kept and held:
+            return (*self.keeping(held), *self.stored())
         if not team.held or team.least > room or not (held or self.body.made):
             return (*self.again(), *self.stored())
         cells: dict[Range, dict[Load, Load]] = {}
@@ -240,6 +248,44 @@ class _Writer:
             vectors = max(1, sizes.STAGED_BYTES // max(1, most))
             wide.team = replace(self.team, staged=vectors * self.team.vector)
         return wide.steps(wide.in_chunks)
+
+    def keeping(self, held: dict[Range, list[Load]]) -> tuple[TreeNode, ...]:
+        """All that is done with a row whose elements lie in shared memory, where each thread finds those that it
+        has brought there."""
+        threads, vector = self.team.threads, self.team.vector
+        bring = copy(self)
+        bring.team = replace(self.team, staged=max(1, sizes.BROUGHT_BYTES // (2 * vector)) * vector, held=0)
+        nodes: list[TreeNode] = []
+        for where, wanted in held.items():
+            for load in wanted:
+                name = self.names.fresh(f"{load.array}_kept")
+                self.names.add(Buffer(name, load.array, load.dtype, (integer(self.team.kept),), Shared()))
+                nodes += bring.brought(where, load, Load(name, (Iter(COLUMN),), load.dtype), threads)
+                self.kept[load] = Load(name, (Iter(COLUMN),), load.dtype)
+        self.team = replace(self.team, staged=vector, held=0)
+        return (*nodes, *self.steps(self.in_chunks))
+
+    def brought(self, where: Range, load: Load, kept: Load, threads: Threads) -> tuple[TreeNode, ...]:
+        """Elements of a row to shared memory, some of a thread at a time."""
+
+        def chunk(number: Expr, is_whole: bool) -> tuple[TreeNode, ...]:
+            cells = {load: self.register(f"{load.array}_next", load, self.team.staged)}
+            vector = self.vector(threads)
+
+            def put(element: Element) -> tuple[TreeNode, ...]:
+                place = self.place(where[0], threads, number, element.away)
+                value = Load(cells[load].array, (element.number,), load.dtype)
+                return (Copy(as_load(substitute(kept, {COLUMN: place})), value),)
+
+            nodes = self.lanes(vector, put, Where.VECTOR)
+            if not is_whole:
+                nodes = (Guard(self.place(where[0], threads, number, vector.away) < where[1], nodes),)
+            ask = self.moved(lambda mapping: self.asked(cells, where, number, integer(0), is_whole, threads, mapping))
+            return (*ask, *vector.each(nodes))
+
+        var, length = self.names.fresh("q"), tidy(where[1] - where[0])
+        whole = Loop(var, integer(0), self.whole_chunks(length, threads), 1, Where.SERIAL, chunk(Iter(var), True))
+        return (whole, *self.last(where, threads, lambda number: chunk(number, False)))
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """All that is done with a row, passes in a `way`."""
@@ -358,12 +404,13 @@ class _Writer:
     ) -> tuple[TreeNode, ...]:
         """Some of a thread's elements, those of the row's chunk of that `number`. `asked`: what may be asked for before
         it is needed; `cells`: where those that are held are, from `slot` on. `is_whole`: the row has all of them."""
-        wanted = [load for load in asked if load not in cells]
+        wanted = [load for load in asked if load not in cells and load not in self.kept]
         staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
         threads = self.team.along(one)
         made, before = self.made_together(one, cells), self.made_before(one, cells)
+        kept = {load: self.register(f"{load.array}_in", load, self.team.vector) for load in asked if load in self.kept}
 
-        here = made | before
+        here = made | before | kept
 
         def changed(element: Element, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
             at = self.place(one.lower, threads, number, element.away)
@@ -402,11 +449,19 @@ class _Writer:
             def copied_in(element: Element) -> tuple[TreeNode, ...]:
                 return tuple(Copy(own, memory) for memory, own in pairs(element, before))
 
+            def copied_near(element: Element) -> tuple[TreeNode, ...]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return tuple(
+                    Copy(Load(own.array, (element.lane,), load.dtype), substitute(self.kept[load], at)) for load, own in kept.items()
+                )
+
             def copied_out(element: Element) -> tuple[TreeNode, ...]:
                 return tuple(Copy(memory, own) for memory, own in pairs(element, made))
 
             if before:
                 nodes = (*self.moved(lambda mapping: self.lanes(vector, copied_in, mapping)), *nodes)
+            if kept:
+                nodes = (*self.lanes(vector, copied_near, Where.VECTOR), *nodes)
             if made:
                 nodes += self.moved(lambda mapping: self.lanes(vector, copied_out, mapping))
             if not is_whole:

@@ -13,6 +13,12 @@ STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
 STAGED_BYTES = 64
 """Bytes that it asks for instead, where it has neighbours and the row is read again."""
+BROUGHT_BYTES = 128
+"""Bytes that it asks for where it brings a row to shared memory."""
+KEEPING = 2
+"""Blocks of a processor that keep a row there."""
+BESIDE = 1536
+"""Bytes of shared memory of each that it has for other things, or the driver."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96

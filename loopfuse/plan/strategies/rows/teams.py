@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopfuse.base.machine import LANES, MULTIPROCESSOR
+from loopfuse.base.machine import ACCESS, LANES, MULTIPROCESSOR
 from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -67,6 +67,14 @@ class TeamsFit(Fit):
         """Of how many blocks clusters hold what no block does."""
         wide = [load.dtype.bytes >= sizes.CLUSTERED for load in self.loads_held]
         return [blocks for blocks in sizes.CLUSTERS if blocks <= site.machine.cluster] if wide and all(wide) else []
+
+    def kept(self, site: Site) -> int:
+        """How many places of a row of narrow elements a block keeps in shared memory, if passes make nothing for others."""
+        width = sum(load.dtype.bytes for load in self.loads_held)
+        if not width or self.body.made:
+            return 0
+        room = site.machine.shared_of_block // sizes.KEEPING - sizes.BESIDE
+        return max(0, room) // width // ACCESS * ACCESS
 
     def by_thread(self, site: Site, name: str, labels: tuple[str, ...]) -> Write:
         """A thread a point, however many places it has."""

@@ -114,7 +114,8 @@ class Team:
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
     asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
     for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
-    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none)."""
+    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
+    where the row is read again (0: the same)."""
 
     inner: Threads
     held: int
@@ -125,6 +126,7 @@ class Team:
     staged: int = field(default_factory=lambda: sizes.STAGED)
     vector: int = 0
     kept: int = 0
+    many: int = 0
 
     @property
     def threads(self) -> Threads:
@@ -189,7 +191,8 @@ class _Writer:
         vector = self.team.vector
         if not vector:
             return self.nodes_at_once()
-        single = _Writer(self.body, replace(self.team, vector=0), self.site).nodes_at_once()
+        apart = replace(self.team, vector=0, many=sizes.STAGED_NARROW)
+        single = _Writer(self.body, apart, self.site).nodes_at_once()
         length = constant_value(self.body.length)
         if length is not None:
             return self.nodes_at_once() if length % vector == 0 else single
@@ -242,6 +245,8 @@ class _Writer:
     def again(self) -> tuple[TreeNode, ...]:
         """All that is done with a row that each pass reads again; by vectors more of it at a time."""
         wide = copy(self)
+        if self.team.many:
+            wide.team = replace(self.team, staged=self.team.many)
         if self.team.vector:
             widths = [sum(load.dtype.bytes for load in self.body.asked(one)) for one in self.body.passes]
             most = self.team.vector * max(widths)
@@ -476,7 +481,17 @@ class _Writer:
             inside = self.place(one.lower, threads, number, element.away) < one.upper
             return (Guard(inside, nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        return (*ask, *self.staged(computed, threads))
+        if is_whole or self.team.staged <= sizes.STAGED:
+            return (*ask, *self.staged(computed, threads))
+        var, lane = self.names.fresh("u"), self.names.fresh("w")
+        first = (Iter(var) * (sizes.STAGED * threads.count), threads.number)
+        element = Element(
+            _sum(Iter(var) * sizes.STAGED, Iter(lane)), (first[0], Iter(lane) * threads.count, threads.number)
+        )
+        some = Loop(lane, integer(0), integer(sizes.STAGED), 1, Where.UNROLLED, computed(element))
+        inside = self.place(one.lower, threads, number, first) < one.upper
+        parts = self.team.staged // sizes.STAGED
+        return (*ask, Loop(var, integer(0), integer(parts), 1, Where.UNROLLED, (Guard(inside, (some,)),)))
 
     def made_together(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
         """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""

@@ -13,6 +13,8 @@ STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
 STAGED_BYTES = 64
 """Bytes that it asks for instead, where it has neighbours and the row is read again."""
+STAGED_NARROW = 16
+"""Narrow elements that it asks for one by one, where the row is read again and has no whole vectors."""
 BROUGHT_BYTES = 128
 """Bytes that it asks for where it brings a row to shared memory."""
 KEEPING = 2

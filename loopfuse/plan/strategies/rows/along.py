@@ -99,7 +99,7 @@ class RowsFit(TeamsFit):
         chain.append((thread, integer(threads), Where.BLOCK))
         team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept)
         launch = self.launch(name, labels, chain, self.nodes(site, point, team))
-        return self.crowded(launch) if self.vector and (held or kept) else launch
+        return self.crowded(launch) if self.vector and threads == sizes.THREADS and (held or kept) else launch
 
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""

@@ -26,7 +26,7 @@ from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import map_expr, moved_to, subscript_iterators, substitute
+from loopfuse.lang.walk import loads, map_expr, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.body import (
@@ -225,6 +225,13 @@ class _Writer:
             )
 
         ask = self.moved(all_asked)
+        whole_row = self
+        if team.vector:
+            whole_row, alike = self.with_alike()
+            for where, registers in alike:
+                first = registers[0]
+                own = self.register(f"{self.names.buffers[first.array].array}_row", first, team.held)
+                cells.setdefault(where, {}).update(dict.fromkeys(registers, own))
         for load in self.body.made:
             own = self.register(f"{load.array}_row", load, team.held)
             (where,) = {one.range for one in self.body.passes if load.array in touched(one)}
@@ -237,10 +244,45 @@ class _Writer:
                 one.range, lambda number, slot, is_whole: self.chunk(one, asked, number, slot, own, is_whole)
             )
 
-        whole = (*ask, *self.steps(at_once))
+        whole = (*ask, *whole_row.steps(at_once))
         if team.most and team.most <= room:
             return (*whole, *self.stored())
         return (Guard(self.body.length <= room, whole, self.again()), *self.stored())
+
+    def with_alike(self) -> tuple[_Writer, list[tuple[Range, list[Load]]]]:
+        """The same with what several passes compute alike (in registers of theirs, from what is held) computed by the
+        first of them alone, and those registers, by range: one cell of a thread stands for all of them."""
+        count: dict[tuple[Range, str, Expr], list[Load]] = {}
+        steps: list[TreeNode | Pass] = []
+        for step in self.body.steps:
+            if not isinstance(step, Pass):
+                steps.append(step)
+                continue
+            left: list[TreeNode] = []
+            for node in step.nodes:
+                key = self.computed_from_held(step, node)
+                known = count.setdefault(key, []) if key is not None else []
+                if not known:
+                    left.append(node)
+                if key is not None and isinstance(node, Compute):
+                    known.append(node.target)
+            steps.append(replace(step, nodes=tuple(left)))
+        changed = copy(self)
+        found = [(key[0], registers) for key, registers in count.items() if len(registers) > 1]
+        if found:
+            changed.body = replace(self.body, steps=tuple(steps))
+        return changed, found
+
+    def computed_from_held(self, one: Pass, node: TreeNode) -> tuple[Range, str, Expr] | None:
+        """What a node computes into a register from elements that are asked for and nothing else; None of others."""
+        if not isinstance(node, Compute) or node.predicate is not None or node.target.index or one.outer:
+            return None
+        asked, read = {*self.body.asked(one)}, [*loads(node.value)]
+        updated = {update.target for update in one.updates}
+        is_own = sum(isinstance(each, Compute) and each.target == node.target for each in one.nodes) == 1
+        if not read or node.target in updated or not is_own or not asked.issuperset(read):
+            return None
+        return one.range, node.statement, node.value
 
     def again(self) -> tuple[TreeNode, ...]:
         """All that is done with a row that each pass reads again; by vectors more of it at a time."""

@@ -273,10 +273,11 @@ def _scan_group(emitter: Emitter, op: str, value: Value, dtype: DType, lane: Val
 
 
 def _groups_values(
-    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int, source_lane: int
+    emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int, source_lane: int,
+    is_open: bool = False,
 ) -> tuple[Value, Value, Value]:
     """What lane `source_lane` of each of the team's warps has, through shared memory: each lane has a warp's, or
-    the neutral element; and the team's first warp, and the lane."""
+    the neutral element (anything, where it `is_open`); and the team's first warp, and the lane."""
     builder = emitter.builder
     groups = -(-count // LANES)
     thread = emitter.thread
@@ -296,7 +297,7 @@ def _groups_values(
         "subi", warp, builder.binary("shrui", place, five)
     )  # the first warp of these `count` threads
     source = builder.binary("addi", first, builder.binary("minui", lane, builder.constant(groups - 1, I32)))
-    return _from_slot(emitter, op, shared, source, groups, lane, dtype), first, lane
+    return _from_slot(emitter, op, shared, source, LANES if is_open else groups, lane, dtype), first, lane
 
 
 def _from_slot(
@@ -317,8 +318,14 @@ def _across_groups(
     emitter: Emitter, op: str, value: Value, dtype: DType, place: Value, count: int
 ) -> Value:
     """The second stage: each warp's result through shared memory, then the same tree."""
-    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0)
-    return _reduce_group(emitter, op, other, dtype, lane, LANES)
+    groups = count // LANES
+    is_part = count % LANES == 0 and LANES % groups == 0
+    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0, is_part)
+    if not is_part:
+        return _reduce_group(emitter, op, other, dtype, lane, LANES)
+    if groups < LANES and op == "add" and dtype.is_float:  # so much of the steps that meet neutral elements alone
+        other = emitter.builder.binary("addf", other, emitter.builder.constant(0.0, other.type))
+    return _reduce_group(emitter, op, other, dtype, lane, groups)
 
 
 # ------------------------------------------------------------------------------ in a cluster

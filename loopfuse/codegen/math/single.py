@@ -52,6 +52,8 @@ def emit_exp(ops: Ops, x: Value) -> Value:
 
 
 EXP_NEAR = 87.0
+EXP_DIVIDED = 43.5
+"""Up to this size of x, e**x lies in 2**-63..2**63."""
 
 
 def emit_exp_near(ops: Ops, x: Value) -> Value:

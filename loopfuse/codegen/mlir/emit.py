@@ -92,6 +92,7 @@ class Emitter:
         self.rank: Value | None = None  # of the block in its cluster
         self.is_starting = False  # other blocks of the cluster may not have started
         self.loops = 0  # around the node at hand
+        self.turns = 0  # of them, those that are not written out
         self.cluster_variables: tuple[str, ...] = ()
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact

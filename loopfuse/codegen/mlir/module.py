@@ -49,12 +49,12 @@ from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
 from loopfuse.codegen.mlir.packed import packed_buffers
-from loopfuse.codegen.mlir.together import Done
+from loopfuse.codegen.mlir.together import Done, divided_exponentials
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
+from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Register, Shared
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -140,6 +140,9 @@ class _Entry:
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts, emitter.done = counts, Done()
+        if self.is_gpu:
+            registers = frozenset(each.name for each in self.tree.buffers if isinstance(each.home, Register))
+            emitter.done.dividends = divided_exponentials(self.launch.body, registers)
         emitter.places, emitter.held = self.places, self.held
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function

@@ -296,11 +296,13 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
 
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore
+        emitter.turns += 1
         with emitter.scope():
             if inside is None:
                 emit_body(emitter, loop.body)
             else:
                 inside()
+        emitter.turns -= 1
 
     builder.loop(
         emitter.form(lower, kind, safe),

@@ -42,8 +42,11 @@ def divisor_of(builder: Builder, value: Value) -> Divisor:
     return Divisor(value, builder.binary("divf", builder.constant(1.0, F32), value), rare)
 
 
-def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor, name: str) -> Sequence[Value]:
-    """Each dividend over the divisor, correctly rounded; `name` is a function that divides."""
+def divided(
+    builder: Builder, dividends: Sequence[Value], divisor: Divisor, name: str, tests: Sequence[Value] | None = None
+) -> Sequence[Value]:
+    """Each dividend over the divisor, correctly rounded; `name` is a function that divides. `tests`: numbers of which one is
+    below 0 if a dividend is rare."""
     minus, zero, none = builder.unary("negf", divisor.value), builder.constant(0.0, F32), builder.constant(0, I32)
 
     def corrected(a: Value) -> Value:
@@ -65,8 +68,8 @@ def divided(builder: Builder, dividends: Sequence[Value], divisor: Divisor, name
         )
 
     any_rare = divisor.rare
-    for each in dividends:
-        any_rare = builder.binary("ori", any_rare, _exponents(builder, each, _LEAST))
+    for each in tests or [_exponents(builder, each, _LEAST) for each in dividends]:
+        any_rare = builder.binary("ori", any_rare, each)
     condition = builder.compare("slt", any_rare, none)
     choice = Operation("scf.if", (condition,), [F32] * len(dividends), {"rare": True}, blocks=(arm(careful), arm(corrected)))
     builder.block.add(choice)

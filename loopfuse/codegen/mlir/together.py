@@ -20,16 +20,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.build import F32, I1
+from loopfuse.codegen.abi import walk_nodes
+from loopfuse.codegen.build import F32, I1, I32, INDEX
 from loopfuse.codegen.ir import Block, Operation, Value
 from loopfuse.codegen.math.functions import APART
 from loopfuse.codegen.math.ops import Ops
-from loopfuse.codegen.math.single import EXP_NEAR, emit_exp_near
+from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
 from loopfuse.lang import nodes
 from loopfuse.lang.walk import iterators, loads, walk_expr
-from loopfuse.tree.looptree import Compute, Copy, Fold, Guard, Loop, Mapping, Register, TreeNode, Window
+from loopfuse.tree.looptree import (
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Guard,
+    Loop,
+    Mapping,
+    Register,
+    Scan,
+    TreeNode,
+    Window,
+)
 
 Emit = Callable[[nodes.Expr], Value]
 
@@ -47,6 +60,11 @@ class Done:
     """By the expression and the iteration."""
     divisors: dict[nodes.Expr, Divisor] = field(default_factory=dict[nodes.Expr, Divisor])
     """Those that nothing changes in the loops around."""
+    dividends: frozenset[str] = frozenset()
+    """Registers that hold exponentials alone, and are divided."""
+    tested: dict[tuple[str, int], Value | None] = field(default_factory=dict[tuple[str, int], Value | None])
+    """By the place of an element of theirs: what says (below 0) whether one of its group is too small or large to be divided
+    by a reciprocal; None: written at several places."""
 
 
 def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: Callable[[], None]) -> None:
@@ -73,7 +91,8 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
                 assert operand is not None
                 operands.append(emit(operand))
             emitter.facts.constants.pop(loop.var, None)
-            results = _all(emitter, known, expr, operands)
+            targets = _targets(emitter, loop, times, expr) if expr in exponentials(loop.body) else []
+            results = _all(emitter, known, expr, operands, targets, times)
             known.values |= {(expr, value): result for value, result in zip(times, results, strict=True)}
     run()
     known.var, known.values, known.divisors = "", {}, outside
@@ -96,21 +115,73 @@ def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:
             return None
 
 
-def _all(emitter: Emitter, known: Done, expr: nodes.Expr, operands: Sequence[Value]) -> Sequence[Value]:
-    """The expression's value for each operand."""
-    if isinstance(expr, nodes.Binary):
-        name = emitter.request_function("div", DType.F32, APART)
-        return divided(emitter.builder, operands, known.divisors[expr.right], name)
-    return _exponentials(emitter, operands)
+def _all(
+    emitter: Emitter,
+    known: Done,
+    expr: nodes.Expr,
+    operands: Sequence[Value],
+    targets: Sequence[tuple[str, int]],
+    times: range,
+) -> Sequence[Value]:
+    """The expression's value for each operand; `targets`: the elements that it goes to."""
+    if not isinstance(expr, nodes.Binary):
+        return _exponentials(emitter, known, operands, targets)
+    name = emitter.request_function("div", DType.F32, APART)
+    return divided(emitter.builder, operands, known.divisors[expr.right], name, _tests(emitter, known, expr.left, times))
 
 
-def _exponentials(emitter: Emitter, operands: Sequence[Value]) -> Sequence[Value]:
+def _targets(emitter: Emitter, loop: Loop, times: range, expr: nodes.Expr) -> list[tuple[str, int]]:
+    """Where an exponential goes in each iteration, if that will be divided. (Not in loops that are not written out: there
+    what stands before in the text may run after.)"""
+    out: list[tuple[str, int]] = []
+    if emitter.turns:
+        return out
+    for node in loop.body:
+        if isinstance(node, Compute) and node.value == expr and node.target.array in emitter.done.dividends:
+            for value in times:
+                emitter.facts.constants[loop.var] = value
+                _, place = emitter.place(node.target.array, node.target.index)
+                if not place.terms:
+                    out.append((node.target.array, place.constant))
+            emitter.facts.constants.pop(loop.var, None)
+    return out if len(out) == len(times) else []
+
+
+def _tests(emitter: Emitter, known: Done, dividend: nodes.Expr, times: range) -> list[Value] | None:
+    """What was found of the dividends where they were made; None where they have to be tested."""
+    if not isinstance(dividend, nodes.Load) or dividend.array not in known.dividends:
+        return None
+    found: list[Value] = []
+    before = emitter.facts.constants.get(known.var)
+    for value in times:
+        emitter.facts.constants[known.var] = value
+        _, place = emitter.place(dividend.array, dividend.index)
+        test = None if place.terms else known.tested.get((dividend.array, place.constant))
+        if test is None:
+            found.clear()
+            break
+        found.append(test)
+    emitter.facts.constants.pop(known.var, None)
+    if before is not None:
+        emitter.facts.constants[known.var] = before
+    zero = emitter.builder.constant(0, INDEX)
+    return [emitter.builder.load(each, zero) for each in dict.fromkeys(found)] or None
+
+
+def _exponentials(
+    emitter: Emitter, known: Done, operands: Sequence[Value], targets: Sequence[tuple[str, int]]
+) -> Sequence[Value]:
     """e**x of each."""
     builder = emitter.builder
-    most = builder.constant(EXP_NEAR, F32)
+    most = builder.constant(EXP_DIVIDED if targets else EXP_NEAR, F32)
     rare = builder.constant(0, I1)
     for each in operands:
         rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), most))
+    if targets:
+        test = builder.alloca(I32, 1)
+        builder.store(builder.convert("extsi", rare, I32), test, builder.constant(0, INDEX))
+        for each in targets:
+            known.tested[each] = None if each in known.tested else test
     name = emitter.request_function("exp", DType.F32, APART)
 
     def arm(make: Callable[[Value], Value]) -> Block:
@@ -123,6 +194,40 @@ def _exponentials(emitter: Emitter, operands: Sequence[Value]) -> Sequence[Value
     choice = Operation("scf.if", (rare,), [F32] * len(operands), {"rare": True}, blocks=arms)
     builder.block.add(choice)
     return choice.results
+
+
+# ------------------------------------------------------------------------- exponentials that are divided
+
+
+def exponentials(body: Sequence[TreeNode]) -> set[nodes.Expr]:
+    """The exponentials that a loop's body computes as they are."""
+    return {node.value for node in body if isinstance(node, Compute) and _is_exponential(node.value)}
+
+
+def _is_exponential(value: nodes.Expr) -> bool:
+    return isinstance(value, nodes.Call) and value.function == "exp" and value.dtype is DType.F32
+
+
+def divided_exponentials(body: Sequence[TreeNode], registers: frozenset[str]) -> frozenset[str]:
+    """Those of the registers that hold exponentials alone, and are divided."""
+    others: set[str] = set()
+    written: set[str] = set()
+    divided_ones: set[str] = set()
+    for node in walk_nodes(body):
+        match node:
+            case Compute(target=target, value=value) if _is_exponential(value) and node.predicate is None:
+                written.add(target.array)
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                others.add(target.array)
+            case Combine(buffer=name) | Scan(buffer=name):
+                others.add(name)
+            case _:
+                pass
+        if isinstance(node, Compute):
+            for each in walk_expr(node.value):
+                if isinstance(each, nodes.Binary) and each.op == "div" and isinstance(each.left, nodes.Load):
+                    divided_ones.add(each.left.array)
+    return frozenset(written & divided_ones & registers) - others
 
 
 # ----------------------------------------------------------------------- which expressions
@@ -140,7 +245,7 @@ def _written(body: Sequence[TreeNode]) -> frozenset[str] | None:
                 if inner is None:
                     return None
                 found |= inner
-            case Loop(mapping=Mapping.UNROLLED, body=inside):
+            case Loop(mapping=Mapping.UNROLLED | Mapping.VECTOR, body=inside):
                 inner = _written(inside)
                 if inner is None:
                     return None

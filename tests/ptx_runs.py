@@ -100,11 +100,11 @@ def run(
 
     run_steps(artifact.manifest, pointers, values, not offset, launch)
     for name, data in arguments.items():
-        there = expected.get(name, wanted[name])
+        there = np.asarray(expected.get(name, wanted[name]))
         if data_of is not None:  # which NaN is nobody's business
             assert (np.isnan(data) == np.isnan(there)).all(), name
             there = np.where(np.isnan(data), data, there)
-        assert data.tobytes() == np.asarray(there).tobytes(), name
+        assert data.tobytes() == there.tobytes(), name
     return stored
 
 

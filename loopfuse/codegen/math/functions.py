@@ -100,7 +100,7 @@ def make_math_function(function: str, dtype: DType, lanes: int = 0) -> Operation
         if function == "mod":
             return [float_mod(builder, dtype.bits, *arguments)]
         if function == "div":
-            return [builder.binary("divf", *arguments)]
+            return [builder.binary("divf", arguments[0], arguments[1])]
         if function == "fmod":
             return [float_fmod(builder, dtype.bits, *arguments)]
         if function == "floordiv":

@@ -98,6 +98,8 @@ class Emitter:
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
         self.done: Any = None  # what `mlir_together` knows of it
+        self.early: dict[nodes.Load, Value] = {}  # elements that were asked for before they are needed
+        self.fixed: frozenset[str] = frozenset()  # buffers that the launch does not write
         self.halves = Halves()
         self.packed: frozenset[str] = frozenset()  # buffers in words
         self.subscripts = 0

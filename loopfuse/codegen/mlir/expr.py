@@ -304,6 +304,8 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
 
 
 def _load(emitter: Emitter, expr: nodes.Load) -> Value:
+    if emitter.early and (known := emitter.early.get(expr)) is not None:
+        return known
     if any(is_checked(each) for each in expr.index):
         return _checked_load(emitter, expr)
     if columns_of(emitter.storage[expr.array]):

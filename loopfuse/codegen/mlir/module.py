@@ -165,6 +165,7 @@ class _Entry:
                 # A host loop's variable is an iterator of the tree.
                 emitter.variables[name] = argument
         if self.is_gpu:
+            emitter.fixed = frozenset(buffer.name for buffer in buffers if buffer.name not in written)
             emitter.packed = packed_buffers(self.launch.body, self.tree.buffers)
         for buffer in self.tree.buffers:
             if buffer.name not in counts or isinstance(buffer.home, Global):

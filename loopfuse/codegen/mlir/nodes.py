@@ -67,10 +67,37 @@ FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", 
 
 def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
     """The nodes of `body`, in order."""
+    early = _found_early(emitter, body)
+    for load in early:
+        emitter.forget_loads()
+        emitter.early[load] = emit_value(emitter, load)
     for node in body:
         emitter.forget_loads()
         emit_node(emitter, node)
     emitter.forget_loads()
+    for load in early:
+        del emitter.early[load]
+
+
+def _found_early(emitter: Emitter, body: tuple[TreeNode, ...]) -> list[nodes.Load]:
+    """Elements where data says (`x[r, label[r]]`) that are needed after threads have waited for each other: no compiler
+    behind moves them there, and each is two accesses, one after the other. Nothing writes them, and they are needed in any case."""
+    if not emitter.gpu or not any(isinstance(node, Combine) for node in body):
+        return []
+    first = next(number for number, node in enumerate(body) if isinstance(node, Combine))
+    found: list[nodes.Load] = []
+    for node in body[first:]:
+        if not isinstance(node, Compute) or node.predicate is not None:
+            continue
+        parts = list(walk_expr(node.value))
+        if any(isinstance(part, nodes.Select) for part in parts):
+            continue
+        for part in parts:
+            if isinstance(part, nodes.Load) and part not in emitter.early and part not in found:
+                where = [each for index in part.index for each in loads(index)]
+                if where and emitter.fixed.issuperset(each.array for each in (part, *where)):
+                    found.append(part)
+    return found
 
 
 def emit_node(emitter: Emitter, node: TreeNode) -> None:

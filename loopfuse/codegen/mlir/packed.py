@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from loopfuse.base.dtypes import DType
-from loopfuse.codegen.abi import buffer_size, walk_nodes
+from loopfuse.codegen.abi import buffer_size, node_expressions, walk_nodes
 from loopfuse.codegen.build import BF16, F32, I16, I32, INDEX, Builder
 from loopfuse.codegen.ir import Block, Value
 from loopfuse.lang.nodes import Load
@@ -21,15 +21,16 @@ from loopfuse.lang.walk import iterators, loads
 from loopfuse.tree.looptree import (
     WRITTEN_OUT,
     Buffer,
+    Combine,
     Compute,
     Copy,
     Guard,
     Loop,
     Mapping,
     Register,
+    Scan,
     TreeNode,
 )
-from loopfuse.tree.walk import node_expressions
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ def packed_buffers(body: tuple[TreeNode, ...], buffers: tuple[Buffer, ...]) -> f
     others: set[str] = set()
     moved: set[str] = set()
     for node, written_out, is_vector in _leaves(body, frozenset(), False):
+        if isinstance(node, Combine | Scan):
+            others.add(node.buffer)
         found = [load for expr in node_expressions(node) for load in loads(expr) if load.array in known]
         for load in found:
             fits = isinstance(node, Compute | Copy) and _is_constant(load, written_out)

@@ -208,7 +208,7 @@ def _is_exponential(value: nodes.Expr) -> bool:
     return isinstance(value, nodes.Call) and value.function == "exp" and value.dtype is DType.F32
 
 
-def divided_exponentials(body: Sequence[TreeNode], registers: frozenset[str]) -> frozenset[str]:
+def divided_exponentials(body: tuple[TreeNode, ...], registers: frozenset[str]) -> frozenset[str]:
     """Those of the registers that hold exponentials alone, and are divided."""
     others: set[str] = set()
     written: set[str] = set()

@@ -63,7 +63,7 @@ class Element:
 
     number: Expr
     away: tuple[Expr, ...]
-    lane: Expr = integer(0)
+    lane: Expr = field(default_factory=lambda: integer(0))
 
 
 @dataclass(frozen=True, slots=True)

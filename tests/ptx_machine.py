@@ -549,6 +549,16 @@ class Machine:
             moved = ((b << np.uint64(32)) | a) >> (np.uint64(8) * (start & np.uint64(3)))
             self.put(operands[0], moved.astype(np.uint32), mask)
             return
+        if kind == "bf16x2":
+            assert name in ("min", "max"), one.text
+            words = [self.get(each, 32, mask) for each in operands[1:]]
+            upper = np.uint32(0xFFFF0000)
+            low, high = (
+                _extreme(name, *(half(word).view(np.float32) for word in words), "NaN" in op).view(np.uint32)
+                for half in (lambda word: word << np.uint32(16), lambda word: word & upper)
+            )
+            self.put(operands[0], (high & upper) | (low >> np.uint32(16)), mask)
+            return
         bits = int(kind[1:])
         if name in ("fma", "mad") and kind[0] == "f":
             a, b, c = (self._typed(each, kind, mask) for each in operands[1:4])

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import walk_nodes
-from loopfuse.codegen.build import F32, I1, I32, INDEX
+from loopfuse.codegen.build import BF16, F32, I1, I32, INDEX
 from loopfuse.codegen.ir import Block, Operation, Value
 from loopfuse.codegen.math.functions import APART
 from loopfuse.codegen.math.ops import Ops
@@ -72,6 +72,8 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
     known: Done = emitter.done
     if not emitter.gpu or emitter.vector or known.var or emitter.rare is not None:
         run()
+        return
+    if _largest_of_words(emitter, loop, times, emit):
         return
     outside = dict(known.divisors)
     written = _written(loop.body)
@@ -194,6 +196,53 @@ def _exponentials(
     choice = Operation("scf.if", (rare,), [F32] * len(operands), {"rare": True}, blocks=arms)
     builder.block.add(choice)
     return choice.results
+
+
+# ------------------------------------------------------------------------------- the largest of words
+
+
+def _largest_of_words(emitter: Emitter, loop: Loop, times: range, emit: Emit) -> bool:
+    """before: for each u: m = max(m, f32(x[u])), x in words of two bf16     after: the largest of all words, its two halves to m
+
+    Which comes first does not matter to the bits: a NaN stays one, and 0 is above -0."""
+    if len(loop.body) != 1:
+        return False
+    match loop.body[0]:
+        case Compute(
+            target=nodes.Load(index=()) as target,
+            value=nodes.Binary(
+                op="max", left=left, right=nodes.Cast(operand=nodes.Load() as element, dtype=DType.F32)
+            ),
+            predicate=None,
+        ) if left == target and emitter.storage[element.array].is_packed:
+            pass
+        case _:
+            return False
+    places: list[int] = []
+    for value in times:
+        emitter.facts.constants[loop.var] = value
+        places.append(emitter.place(element.array, element.index)[1].constant)
+    emitter.facts.constants.pop(loop.var, None)
+    first = places[0]
+    if len(places) < 4 or len(places) % 2 or first % 2 or places != [*range(first, first + len(places))]:
+        return False
+    builder, words = emitter.builder, emitter.storage[element.array].memref
+    found = [
+        builder.recast(builder.vector_load(words, builder.constant(place // 2, INDEX), 1, 0), BF16) for place in places[::2]
+    ]
+    while len(found) > 1:
+        rest = found[len(found) // 2 * 2 :]
+        found = [builder.binary("maximumf", *pair) for pair in zip(found[::2], found[1::2])] + rest
+    word = builder.extract(builder.recast(found[0], I32), 0)
+    largest = emit(target)
+    for bits in (
+        builder.binary("shli", word, builder.constant(16, I32)),
+        builder.binary("andi", word, builder.constant(-1 << 16, I32)),
+    ):
+        largest = builder.binary("maximumf", largest, builder.convert("bitcast", bits, F32))
+    builder.store(largest, emitter.storage[target.array].memref, builder.constant(0, INDEX))
+    emitter.forget_loads()
+    return True
 
 
 # ------------------------------------------------------------------------- exponentials that are divided

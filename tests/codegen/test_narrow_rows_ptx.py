@@ -76,6 +76,24 @@ def test_rows(text: str, length: int) -> None:
         run(text, Tuning(), {"R": 1, "C": length}, offset, strategy="", data_of=plain)
 
 
+MIXED = """
+kernel f(x: {x}[R, C], w: {w}[C], out total: i32[R], out y: {y}[R, C]):
+    for r in 0..R:
+        let most = max(c in 0..C: i32(x[r, c]))
+        total[r] = sum(c in 0..C: (i32(x[r, c]) - most) * i32(w[c]))
+        for c in 0..C:
+            y[r, c] = {y}(i32(x[r, c]) * i32(w[c]) % 100)
+"""
+
+
+@pytest.mark.parametrize("types", (("u8", "i16", "i32"), ("i16", "u8", "u8"), ("f16", "bf16", "f16")), ids="-".join)
+def test_rows_of_other_narrow_types(types: tuple[str, str, str]) -> None:
+    text = MIXED.format(**dict(zip("xwy", types, strict=True)))
+    for length in (1032, 5000, 17000):
+        for offset in (0, 1):
+            run(text, Tuning(), {"R": 2, "C": length}, offset, strategy="")
+
+
 @pytest.mark.parametrize("length", (16392, 33000, 20001, 57352))
 def test_rows_that_shared_memory_keeps(length: int) -> None:
     run(ENTROPY, Tuning(), {"R": 1, "C": length}, 0, strategy="", data_of=plain)

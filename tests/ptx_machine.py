@@ -553,11 +553,13 @@ class Machine:
             assert name in ("min", "max"), one.text
             words = [self.get(each, 32, mask) for each in operands[1:]]
             upper = np.uint32(0xFFFF0000)
-            low, high = (
-                _extreme(name, *(half(word).view(np.float32) for word in words), "NaN" in op).view(np.uint32)
-                for half in (lambda word: word << np.uint32(16), lambda word: word & upper)
+            one_half, other_half = (
+                _extreme(name, first.view(np.float32), second.view(np.float32), "NaN" in op).view(np.uint32)
+                for first, second in (
+                    (words[0] << np.uint32(16), words[1] << np.uint32(16)), (words[0] & upper, words[1] & upper)
+                )
             )
-            self.put(operands[0], (high & upper) | (low >> np.uint32(16)), mask)
+            self.put(operands[0], (other_half & upper) | (one_half >> np.uint32(16)), mask)
             return
         bits = int(kind[1:])
         if name in ("fma", "mad") and kind[0] == "f":

@@ -47,9 +47,9 @@ class _Numbers:
         return fma(a, b, c)
 
     def horner(self, x: Floats, coefficients: list[float]) -> Floats:
-        total = np.full_like(x, coefficients[-1])
-        for each in reversed(coefficients[:-1]):
-            total = fma(total, x, np.float32(each))
+        total: Floats = np.full_like(x, coefficients[-1])
+        for place in range(len(coefficients) - 2, -1, -1):
+            total = fma(total, x, np.float32(coefficients[place]))
         return total
 
     def to_bits(self, a: Floats) -> Floats:
@@ -72,7 +72,7 @@ def test_an_exponential_in_its_range_has_the_same_bits() -> None:
     x = np.concatenate([
         random.uniform(-EXP_NEAR, EXP_NEAR, 1_000_000).astype(np.float32),
         np.float32(EXP_NEAR) * np.exp2(-random.uniform(0, 140, 100_000)).astype(np.float32),
-        np.arange(-87, 88, dtype=np.float32), np.float32([-0.0, 0.0, 1e-45, -1e-45]),
+        np.arange(-87, 88, dtype=np.float32), np.array([-0.0, 0.0, 1e-45, -1e-45], np.float32),
     ])  # fmt: skip
     assert (emit_exp_near(_Numbers(), x).view(np.uint32) == our_math()["exp_f32"](x).view(np.uint32)).all()  # pyright: ignore
 

@@ -85,6 +85,7 @@ class Entry:
 def read_ptx(text: str) -> dict[str, Entry]:
     """The kernels of a module."""
     out: dict[str, Entry] = {}
+    text = _with_calls_written_out(text)
     for part in text.split(".visible .entry ")[1:]:
         name = part.split("(", 1)[0]
         body: list[Instruction] = []
@@ -115,6 +116,26 @@ def read_ptx(text: str) -> dict[str, Entry]:
         shared |= {found[1]: int(found[2]) for found in re.finditer(declared, part) if found[2]}
         out[name] = Entry(name, tuple(body), labels, shared)
     return out
+
+
+def _with_calls_written_out(text: str) -> str:
+    """The text with the bodies of its functions (without branches) in place of calls."""
+    functions = {
+        found[1]: found[2] for found in re.finditer(r"^\.func [^\n]*? (\w+)\(\n.*?^\{\n(.*?)^\}", text, re.S | re.M)
+    }
+    text = re.sub(r"st\.param(\.b\d+)\s+\[(param\d+)\]", r"mov\1 %r_\2", text)
+    text = re.sub(r"ld\.param(\.b\d+)\s+(%\w+), \[(retval\d+)\]", r"mov\1 \2, %r_\3", text)
+    number = 0
+
+    def body(found: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        inside = re.sub(r"%(\w+)", rf"%\1_of{number}", functions[found[1]])
+        inside = re.sub(rf"ld\.param(\.b\d+)\s+(%\w+), \[{found[1]}_param_(\d+)\]", r"mov\1 \2, %r_param\3", inside)
+        inside = re.sub(r"st\.param(\.b\d+)\s+\[func_(retval\d+)\]", r"mov\1 %r_\2", inside)
+        return "\n".join(line for line in inside.splitlines() if not re.match(r"\s*(ret;|\$|\.)", line))
+
+    return re.sub(r"call\.uni \(retval0\), (\w+), \([^)]*\);", body, text)
 
 
 def _instruction(text: str) -> Instruction:
@@ -545,6 +566,18 @@ class Machine:
             a, b, start = (self.get(each, 32, mask).astype(np.uint64) for each in operands[1:])
             moved = ((b << np.uint64(32)) | a) >> (np.uint64(8) * (start & np.uint64(3)))
             self.put(operands[0], moved.astype(np.uint32), mask)
+            return
+        if kind == "bf16x2":
+            assert name in ("min", "max"), one.text
+            words = [self.get(each, 32, mask) for each in operands[1:]]
+            upper = np.uint32(0xFFFF0000)
+            one_half, other_half = (
+                _extreme(name, first.view(np.float32), second.view(np.float32), "NaN" in op).view(np.uint32)
+                for first, second in (
+                    (words[0] << np.uint32(16), words[1] << np.uint32(16)), (words[0] & upper, words[1] & upper)
+                )
+            )
+            self.put(operands[0], (other_half & upper) | (one_half >> np.uint32(16)), mask)
             return
         bits = int(kind[1:])
         if name in ("fma", "mad") and kind[0] == "f":

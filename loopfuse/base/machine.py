@@ -111,6 +111,8 @@ class Machine:
     """How many it has."""
     cluster: int = 1
     """The most blocks whose threads can wait for each other."""
+    shared_of_block: int = 0
+    """Bytes of shared memory that a block may have, where that is more than on every GPU."""
     in_flight: int = 0
     """Bytes that a multiprocessor must have asked for to keep memory busy: so many that blocks of time steps ask as
     many rows ahead as was best when measured."""
@@ -137,11 +139,11 @@ MULTIPROCESSOR = Multiprocessor(
 
 def _gpu(
     name: str, target: str, *, bandwidth: float, operations: float, threads: float, in_flight: int, lanes: int = LANES,
-    cluster: int = 1,
+    cluster: int = 1, shared_of_block: int = 0,
 ) -> Machine:
     return Machine(
         name, target, bandwidth, operations, launch=4e-6, threads=threads, uncoalesced=3.0, in_flight=in_flight,
-        lanes=lanes, cluster=cluster,
+        lanes=lanes, cluster=cluster, shared_of_block=shared_of_block,
     )  # fmt: skip
 
 
@@ -149,8 +151,10 @@ def _gpu(
 # three quarters of what the highest clock would give.
 _GPUS = (
     _gpu("a100", "sm_80", bandwidth=1.75e12, operations=7.3e12, threads=49_000, in_flight=40 * 1024),
-    _gpu("h100", "sm_90", bandwidth=3.0e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER),
-    _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER),
+    _gpu("h100", "sm_90", bandwidth=3.0e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER,
+         shared_of_block=227 * 1024),
+    _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER,
+         shared_of_block=227 * 1024),
     _gpu("mi300x", "gfx942", bandwidth=4.6e12, operations=6.1e13, threads=140_000, in_flight=56 * 1024, lanes=64),
 )
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}

@@ -76,6 +76,7 @@ from loopfuse.tree.walk import (
     open_tiles,
     resolve_aligned,
     resolve_resident,
+    without_written_out,
 )
 
 
@@ -112,7 +113,7 @@ def verify(
     for sizes in tree.collapsed:
         if not may_collapse(program, sizes):
             return Verdict("wrong", (f"{' x '.join(sizes)} cannot run as one",), 0, ("collapse",))
-    tree = open_tiles(specialise.erase(turns.erase(tree)))
+    tree = open_tiles(without_written_out(specialise.erase(turns.erase(tree))))
     wrong: list[Finding] = []
     unknown: list[Finding] = []
     questions = 0

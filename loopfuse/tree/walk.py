@@ -35,6 +35,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
     Window,
 )
+from loopfuse.tree.looptree import Mapping as Where
 
 
 def bodies(node: TreeNode) -> tuple[tuple[TreeNode, ...], ...]:
@@ -175,6 +176,33 @@ def mentions_aligned(tree: LoopTree) -> bool:
         for launch in tree.launches
         for node in walk_nodes(launch.body)
     )
+
+
+def written_out(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+    """The same with UNROLLED loops in place of VECTOR ones."""
+
+    def one(node: TreeNode) -> TreeNode:
+        match node:
+            case Loop(mapping=mapping, body=body):
+                way = Where.UNROLLED if mapping is Where.VECTOR else mapping
+                return replace(node, mapping=way, body=written_out(body))
+            case Guard(then=then, otherwise=otherwise):
+                return replace(node, then=written_out(then), otherwise=written_out(otherwise))
+            case _:
+                return node
+
+    return tuple(map(one, nodes))
+
+
+def without_written_out(tree: LoopTree) -> LoopTree:
+    """The tree whose guards on ALIGNED alone take the first way where the second is the same with UNROLLED
+    loops in place of VECTOR ones: these run in the same order, and ask less."""
+
+    def one(node: TreeNode) -> tuple[TreeNode, ...]:
+        is_same = isinstance(node, Guard) and node.condition == ALIGNED and node.otherwise == written_out(node.then)
+        return node.then if isinstance(node, Guard) and is_same else (node,)
+
+    return map_nodes(one, tree)
 
 
 def conditions_with_aligned(tree: LoopTree) -> tuple[tuple[Expr, Expr], ...]:

@@ -46,6 +46,7 @@ _INTRINSICS = {
     "arith.maxnumf": "llvm.maxnum",
     "math.fma": "llvm.fma",
     "math.absf": "llvm.fabs",
+    "math.copysign": "llvm.copysign",
     "math.floor": "llvm.floor",
     "math.ceil": "llvm.ceil",
     "math.roundeven": "llvm.roundeven",

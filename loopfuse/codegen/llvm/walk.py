@@ -69,6 +69,9 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
     head += writer.lines
     head.append("attributes #0 = { nounwind }")
     head.append("attributes #1 = { alwaysinline nounwind }")
+    head.append("attributes #2 = { noinline nounwind memory(none) }")
+    if writer.is_rare:
+        head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
     head += writer.debug.text()
     return "\n".join(head) + "\n"
 
@@ -111,7 +114,7 @@ def _function(writer: Writer, operation: Operation) -> None:
     else:
         private = "private" in operation.properties
         head = f"define {'internal ' if private else ''}{result} @{name}"
-        tail = " #1" if private else " #0"
+        tail = " #2" if "apart" in operation.properties else " #1" if private else " #0"
     first = next((at for each in block.ops if (at := each.place) is not None), None)
     if first is not None:
         tail += f" !dbg !{writer.debug.start(name, first)}"
@@ -119,6 +122,8 @@ def _function(writer: Writer, operation: Operation) -> None:
     writer.lines.append(f"{head}({', '.join(arguments)}){tail} {{")
     writer.start("entry")
     _block(writer, block)
+    writer.lines += writer.apart
+    writer.apart.clear()
     writer.lines.append("}")
     writer.place = ""
 
@@ -226,14 +231,19 @@ def _if(writer: Writer, operation: Operation) -> None:
         return
     other = otherwise if len(regions) == 2 else done
     test = writer.names[operation.operands[0]]
-    writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}")
+    is_rare = bool(operation.properties.get("rare"))
+    writer.lines.append(f"  br i1 {test}, label %{then}, label %{other}{writer.rarely() if is_rare else ''}")
     arms: list[tuple[list[str], str]] = []
     for label, block in zip((then, otherwise), regions):
+        first = len(writer.lines)
         writer.start(label)
         _block(writer, block)
         values = [writer.names[each] for each in block.ops[-1].operands] if block.ops else []
         arms.append((values, writer.label))
         writer.lines.append(f"  br label %{done}")
+        if is_rare and label == then:
+            writer.apart += writer.lines[first:]
+            del writer.lines[first:]
     writer.start(done)
     for number, result in enumerate(operation.results):
         pairs = ", ".join(f"[ {values[number]}, %{label} ]" for values, label in arms)

@@ -30,6 +30,10 @@ class Writer:
     in_kernel: bool = False
     label: str = ""
     """The block that lines now go to."""
+    apart: list[str] = field(default_factory=list[str])
+    """Blocks that rarely run, which stand at the end of the function: the others then follow each other."""
+    is_rare: bool = False
+    """A branch says that it is rarely taken."""
     debug: DebugInfo = field(default_factory=DebugInfo)
     place: str = ""
     """What ends a line: the source place of the last operation that had one."""
@@ -64,6 +68,11 @@ class Writer:
         """A new block."""
         self.lines.append(f"{label}:")
         self.label = label
+
+    def rarely(self) -> str:
+        """What ends a branch whose first way is rarely taken."""
+        self.is_rare = True
+        return ", !prof !999999"
 
     def fresh_labels(self, *names: str) -> list[str]:
         """Labels of one number that no block has."""

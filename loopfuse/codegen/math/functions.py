@@ -68,7 +68,7 @@ _SINGLE: dict[str, Callable[..., Value]] = {
 ULP_BOUNDS = ops.ulp_bounds()
 """The largest error of each function, in units in the last place of the exact result."""
 
-TWO_ARGUMENTS = ("mod", "floordiv", "fmod", *(name for name in ops.OURS if ops.BY_NAME[name].arity == 2))
+TWO_ARGUMENTS = ("div", "mod", "floordiv", "fmod", *(name for name in ops.OURS if ops.BY_NAME[name].arity == 2))
 
 
 LOOPS = ("mod", "floordiv", "fmod")
@@ -77,12 +77,20 @@ LOOPS = ("mod", "floordiv", "fmod")
 
 def math_function_name(function: str, dtype: DType, lanes: int) -> str:
     """The symbol of a math function in one type and shape: `lf_exp_f32`, `lf_exp_f32x4`."""
-    return f"lf_{function}_{dtype.value}" + (f"x{lanes}" if lanes else "")
+    return f"lf_{function}_{dtype.value}" + ("_apart" if lanes == APART else f"x{lanes}" if lanes else "")
+
+
+APART = -1
+"""In place of lanes: a function of scalars for what rarely happens, which is called where it does, not copied there."""
 
 
 def make_math_function(function: str, dtype: DType, lanes: int = 0) -> Operation:
     """The MLIR of a math function; LimitError[tree-not-lowered] for a type it does not have."""
-    if dtype not in (DType.F32, DType.F64) or (function not in (*LOOPS, *FUNCTIONS)):
+    if lanes == APART:
+        one = make_math_function(function, dtype)
+        one.properties = {**one.properties, "sym_name": math_function_name(function, dtype, APART), "apart": True}
+        return one
+    if dtype not in (DType.F32, DType.F64) or (function not in (*LOOPS, *FUNCTIONS, "div")):
         raise not_lowered(f"{function} of {dtype.value}")
     element = F32 if dtype is DType.F32 else F64
     kind = vector_type(element, lanes) if lanes else element
@@ -91,6 +99,8 @@ def make_math_function(function: str, dtype: DType, lanes: int = 0) -> Operation
     def body(builder: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
         if function == "mod":
             return [float_mod(builder, dtype.bits, *arguments)]
+        if function == "div":
+            return [builder.binary("divf", arguments[0], arguments[1])]
         if function == "fmod":
             return [float_fmod(builder, dtype.bits, *arguments)]
         if function == "floordiv":

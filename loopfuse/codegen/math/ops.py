@@ -170,7 +170,9 @@ class Ops:
         )
 
     def with_sign(self, magnitude: Value, sign: Value) -> Value:
-        """As `copysign`, for a magnitude whose own sign is not set."""
+        """As `copysign`, for a magnitude whose own sign is not set; of an f32 one instruction of a GPU."""
+        if self.bits == 32 and not self.lanes:
+            return self.builder.word("math.copysign", (magnitude, sign))
         top = self.int_op("andi", self.to_bits(sign), self.i(-(1 << (self.bits - 1))))
         return self.from_bits(self.int_op("ori", self.to_bits(magnitude), top))
 

@@ -51,6 +51,24 @@ def emit_exp(ops: Ops, x: Value) -> Value:
     return ops.mul(ops.mul(ops.horner(r, tables.EXP), s), s)
 
 
+EXP_NEAR = 87.0
+EXP_DIVIDED = 43.5
+"""Up to this size of x, e**x lies in 2**-63..2**63."""
+
+
+def emit_exp_near(ops: Ops, x: Value) -> Value:
+    """e**x with the bits of `emit_exp` for |x| <= EXP_NEAR, where nothing overflows and no result is subnormal:
+    2**(2 n) is added to the exponent's bits. Of n + 128 the upper bit changes the sign, which is the other one
+    before."""
+    magic = ops.f(_ROUND + 128)
+    moved = ops.fma(x, ops.f(float.fromhex(LOG2E) / 2), magic)
+    n = ops.sub(moved, magic)
+    r = ops.fma(n, ops.f(-2 * float.fromhex(LN2)), x)
+    r = ops.fma(n, ops.f(2 * float.fromhex(LN2_REST)), r)
+    minus = ops.horner(r, [-float.fromhex(each) for each in tables.EXP])
+    return ops.from_bits(ops.int_op("addi", ops.to_bits(minus), ops.shift_left(ops.to_bits(moved), 24)))
+
+
 def emit_exp2(ops: Ops, x: Value) -> Value:
     """2**x in the same way; r is exact."""
     x = hold(ops, x, -151.0, 129.0)

@@ -30,6 +30,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.integer import divide
+from loopfuse.codegen.mlir.packed import Halves
 from loopfuse.codegen.select.value_ranges import Held
 from loopfuse.lang import nodes
 from loopfuse.tree.looptree import (
@@ -56,6 +57,8 @@ class Storage:
     is_static: bool
     lane_variable: str = ""
     lanes: int = 1
+    is_packed: bool = False
+    """In words, by `mlir.packed`."""
 
 
 class Emitter:
@@ -89,10 +92,16 @@ class Emitter:
         self.rank: Value | None = None  # of the block in its cluster
         self.is_starting = False  # other blocks of the cluster may not have started
         self.loops = 0  # around the node at hand
+        self.turns = 0  # of them, those that are not written out
         self.cluster_variables: tuple[str, ...] = ()
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
+        self.done: Any = None  # what `mlir_together` knows of it
+        self.early: dict[nodes.Load, Value] = {}  # elements that were asked for before they are needed
+        self.fixed: frozenset[str] = frozenset()  # buffers that the launch does not write
+        self.halves = Halves()
+        self.packed: frozenset[str] = frozenset()  # buffers in words
         self.subscripts = 0
         self.error: Value | None = None  # where the first bad subscript is noted
         self.check_code: Callable[[nodes.Load, int, bool], int] = lambda *_: 0
@@ -249,7 +258,8 @@ class Emitter:
         match buffer.home:
             case Register() | Window(columns=0) | LineBuffer():
                 size = buffer_size(buffer)
-                memref = self.builder.alloca(element, size)
+                is_packed = buffer.name in self.packed
+                memref = self.builder.alloca(I32, size // 2) if is_packed else self.builder.alloca(element, size)
             case Shared():
                 size = buffer_size(buffer)
                 memref = self.request_shared(buffer.dtype, size)
@@ -263,7 +273,8 @@ class Emitter:
                 raise broken(f"the global buffer {buffer.name} is not an argument")
             case _:
                 raise not_lowered(f"the {type(buffer.home).__name__} buffer {buffer.name}")
-        self.storage[buffer.name] = Storage(buffer, memref, not isinstance(buffer.home, Shared))
+        is_static = not isinstance(buffer.home, Shared)
+        self.storage[buffer.name] = Storage(buffer, memref, is_static, is_packed=buffer.name in self.packed)
         if buffer.zeroed and not isinstance(buffer.home, Shared):
             zero = self.builder.constant(0.0 if buffer.dtype.is_float else 0, element)
             for number in range(size):

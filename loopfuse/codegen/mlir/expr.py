@@ -31,9 +31,11 @@ from loopfuse.codegen.mlir.half import cast_half
 from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear, mentions
 from loopfuse.codegen.mlir.integer import divide, remainder, shift
 from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
+from loopfuse.codegen.mlir.packed import load_half, load_halves, store_half, store_halves
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
 from loopfuse.codegen.mlir.sign import copysign, sign
+from loopfuse.codegen.mlir.together import value_of
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
@@ -65,6 +67,8 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
                 return quotient
             a, b = together(emitter, value, emit_value(emitter, expr.right))
             return emit_binary(emitter, "div", a, b, expr.dtype)
+        case nodes.Binary(op="div") | nodes.Call() if (done := value_of(emitter, expr)) is not None:
+            return done
         case nodes.Binary(op=op, left=left, right=right, dtype=dtype):
             a, b = together(emitter, emit_value(emitter, left), emit_value(emitter, right))
             return emit_binary(emitter, op, a, b, dtype)
@@ -242,7 +246,14 @@ def _cast(emitter: Emitter, value: Value, before: DType, after: DType) -> Value:
         return cast(builder, value, before, after)
     if before is DType.BOOL:
         value, before = builder.convert("uitofp", value, F32), DType.F32
+    wide = emitter.halves.wide.get(value)
+    if wide is not None:
+        value, before = wide, DType.F32
+        if not after.is_narrow_float:
+            return cast(builder, value, before, after)
     half = cast_half(builder, value, before, after, emitter.gpu)
+    if before is DType.F32 and after is DType.BF16 and emitter.packed:
+        emitter.halves.source[half] = value
     return half if after.is_narrow_float else cast(builder, half, DType.F32, after)
 
 
@@ -293,6 +304,8 @@ def _is_safe(emitter: Emitter, load: nodes.Load) -> bool:
 
 
 def _load(emitter: Emitter, expr: nodes.Load) -> Value:
+    if emitter.early and (known := emitter.early.get(expr)) is not None:
+        return known
     if any(is_checked(each) for each in expr.index):
         return _checked_load(emitter, expr)
     if columns_of(emitter.storage[expr.array]):
@@ -380,16 +393,25 @@ def _load_place(emitter: Emitter, expr: nodes.Load, storage: Storage, place: Lin
     builder, vector = emitter.builder, emitter.vector
     if vector and mentions(place, vector):
         base = place.without(vector)
-        if place.coefficient(vector) != 1 or mentions(base, vector):
+        if place.coefficient(vector) != 1 or mentions(base, vector) or not _in_words(emitter, storage, base):
             return per_lane(emitter, lambda: _load(emitter, expr))
+        if storage.is_packed:
+            return load_halves(builder, storage.memref, base.constant, emitter.lanes)
         value = builder.vector_load(
             storage.memref, emitter.index(base), emitter.lanes, emitter.alignment(storage, base)
         )
+    elif storage.is_packed:
+        return load_half(builder, emitter.halves, storage.memref, place.constant)
     else:
         value = builder.load(storage.memref, emitter.index(place))
     if storage.buffer.dtype is DType.BOOL:
         value = builder.compare("ne", value, builder.constant(0, value.type))
     return value
+
+
+def _in_words(emitter: Emitter, storage: Storage, base: Linear) -> bool:
+    """May a vector from `base` on be moved as one, as far as words go?"""
+    return not storage.is_packed or (base.constant % 2 == 0 and emitter.lanes % 2 == 0)
 
 
 def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
@@ -419,11 +441,17 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
     if not vector or not mentions(place, vector):
         if lanes_of(value.type):
             value = builder.extract(value, emitter.lanes - 1)
+        if storage.is_packed:
+            store_half(builder, emitter.halves, target.array, storage.memref, place.constant, value)
+            return
         builder.store(value, storage.memref, emitter.index(place))
         return
     base = place.without(vector)
     value = spread(emitter, value, emitter.lanes)
-    if place.coefficient(vector) == 1 and not mentions(base, vector):
+    if place.coefficient(vector) == 1 and not mentions(base, vector) and _in_words(emitter, storage, base):
+        if storage.is_packed:
+            store_halves(builder, storage.memref, base.constant, value)
+            return
         builder.vector_store(
             value, storage.memref, emitter.index(base), emitter.alignment(storage, base)
         )
@@ -433,6 +461,9 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
     def scatter() -> None:
         _, where = emitter.place(target.array, target.index)
         one = builder.extract(value, next(lanes))
+        if storage.is_packed:
+            store_half(builder, emitter.halves, target.array, storage.memref, where.constant, one)
+            return
         builder.store(one, storage.memref, emitter.index(where))
 
     each_lane(emitter, scatter)

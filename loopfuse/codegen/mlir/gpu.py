@@ -309,10 +309,11 @@ def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Val
 
 
 def _groups_values(
-    emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int, source_lane: int
+    emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int, source_lane: int,
+    is_open: bool = False,
 ) -> tuple[Parts, Value, Value]:
     """What lane `source_lane` of each of the team's warps has, through shared memory: each lane has a warp's, or
-    the neutral element; and the team's first warp, and the lane."""
+    the neutral element (anything, where it `is_open`); and the team's first warp, and the lane."""
     builder = emitter.builder
     groups = -(-count // LANES)
     thread = emitter.thread
@@ -337,8 +338,8 @@ def _groups_values(
         "subi", warp, builder.binary("shrui", place, five)
     )  # the first warp of these `count` threads
     source = builder.binary("addi", first, builder.binary("minui", lane, builder.constant(groups - 1, I32)))
-    ops = ("add", "mul") if op == LINEAR else (op,)
-    found = (_from_slot(emitter, each, shared, at(source, n), groups, lane, dtype) for n, each in enumerate(ops))
+    ops, slots = ("add", "mul") if op == LINEAR else (op,), LANES if is_open else groups
+    found = (_from_slot(emitter, each, shared, at(source, n), slots, lane, dtype) for n, each in enumerate(ops))
     return tuple(found), first, lane
 
 
@@ -360,8 +361,14 @@ def _across_groups(
     emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int
 ) -> Parts:
     """The second stage: each warp's result through shared memory, then the same tree."""
-    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0)
-    return _reduce_group(emitter, op, other, dtype, lane, LANES)
+    groups = count // LANES
+    is_part = count % LANES == 0 and LANES % groups == 0 and op != LINEAR
+    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0, is_part)
+    if not is_part:
+        return _reduce_group(emitter, op, other, dtype, lane, LANES)
+    if groups < LANES and op == "add" and dtype.is_float:  # so much of the steps that meet neutral elements alone
+        other = (emitter.builder.binary("addf", other[0], emitter.builder.constant(0.0, other[0].type)),)
+    return _reduce_group(emitter, op, other, dtype, lane, groups)
 
 
 # ------------------------------------------------------------------------------ in a cluster

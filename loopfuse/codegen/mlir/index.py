@@ -248,6 +248,8 @@ def divisor(form: Linear, facts: Facts) -> int:
             case Operation(op="mul", left=Linear() as left, right=Linear() as right):
                 known = divisor(left, facts) * divisor(right, facts)
                 known = lcm(known, facts.divisors.get(atom, 1))
+            case Operation(op="min" | "max", left=Linear() as left, right=Linear() as right):
+                known = gcd(divisor(left, facts), divisor(right, facts))
             case _:
                 known = 1
         total = gcd(total, abs(coefficient) * known)

@@ -48,11 +48,13 @@ from loopfuse.codegen.mlir.gpu import is_exchange, start_exchanges
 from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
+from loopfuse.codegen.mlir.packed import packed_buffers
+from loopfuse.codegen.mlir.together import Done, divided_exponentials
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Shared
+from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Register, Shared
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.maps import as_numbers
 
@@ -90,7 +92,7 @@ def emit_module(
     named = {"sym_name": _module_name(kernel.name)}
     module = module_of([Operation("gpu.module", properties=named, blocks=(Block(ops=operations),))])
     most = max(asked_bytes(module).values(), default=0)
-    if most > MULTIPROCESSOR.shared_of_block:
+    if most > max(MULTIPROCESSOR.shared_of_block, machine_of(target.name).shared_of_block):
         raise not_lowered(f"a block with {most} bytes of shared memory")
     return module
 
@@ -139,7 +141,10 @@ class _Entry:
         block = Block(kinds)
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
-        emitter.counts = counts
+        emitter.counts, emitter.done = counts, Done()
+        if self.is_gpu:
+            registers = frozenset(each.name for each in self.tree.buffers if isinstance(each.home, Register))
+            emitter.done.dividends = divided_exponentials(self.launch.body, registers)
         emitter.places, emitter.held = self.places, self.held
         emitter.locate(self.launch.body)
         emitter.request_function = self.request_function
@@ -161,6 +166,9 @@ class _Entry:
             if dtype is DType.I64:
                 # A host loop's variable is an iterator of the tree.
                 emitter.variables[name] = argument
+        if self.is_gpu:
+            emitter.fixed = frozenset(buffer.name for buffer in buffers if buffer.name not in written)
+            emitter.packed = packed_buffers(self.launch.body, self.tree.buffers)
         for buffer in self.tree.buffers:
             if buffer.name not in counts or isinstance(buffer.home, Global):
                 continue

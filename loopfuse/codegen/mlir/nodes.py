@@ -44,6 +44,7 @@ from loopfuse.codegen.mlir.index import (
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
+from loopfuse.codegen.mlir.together import emit_together
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
@@ -78,10 +79,37 @@ FOLDS = {"sum": "add", "prod": "mul", "min": "min", "max": "max", "and": "and", 
 
 def emit_body(emitter: Emitter, body: tuple[TreeNode, ...]) -> None:
     """The nodes of `body`, in order."""
+    early = _found_early(emitter, body)
+    for load in early:
+        emitter.forget_loads()
+        emitter.early[load] = emit_value(emitter, load)
     for node in body:
         emitter.forget_loads()
         emit_node(emitter, node)
     emitter.forget_loads()
+    for load in early:
+        del emitter.early[load]
+
+
+def _found_early(emitter: Emitter, body: tuple[TreeNode, ...]) -> list[nodes.Load]:
+    """Elements where data says (`x[r, label[r]]`) that are needed after threads have waited for each other: no compiler
+    behind moves them there, and each is two accesses, one after the other. Nothing writes them, and they are needed in any case."""
+    if not emitter.gpu or not any(isinstance(node, Combine) for node in body):
+        return []
+    first = next(number for number, node in enumerate(body) if isinstance(node, Combine))
+    found: list[nodes.Load] = []
+    for node in body[first:]:
+        if not isinstance(node, Compute) or node.predicate is not None:
+            continue
+        parts = list(walk_expr(node.value))
+        if any(isinstance(part, nodes.Select) for part in parts):
+            continue
+        for part in parts:
+            if isinstance(part, nodes.Load) and part not in emitter.early and part not in found:
+                where = [each for index in part.index for each in loads(index)]
+                if where and emitter.fixed.issuperset(each.array for each in (part, *where)):
+                    found.append(part)
+    return found
 
 
 def emit_node(emitter: Emitter, node: TreeNode) -> None:
@@ -333,11 +361,13 @@ def emit_serial(emitter: Emitter, loop: Loop, inside: Callable[[], None] | None 
 
     def body(iterator: object) -> None:
         emitter.variables[loop.var] = iterator  # pyright: ignore
+        emitter.turns += 1
         with emitter.scope():
             if inside is None:
                 emit_body(emitter, loop.body)
             else:
                 inside()
+        emitter.turns -= 1
 
     builder.loop(
         emitter.form(lower, kind, safe),
@@ -370,7 +400,11 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
                 _emit_unswitched(emitter, loop, guard, shared)
                 return
     times = constant_range(emitter, loop)
-    mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
+
+    def run() -> None:
+        mlir_division.emit_unrolled(emitter, loop, times, lambda body: emit_body(emitter, body))
+
+    emit_together(emitter, loop, times, lambda expr: emit_value(emitter, expr), run)
 
 
 def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:

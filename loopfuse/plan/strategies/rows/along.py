@@ -13,6 +13,7 @@ from loopfuse.plan.mapping.space import Site, order_dims
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
 from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
+from loopfuse.plan.strategies.rows.vectors import vector_of
 from loopfuse.plan.strategies.versions import Version, by_length
 from loopfuse.tree.looptree import Guard, HostNode, Launch, Loop
 from loopfuse.tree.looptree import Mapping as Where
@@ -31,6 +32,11 @@ class RowsFit(TeamsFit):
         first: list[Version] = [] if is_known else [(sizes.SHORT, self.by_thread(site, name, labels))]
         return by_length(site.names, self.body.length, [*first, *teams], "rows of {} places")
 
+    @property
+    def vector(self) -> int:
+        """Neighbouring elements of a thread of a block."""
+        return vector_of(self.body, {buffer.name: buffer for buffer in self.memory})
+
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
         called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
@@ -41,17 +47,23 @@ class RowsFit(TeamsFit):
         ]
         blocks_of = self.cluster_sizes(site)
         clusters = [
-            (blocks * sizes.THREADS * self.held, f"cluster_{blocks}", partial(self._blocks, sizes.THREADS, blocks, self.held))
+            (blocks * sizes.THREADS * self.held, f"cluster_{blocks}", partial(self._blocks, sizes.THREADS, blocks, self.held, 0))
             for blocks in blocks_of
         ]
         # Beside what clusters hold there are no registers for rows that are read again.
-        longer = [(0, "long", partial(self._blocks, sizes.THREADS, blocks_of[-1], 0))] if blocks_of else []
+        longer = [(0, "long", partial(self._blocks, sizes.THREADS, blocks_of[-1], 0, 0))] if blocks_of else []
+        block = sizes.THREADS * self.held * (3 if blocks_of else 2) // 2
+        if self.vector and (kept := self.kept(site)) > block:
+            longer = [
+                (kept, "kept", partial(self._blocks, sizes.THREADS, 1, 0, kept)),
+                (0, "long", partial(self._blocks, sizes.THREADS, 1, 0, 0)),
+            ]
         return (
             *parts,
             (LANES * self.held, "warp", self._warps),
-            (sizes.FEW_THREADS * self.held, "block", partial(self._blocks, sizes.FEW_THREADS, 1, self.held)),
-            (sizes.MORE_THREADS * self.held, "middle", partial(self._blocks, sizes.MORE_THREADS, 1, self.held)),
-            (sizes.THREADS * self.held * (3 if blocks_of else 2) // 2, "large", partial(self._blocks, sizes.THREADS, 1, self.held)),
+            (sizes.FEW_THREADS * self.held, "block", partial(self._blocks, sizes.FEW_THREADS, 1, self.held, 0)),
+            (sizes.MORE_THREADS * self.held, "middle", partial(self._blocks, sizes.MORE_THREADS, 1, self.held, 0)),
+            (block, "large", partial(self._blocks, sizes.THREADS, 1, self.held, 0)),
             *clusters,
             *longer,
         )
@@ -77,7 +89,7 @@ class RowsFit(TeamsFit):
         return self.launch(name, labels, chain, (Guard(inside, self.nodes(site, point, team)),))
 
     def _blocks(
-        self, threads: int, blocks: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
+        self, threads: int, blocks: int, held: int, kept: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
     ) -> Launch:
         """A block of so many threads a row, or a cluster of so many of these."""
         chain, point = self.grid(site, order_dims(self.group))
@@ -85,8 +97,9 @@ class RowsFit(TeamsFit):
         chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads((*loops, (thread, threads))), held, least, most)
-        return self.launch(name, labels, chain, self.nodes(site, point, team))
+        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept)
+        launch = self.launch(name, labels, chain, self.nodes(site, point, team))
+        return self.crowded(launch) if self.vector and threads == sizes.THREADS and (held or kept) else launch
 
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""

@@ -17,15 +17,16 @@ that is clamped to the row's last, so that they are under way together and no te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 
 from loopfuse.lang.index import TRUE
-from loopfuse.lang.linear import tidy
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import map_expr, moved_to, substitute
+from loopfuse.lang.walk import loads, map_expr, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.body import (
@@ -37,19 +38,49 @@ from loopfuse.plan.strategies.rows.body import (
     touched,
 )
 from loopfuse.tree.looptree import (
+    ALIGNED,
+    Buffer,
     Combine,
     Compute,
     Copy,
     Fold,
     Guard,
     Loop,
+    Shared,
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated
+from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated, written_out
 
 Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
 """What is done with a chunk of that number, whose elements have the slots from one on, and which is whole or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One of a thread's elements of a chunk: its number, how many places it lies behind the start of the chunk, and its
+    number in its vector."""
+
+    number: Expr
+    away: tuple[Expr, ...]
+    lane: Expr = field(default_factory=lambda: integer(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Neighbours of a thread in a chunk: the number of the first, and how many places it lies behind the start. `var` tells
+    the vectors of a thread apart, if it has `count` of them."""
+
+    number: Expr
+    away: tuple[Expr, ...]
+    var: str
+    count: int
+
+    def each(self, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        """The nodes for every vector of the thread."""
+        if self.count == 1:
+            return nodes
+        return (Loop(self.var, integer(0), integer(self.count), 1, Where.UNROLLED, nodes),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +113,9 @@ class Team:
     outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
     asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
-    for each other."""
+    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
+    `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
+    where the row is read again (0: the same)."""
 
     inner: Threads
     held: int
@@ -91,6 +124,9 @@ class Team:
     inside: Expr = TRUE
     outer: Threads = Threads(())
     staged: int = field(default_factory=lambda: sizes.STAGED)
+    vector: int = 0
+    kept: int = 0
+    many: int = 0
 
     @property
     def threads(self) -> Threads:
@@ -122,9 +158,11 @@ def team_nodes(body: Body, team: Team, site: Site) -> tuple[TreeNode, ...]:
 
 class _Writer:
     def __init__(self, body: Body, team: Team, site: Site) -> None:
-        self.body, self.team, self.names = body, team, site.names
+        self.body, self.team, self.site, self.names = body, team, site, site.names
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         self.own = self.values | own_registers(body, site.names)
+        self.kept: dict[Load, Load] = {}
+        """Elements of memory that lie in shared memory, and where."""
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
@@ -149,22 +187,51 @@ class _Writer:
         return (*out, Guard(self.team.inside, tuple(guarded))) if guarded else tuple(out)
 
     def all_nodes(self) -> tuple[TreeNode, ...]:
+        """By whole vectors where rows have them, else an element at a time."""
+        vector = self.team.vector
+        if not vector:
+            return self.nodes_at_once()
+        apart = replace(self.team, vector=0, many=sizes.STAGED_NARROW)
+        single = _Writer(self.body, apart, self.site).nodes_at_once()
+        length = constant_value(self.body.length)
+        if length is not None:
+            return self.nodes_at_once() if length % vector == 0 else single
+        whole = compare("eq", self.body.length % vector, integer(0))
+        return (Guard(whole, self.nodes_at_once(), single),)
+
+    def nodes_at_once(self) -> tuple[TreeNode, ...]:
+        """What is done with a row: held where there is room, or in chunks."""
         team = self.team
         room = team.threads.count * team.held
         held = held_loads(self.body)
+        if team.vector and team.kept and held:
+            return (*self.keeping(held), *self.stored())
         if not team.held or team.least > room or not (held or self.body.made):
-            return (*self.steps(self.in_chunks), *self.stored())
-        ask: list[TreeNode] = []
+            return (*self.again(), *self.stored())
         cells: dict[Range, dict[Load, Load]] = {}
         for where, wanted in held.items():
-            own = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
-            cells[where] = own
-            ask += self.held(
-                where,
-                lambda number, slot, is_whole, own=own, where=where: self.asked(
-                    own, where, number, slot, is_whole, team.threads
-                ),
+            cells[where] = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
+
+        def all_asked(mapping: Where) -> tuple[TreeNode, ...]:
+            return tuple(
+                node
+                for where, own in cells.items()
+                for node in self.held(
+                    where,
+                    lambda number, slot, is_whole, own=own, where=where: self.asked(
+                        own, where, number, slot, is_whole, team.threads, mapping
+                    ),
+                )
             )
+
+        ask = self.moved(all_asked)
+        whole_row = self
+        if team.vector:
+            whole_row, alike = self.with_alike()
+            for where, registers in alike:
+                first = registers[0]
+                own = self.register(f"{self.names.buffers[first.array].array}_row", first, team.held)
+                cells.setdefault(where, {}).update(dict.fromkeys(registers, own))
         for load in self.body.made:
             own = self.register(f"{load.array}_row", load, team.held)
             (where,) = {one.range for one in self.body.passes if load.array in touched(one)}
@@ -177,10 +244,95 @@ class _Writer:
                 one.range, lambda number, slot, is_whole: self.chunk(one, asked, number, slot, own, is_whole)
             )
 
-        whole = (*ask, *self.steps(at_once))
+        whole = (*ask, *whole_row.steps(at_once))
         if team.most and team.most <= room:
             return (*whole, *self.stored())
-        return (Guard(self.body.length <= room, whole, self.steps(self.in_chunks)), *self.stored())
+        return (Guard(self.body.length <= room, whole, self.again()), *self.stored())
+
+    def with_alike(self) -> tuple[_Writer, list[tuple[Range, list[Load]]]]:
+        """The same with what several passes compute alike (in registers of theirs, from what is held) computed by the
+        first of them alone, and those registers, by range: one cell of a thread stands for all of them."""
+        count: dict[tuple[Range, str, Expr], list[Load]] = {}
+        steps: list[TreeNode | Pass] = []
+        for step in self.body.steps:
+            if not isinstance(step, Pass):
+                steps.append(step)
+                continue
+            left: list[TreeNode] = []
+            for node in step.nodes:
+                key = self.computed_from_held(step, node)
+                known = count.setdefault(key, []) if key is not None else []
+                if not known:
+                    left.append(node)
+                if key is not None and isinstance(node, Compute):
+                    known.append(node.target)
+            steps.append(replace(step, nodes=tuple(left)))
+        changed = copy(self)
+        found = [(key[0], registers) for key, registers in count.items() if len(registers) > 1]
+        if found:
+            changed.body = replace(self.body, steps=tuple(steps))
+        return changed, found
+
+    def computed_from_held(self, one: Pass, node: TreeNode) -> tuple[Range, str, Expr] | None:
+        """What a node computes into a register from elements that are asked for and nothing else; None of others."""
+        if not isinstance(node, Compute) or node.predicate is not None or node.target.index or one.outer:
+            return None
+        asked, read = {*self.body.asked(one)}, [*loads(node.value)]
+        updated = {update.target for update in one.updates}
+        is_own = sum(isinstance(each, Compute) and each.target == node.target for each in one.nodes) == 1
+        if not read or node.target in updated or not is_own or not asked.issuperset(read):
+            return None
+        return one.range, node.statement, node.value
+
+    def again(self) -> tuple[TreeNode, ...]:
+        """All that is done with a row that each pass reads again; by vectors more of it at a time."""
+        wide = copy(self)
+        if self.team.many:
+            wide.team = replace(self.team, staged=self.team.many)
+        if self.team.vector:
+            widths = [sum(load.dtype.bytes for load in self.body.asked(one)) for one in self.body.passes]
+            most = self.team.vector * max(widths)
+            vectors = max(1, sizes.STAGED_BYTES // max(1, most))
+            wide.team = replace(self.team, staged=vectors * self.team.vector)
+        return wide.steps(wide.in_chunks)
+
+    def keeping(self, held: dict[Range, list[Load]]) -> tuple[TreeNode, ...]:
+        """All that is done with a row whose elements lie in shared memory, where each thread finds those that it
+        has brought there."""
+        threads, vector = self.team.threads, self.team.vector
+        bring = copy(self)
+        bring.team = replace(self.team, staged=max(1, sizes.BROUGHT_BYTES // (2 * vector)) * vector, held=0)
+        nodes: list[TreeNode] = []
+        for where, wanted in held.items():
+            for load in wanted:
+                name = self.names.fresh(f"{load.array}_kept")
+                self.names.add(Buffer(name, load.array, load.dtype, (integer(self.team.kept),), Shared()))
+                nodes += bring.brought(where, load, Load(name, (Iter(COLUMN),), load.dtype), threads)
+                self.kept[load] = Load(name, (Iter(COLUMN),), load.dtype)
+        self.team = replace(self.team, staged=vector, held=0)
+        return (*nodes, *self.steps(self.in_chunks))
+
+    def brought(self, where: Range, load: Load, kept: Load, threads: Threads) -> tuple[TreeNode, ...]:
+        """Elements of a row to shared memory, some of a thread at a time."""
+
+        def chunk(number: Expr, is_whole: bool) -> tuple[TreeNode, ...]:
+            cells = {load: self.register(f"{load.array}_next", load, self.team.staged)}
+            vector = self.vector(threads)
+
+            def put(element: Element) -> tuple[TreeNode, ...]:
+                place = self.place(where[0], threads, number, element.away)
+                value = Load(cells[load].array, (element.number,), load.dtype)
+                return (Copy(as_load(substitute(kept, {COLUMN: place})), value),)
+
+            nodes = self.lanes(vector, put, Where.VECTOR)
+            if not is_whole:
+                nodes = (Guard(self.place(where[0], threads, number, vector.away) < where[1], nodes),)
+            ask = self.moved(lambda mapping: self.asked(cells, where, number, integer(0), is_whole, threads, mapping))
+            return (*ask, *vector.each(nodes))
+
+        var, length = self.names.fresh("q"), tidy(where[1] - where[0])
+        whole = Loop(var, integer(0), self.whole_chunks(length, threads), 1, Where.SERIAL, chunk(Iter(var), True))
+        return (whole, *self.last(where, threads, lambda number: chunk(number, False)))
 
     def steps(self, way: Callable[[Pass], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """All that is done with a row, passes in a `way`."""
@@ -299,65 +451,181 @@ class _Writer:
     ) -> tuple[TreeNode, ...]:
         """Some of a thread's elements, those of the row's chunk of that `number`. `asked`: what may be asked for before
         it is needed; `cells`: where those that are held are, from `slot` on. `is_whole`: the row has all of them."""
-        wanted = [load for load in asked if load not in cells]
+        wanted = [load for load in asked if load not in cells and load not in self.kept]
         staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
         threads = self.team.along(one)
+        made, before = self.made_together(one, cells), self.made_before(one, cells)
+        kept = {load: self.register(f"{load.array}_in", load, self.team.vector) for load in asked if load in self.kept}
 
-        def computed(u: Expr) -> tuple[TreeNode, ...]:
-            at = self.place(one.lower, threads, number, u)
+        here = made | before | kept
+
+        def changed(element: Element, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
+            at = self.place(one.lower, threads, number, element.away)
 
             def change(expr: Expr) -> Expr:
                 def one_load(each: Expr) -> Expr:
                     if isinstance(each, Load) and each in cells:
-                        return Load(cells[each].array, (_sum(slot, u),), each.dtype, span=each.span)
+                        return Load(cells[each].array, (_sum(slot, element.number),), each.dtype, span=each.span)
                     if isinstance(each, Load) and each in staged:
-                        return Load(staged[each].array, (u,), each.dtype, span=each.span)
+                        return Load(staged[each].array, (element.number,), each.dtype, span=each.span)
+                    if isinstance(each, Load) and each in here:
+                        return Load(here[each].array, (element.lane,), each.dtype, span=each.span)
                     return each
 
                 # Bottom-up: what stands in a subscript is changed before the access.
                 return self.redirected(tidy(substitute(map_expr(one_load, expr), {COLUMN: at})))
 
-            nodes = map_expressions(one.nodes, change)
+            return map_expressions(nodes, change)
+
+        ask: tuple[TreeNode, ...] = ()
+        if wanted:
+            ask = self.moved(
+                lambda mapping: self.asked(staged, one.range, number, integer(0), is_whole, threads, mapping)
+            )
+        if self.team.vector:
+            vector = self.vector(threads)
+            nodes = self.lanes(vector, lambda element: changed(element, one.nodes))
+
+            def pairs(element: Element, elements: dict[Load, Load]) -> list[tuple[Load, Load]]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return [
+                    (as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
+                    for load, own in elements.items()
+                ]
+
+            def copied_in(element: Element) -> tuple[TreeNode, ...]:
+                return tuple(Copy(own, memory) for memory, own in pairs(element, before))
+
+            def copied_near(element: Element) -> tuple[TreeNode, ...]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return tuple(
+                    Copy(Load(own.array, (element.lane,), load.dtype), substitute(self.kept[load], at)) for load, own in kept.items()
+                )
+
+            def copied_out(element: Element) -> tuple[TreeNode, ...]:
+                return tuple(Copy(memory, own) for memory, own in pairs(element, made))
+
+            if before:
+                nodes = (*self.moved(lambda mapping: self.lanes(vector, copied_in, mapping)), *nodes)
+            if kept:
+                nodes = (*self.lanes(vector, copied_near, Where.VECTOR), *nodes)
+            if made:
+                nodes += self.moved(lambda mapping: self.lanes(vector, copied_out, mapping))
+            if not is_whole:
+                nodes = (Guard(self.place(one.lower, threads, number, vector.away) < one.upper, nodes),)
+            return (*ask, *vector.each(nodes))
+
+        def computed(element: Element) -> tuple[TreeNode, ...]:
+            nodes = changed(element, one.nodes)
             if is_whole:
                 return nodes
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
-            return (Guard(at < one.upper, nodes, predicated=may_be_predicated(nodes, homes)),)
+            inside = self.place(one.lower, threads, number, element.away) < one.upper
+            return (Guard(inside, nodes, predicated=may_be_predicated(nodes, homes)),)
 
-        ask = self.asked(staged, one.range, number, integer(0), is_whole, threads) if wanted else ()
-        return (*ask, *self.staged(computed))
+        if is_whole or self.team.staged <= sizes.STAGED:
+            return (*ask, *self.staged(computed, threads))
+        var, lane = self.names.fresh("u"), self.names.fresh("w")
+        first = (Iter(var) * (sizes.STAGED * threads.count), threads.number)
+        element = Element(
+            _sum(Iter(var) * sizes.STAGED, Iter(lane)), (first[0], Iter(lane) * threads.count, threads.number)
+        )
+        some = Loop(lane, integer(0), integer(sizes.STAGED), 1, Where.UNROLLED, computed(element))
+        inside = self.place(one.lower, threads, number, first) < one.upper
+        parts = self.team.staged // sizes.STAGED
+        return (*ask, Loop(var, integer(0), integer(parts), 1, Where.UNROLLED, (Guard(inside, (some,)),)))
+
+    def made_together(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
+        """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
+        if not self.team.vector:
+            return {}
+        out = [load for load in _targets(one) if load not in cells]
+        return {load: self.register(f"{load.array}_out", load, self.team.vector) for load in out}
+
+    def made_before(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
+        """The elements that other passes have made for this one, which come from memory by vectors. (They are asked for
+        where a row has them: others of a row are other threads'.)"""
+        if not self.team.vector:
+            return {}
+        own = {*cells, *_targets(one)}
+        made = [load for load in self.body.made if load not in own and load.array in touched(one)]
+        return {load: self.register(f"{load.array}_in", load, self.team.vector) for load in made}
+
+    def moved(self, nodes: Callable[[Where], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """Nodes that move elements: by vectors where arrays are aligned."""
+        if not self.team.vector:
+            return nodes(Where.UNROLLED)
+        together = nodes(Where.VECTOR)
+        return (Guard(ALIGNED, together, written_out(together)),)
 
     def asked(
-        self, cells: dict[Load, Load], where: Range, number: Expr, slot: Expr, is_whole: bool, threads: Threads
+        self,
+        cells: dict[Load, Load],
+        where: Range,
+        number: Expr,
+        slot: Expr,
+        is_whole: bool,
+        threads: Threads,
+        mapping: Where,
     ) -> tuple[TreeNode, ...]:
         """Loads of some elements of a thread, those of the row's chunk of that `number`, into their cells
         from `slot` on."""
-        last = tidy(where[1] - 1)
+        last = tidy(where[1] - max(1, self.team.vector))
 
-        def loaded(u: Expr) -> tuple[TreeNode, ...]:
-            place = self.place(where[0], threads, number, u)
-            at = {COLUMN: place if is_whole else combine("min", place, last)}
+        def loaded(element: Element) -> tuple[TreeNode, ...]:
+            place = self.place(where[0], threads, number, element.away)
+            if not is_whole:
+                first = self.place(where[0], threads, number, element.away[:-1] if self.team.vector else element.away)
+                place = _sum(combine("min", first, last), element.lane)
             return tuple(
                 Copy(
-                    Load(cells[load].array, (_sum(slot, u),), load.dtype),
-                    self.redirected(tidy(substitute(load, at))),
+                    Load(cells[load].array, (_sum(slot, element.number),), load.dtype),
+                    self.redirected(tidy(substitute(load, {COLUMN: place}))),
                 )
                 for load in cells
             )
 
-        return self.staged(loaded)
+        if not self.team.vector:
+            return self.staged(loaded, threads)
+        vector = self.vector(threads)
+        return vector.each(self.lanes(vector, loaded, mapping))
 
-    def place(self, lower: Expr, threads: Threads, number: Expr, u: Expr) -> Expr:
-        """Where in the row the thread's element `u` of the chunk of that number is."""
-        away = number * self.places(threads) + u * threads.count + threads.number
-        return tidy(lower + away)
+    def place(self, lower: Expr, threads: Threads, number: Expr, away: Sequence[Expr]) -> Expr:
+        """Where in the row that is which lies so far (in all) behind the start of the chunk of that number."""
+        return tidy(lower + sum(away, number * self.places(threads)))
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""
         return moved_to(expr, self.own)
 
-    def staged(self, body: Callable[[Expr], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+    def staged(self, body: Callable[[Element], tuple[TreeNode, ...]], threads: Threads) -> tuple[TreeNode, ...]:
+        """What is done with each element of a thread in a chunk."""
         var = self.names.fresh("u")
-        return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(Iter(var))),)
+        element = Element(Iter(var), (Iter(var) * threads.count, threads.number))
+        return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(element)),)
+
+    def vector(self, threads: Threads) -> Vector:
+        """The vectors of a thread in a chunk."""
+        width = self.team.vector
+        count, first = self.team.staged // width, threads.number * width
+        if count == 1:
+            return Vector(integer(0), (first,), "", 1)
+        var = self.names.fresh("u")
+        return Vector(Iter(var) * width, (Iter(var) * (width * threads.count), first), var, count)
+
+    def lanes(
+        self, vector: Vector, body: Callable[[Element], tuple[TreeNode, ...]], mapping: Where = Where.UNROLLED
+    ) -> tuple[TreeNode, ...]:
+        """What is done with each element of a vector."""
+        var = self.names.fresh("v")
+        element = Element(_sum(vector.number, Iter(var)), (*vector.away, Iter(var)), Iter(var))
+        return (Loop(var, integer(0), integer(self.team.vector), 1, mapping, body(element)),)
+
+
+def _targets(one: Pass) -> list[Load]:
+    """The elements of a place that a pass writes."""
+    found = [node.target for node in one.nodes if isinstance(node, Compute)]
+    return list(dict.fromkeys(load for load in found if COLUMN in subscript_iterators(load)))
 
 
 def _sum(one: Expr, other: Expr) -> Expr:

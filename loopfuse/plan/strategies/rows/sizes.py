@@ -11,6 +11,16 @@ SHORT = 24
 """Places up to which a row is one thread's: a warp would mostly idle."""
 STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
+STAGED_BYTES = 64
+"""Bytes that it asks for instead, where it has neighbours and the row is read again."""
+STAGED_NARROW = 16
+"""Narrow elements that it asks for one by one, where the row is read again and has no whole vectors."""
+BROUGHT_BYTES = 128
+"""Bytes that it asks for where it brings a row to shared memory."""
+KEEPING = 2
+"""Blocks of a processor that keep a row there."""
+BESIDE = 1536
+"""Bytes of shared memory of each that it has for other things, or the driver."""
 HELD = 32
 """Elements that a thread holds of each array that is read again."""
 REGISTERS = 96

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopfuse.base.machine import LANES, MULTIPROCESSOR
+from loopfuse.base.machine import ACCESS, LANES, MULTIPROCESSOR
 from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -68,6 +68,14 @@ class TeamsFit(Fit):
         wide = [load.dtype.bytes >= sizes.CLUSTERED for load in self.loads_held]
         return [blocks for blocks in sizes.CLUSTERS if blocks <= site.machine.cluster] if wide and all(wide) else []
 
+    def kept(self, site: Site) -> int:
+        """How many places of a row of narrow elements a block keeps in shared memory, if passes make nothing for others."""
+        width = sum(load.dtype.bytes for load in self.loads_held)
+        if not width or self.body.made:
+            return 0
+        room = site.machine.shared_of_block // sizes.KEEPING - sizes.BESIDE
+        return max(0, room) // width // ACCESS * ACCESS
+
     def by_thread(self, site: Site, name: str, labels: tuple[str, ...]) -> Write:
         """A thread a point, however many places it has."""
         return lambda least, most: (plan_map(self.group, site, f"{name}_thread", labels),)
@@ -81,6 +89,11 @@ class TeamsFit(Fit):
     ) -> Launch:
         """The nodes inside loops over blocks and threads."""
         return Launch(name, "rows", labels, nested(chain, nodes), registers=self.registers)
+
+    def crowded(self, launch: Launch) -> Launch:
+        """The launch with few enough registers for two blocks of THREADS, if what is held leaves as many."""
+        few = MULTIPROCESSOR.registers_with(2 * sizes.THREADS // LANES)
+        return replace(launch, registers=few) if self.room * self.held <= few else launch
 
     def grid_of_teams(
         self, site: Site, dims: Sequence[str], teams: int, inside: Sequence[tuple[str, Expr, Where]] = (), mapping: Where = Where.BLOCK

@@ -1,0 +1,369 @@
+"""What all iterations of an UNROLLED loop compute alike, done together on the GPU: divisions by one number, exponentials.
+
+    before:  unrolled for u in 0..8: y[.., u] = exp(x[u]) / s
+    after:   for each u: e[u] = exp(x[u]), without the ends of its range
+             if an x is rare: for each u: e[u] = exp(x[u])
+             r = 1 / s
+             for each u: q[u] = e[u] * r, corrected
+             if an e or s is rare: for each u: q[u] = e[u] / s
+             for each u: y[.., u] = q[u]
+
+The bits are the same. One test for all iterations stands in place of one for each (`quotients`, `math.single`), and
+between branches there is work for several at a time.
+
+Needs: operands that no iteration changes for another, in registers; for divisions a divisor that is the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from loopfuse.base.dtypes import DType
+from loopfuse.codegen.abi import walk_nodes
+from loopfuse.codegen.build import BF16, F32, I1, I32, INDEX
+from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.math.functions import APART
+from loopfuse.codegen.math.ops import Ops
+from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
+from loopfuse.codegen.mlir.emit import Emitter
+from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
+from loopfuse.lang import nodes
+from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.tree.looptree import (
+    Combine,
+    Compute,
+    Copy,
+    Fold,
+    Guard,
+    Loop,
+    Mapping,
+    Register,
+    Scan,
+    TreeNode,
+    Window,
+)
+
+Emit = Callable[[nodes.Expr], Value]
+
+FEWEST, MOST = 3, 16
+"""Iterations of a loop that do it together."""
+
+
+@dataclass(slots=True)
+class Done:
+    """What is known in the loop at hand."""
+
+    var: str = ""
+    """Of the loop of which values are known."""
+    values: dict[tuple[nodes.Expr, int], Value] = field(default_factory=dict[tuple[nodes.Expr, int], Value])
+    """By the expression and the iteration."""
+    divisors: dict[nodes.Expr, Divisor] = field(default_factory=dict[nodes.Expr, Divisor])
+    """Those that nothing changes in the loops around."""
+    dividends: frozenset[str] = frozenset()
+    """Registers that hold exponentials alone, and are divided."""
+    tested: dict[tuple[str, int], Value | None] = field(default_factory=dict[tuple[str, int], Value | None])
+    """By the place of an element of theirs: what says (below 0) whether one of its group is too small or large to be divided
+    by a reciprocal; None: written at several places."""
+
+
+def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: Callable[[], None]) -> None:
+    """`run`, which writes out the UNROLLED loop; what its iterations do together is done before."""
+    known: Done = emitter.done
+    if not emitter.gpu or emitter.vector or known.var or emitter.rare is not None:
+        run()
+        return
+    if _largest_of_words(emitter, loop, times, emit):
+        return
+    outside = dict(known.divisors)
+    written = _written(loop.body)
+    for divisor in _divisors(emitter, loop.body, {loop.var}, written):
+        if divisor not in known.divisors:
+            emitter.forget_loads()
+            known.divisors[divisor] = divisor_of(emitter.builder, emit(divisor))
+    own = [each for each in _own(emitter, loop.body, written) if _operand(known, each) is not None]
+    if own and FEWEST <= len(times) <= MOST:
+        emitter.forget_loads()
+        known.var = loop.var
+        for expr in dict.fromkeys(reversed(own)):  # what stands inside others first
+            operands: list[Value] = []
+            for value in times:
+                emitter.facts.constants[loop.var] = value
+                operand = _operand(known, expr)
+                assert operand is not None
+                operands.append(emit(operand))
+            emitter.facts.constants.pop(loop.var, None)
+            targets = _targets(emitter, loop, times, expr) if expr in exponentials(loop.body) else []
+            results = _all(emitter, known, expr, operands, targets, times)
+            known.values |= {(expr, value): result for value, result in zip(times, results, strict=True)}
+    run()
+    known.var, known.values, known.divisors = "", {}, outside
+
+
+def value_of(emitter: Emitter, expr: nodes.Expr) -> Value | None:
+    """The value of an expression in the iteration at hand, if it is known."""
+    known: Done = emitter.done
+    return known.values.get((expr, emitter.facts.constants[known.var])) if known.var else None
+
+
+def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:
+    """What differs between iterations; None where they do not do it together."""
+    match expr:
+        case nodes.Binary(left=left, right=right):
+            return left if right in known.divisors else None
+        case nodes.Call(arguments=(argument,)):
+            return argument
+        case _:
+            return None
+
+
+def _all(
+    emitter: Emitter,
+    known: Done,
+    expr: nodes.Expr,
+    operands: Sequence[Value],
+    targets: Sequence[tuple[str, int]],
+    times: range,
+) -> Sequence[Value]:
+    """The expression's value for each operand; `targets`: the elements that it goes to."""
+    if not isinstance(expr, nodes.Binary):
+        return _exponentials(emitter, known, operands, targets)
+    name = emitter.request_function("div", DType.F32, APART)
+    return divided(emitter.builder, operands, known.divisors[expr.right], name, _tests(emitter, known, expr.left, times))
+
+
+def _targets(emitter: Emitter, loop: Loop, times: range, expr: nodes.Expr) -> list[tuple[str, int]]:
+    """Where an exponential goes in each iteration, if that will be divided. (Not in loops that are not written out: there
+    what stands before in the text may run after.)"""
+    out: list[tuple[str, int]] = []
+    if emitter.turns:
+        return out
+    for node in loop.body:
+        if isinstance(node, Compute) and node.value == expr and node.target.array in emitter.done.dividends:
+            for value in times:
+                emitter.facts.constants[loop.var] = value
+                _, place = emitter.place(node.target.array, node.target.index)
+                if not place.terms:
+                    out.append((node.target.array, place.constant))
+            emitter.facts.constants.pop(loop.var, None)
+    return out if len(out) == len(times) else []
+
+
+def _tests(emitter: Emitter, known: Done, dividend: nodes.Expr, times: range) -> list[Value] | None:
+    """What was found of the dividends where they were made; None where they have to be tested."""
+    if not isinstance(dividend, nodes.Load) or dividend.array not in known.dividends:
+        return None
+    found: list[Value] = []
+    before = emitter.facts.constants.get(known.var)
+    for value in times:
+        emitter.facts.constants[known.var] = value
+        _, place = emitter.place(dividend.array, dividend.index)
+        test = None if place.terms else known.tested.get((dividend.array, place.constant))
+        if test is None:
+            found.clear()
+            break
+        found.append(test)
+    emitter.facts.constants.pop(known.var, None)
+    if before is not None:
+        emitter.facts.constants[known.var] = before
+    zero = emitter.builder.constant(0, INDEX)
+    return [emitter.builder.load(each, zero) for each in dict.fromkeys(found)] or None
+
+
+def _exponentials(
+    emitter: Emitter, known: Done, operands: Sequence[Value], targets: Sequence[tuple[str, int]]
+) -> Sequence[Value]:
+    """e**x of each."""
+    builder = emitter.builder
+    most = builder.constant(EXP_DIVIDED if targets else EXP_NEAR, F32)
+    rare = builder.constant(0, I1)
+    for each in operands:
+        rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), most))
+    if targets:
+        test = builder.alloca(I32, 1)
+        builder.store(builder.convert("extsi", rare, I32), test, builder.constant(0, INDEX))
+        for each in targets:
+            known.tested[each] = None if each in known.tested else test
+    name = emitter.request_function("exp", DType.F32, APART)
+
+    def arm(make: Callable[[Value], Value]) -> Block:
+        return builder.into(
+            Block(), lambda: builder.block.add(Operation("scf.yield", tuple(map(make, operands))))
+        )
+
+    near = arm(lambda x: emit_exp_near(Ops(builder, 32, 0), x))
+    arms = (arm(lambda x: builder.call(name, [x], x.type)), near)
+    choice = Operation("scf.if", (rare,), [F32] * len(operands), {"rare": True}, blocks=arms)
+    builder.block.add(choice)
+    return choice.results
+
+
+# ------------------------------------------------------------------------------- the largest of words
+
+
+def _largest_of_words(emitter: Emitter, loop: Loop, times: range, emit: Emit) -> bool:
+    """before: for each u: m = max(m, f32(x[u])), x in words of two bf16     after: the largest of all words, its two halves to m
+
+    Which comes first does not matter to the bits: a NaN stays one, and 0 is above -0."""
+    if len(loop.body) != 1:
+        return False
+    match loop.body[0]:
+        case Compute(
+            target=nodes.Load(index=()) as target,
+            value=nodes.Binary(
+                op="max", left=left, right=nodes.Cast(operand=nodes.Load() as element, dtype=DType.F32)
+            ),
+            predicate=None,
+        ) if left == target and emitter.storage[element.array].is_packed:
+            pass
+        case _:
+            return False
+    places: list[int] = []
+    for value in times:
+        emitter.facts.constants[loop.var] = value
+        places.append(emitter.place(element.array, element.index)[1].constant)
+    emitter.facts.constants.pop(loop.var, None)
+    first = places[0]
+    if len(places) < 4 or len(places) % 2 or first % 2 or places != [*range(first, first + len(places))]:
+        return False
+    builder, words = emitter.builder, emitter.storage[element.array].memref
+    found = [
+        builder.recast(builder.vector_load(words, builder.constant(place // 2, INDEX), 1, 0), BF16) for place in places[::2]
+    ]
+    while len(found) > 1:
+        rest = found[len(found) // 2 * 2 :]
+        found = [builder.binary("maximumf", *pair) for pair in zip(found[::2], found[1::2])] + rest
+    word = builder.extract(builder.recast(found[0], I32), 0)
+    largest = emit(target)
+    for bits in (
+        builder.binary("shli", word, builder.constant(16, I32)),
+        builder.binary("andi", word, builder.constant(-1 << 16, I32)),
+    ):
+        largest = builder.binary("maximumf", largest, builder.convert("bitcast", bits, F32))
+    builder.store(largest, emitter.storage[target.array].memref, builder.constant(0, INDEX))
+    emitter.forget_loads()
+    return True
+
+
+# ------------------------------------------------------------------------- exponentials that are divided
+
+
+def exponentials(body: Sequence[TreeNode]) -> set[nodes.Expr]:
+    """The exponentials that a loop's body computes as they are."""
+    return {node.value for node in body if isinstance(node, Compute) and _is_exponential(node.value)}
+
+
+def _is_exponential(value: nodes.Expr) -> bool:
+    return isinstance(value, nodes.Call) and value.function == "exp" and value.dtype is DType.F32
+
+
+def divided_exponentials(body: tuple[TreeNode, ...], registers: frozenset[str]) -> frozenset[str]:
+    """Those of the registers that hold exponentials alone, and are divided."""
+    others: set[str] = set()
+    written: set[str] = set()
+    divided_ones: set[str] = set()
+    for node in walk_nodes(body):
+        match node:
+            case Compute(target=target, value=value) if _is_exponential(value) and node.predicate is None:
+                written.add(target.array)
+            case Compute(target=target) | Copy(target=target) | Fold(target=target):
+                others.add(target.array)
+            case Combine(buffer=name) | Scan(buffer=name):
+                others.add(name)
+            case _:
+                pass
+        if isinstance(node, Compute):
+            for each in walk_expr(node.value):
+                if isinstance(each, nodes.Binary) and each.op == "div" and isinstance(each.left, nodes.Load):
+                    divided_ones.add(each.left.array)
+    return frozenset(written & divided_ones & registers) - others
+
+
+# ----------------------------------------------------------------------- which expressions
+
+
+def _written(body: Sequence[TreeNode]) -> frozenset[str] | None:
+    """The buffers that the nodes write; None where they do more."""
+    found: set[str] = set()
+    for node in body:
+        match node:
+            case Compute(target=target) | Copy(target=target, late=False) | Fold(target=target):
+                found.add(target.array)
+            case Guard(then=then, otherwise=otherwise):
+                inner = _written((*then, *otherwise))
+                if inner is None:
+                    return None
+                found |= inner
+            case Loop(mapping=Mapping.UNROLLED | Mapping.VECTOR, body=inside):
+                inner = _written(inside)
+                if inner is None:
+                    return None
+                found |= inner
+            case _:
+                return None
+    return frozenset(found)
+
+
+def _divisors(
+    emitter: Emitter, body: Sequence[TreeNode], within: set[str], written: frozenset[str] | None
+) -> Iterator[nodes.Expr]:
+    """What loops inside divide by that is the same in all iterations of all of them."""
+    if written is None:
+        return
+    for node in body:
+        match node:
+            case Loop(var=var, body=inner):
+                yield from _divisors(emitter, inner, within | {var}, written)
+            case Guard(then=then, otherwise=otherwise):
+                yield from _divisors(emitter, (*then, *otherwise), within, written)
+            case Compute(value=value) | Copy(value=value):
+                for each in walk_expr(value) if _is_sure(value) else ():
+                    if not isinstance(each, nodes.Binary) or not _is_division(each):
+                        continue
+                    if not iterators(each.right) & within and _is_held(emitter, each.right, written):
+                        yield each.right
+            case _:
+                pass
+
+
+def _own(emitter: Emitter, body: Sequence[TreeNode], written: frozenset[str] | None) -> Iterator[nodes.Expr]:
+    """The divisions and exponentials that each iteration does, and may do before: outside branches."""
+    if written is None:
+        return
+    for node in body:
+        match node:
+            case Guard(predicated=True, then=then):
+                yield from _own(emitter, then, written)
+            case Compute(value=value, predicate=None) | Copy(value=value):
+                for each in walk_expr(value) if _is_sure(value) else ():
+                    match each:
+                        case nodes.Binary(left=operand) if _is_division(each):
+                            pass
+                        case nodes.Call(function="exp", arguments=(operand,), dtype=DType.F32):
+                            pass
+                        case _:
+                            continue
+                    if _is_held(emitter, operand, written):
+                        yield each
+            case _:
+                pass
+
+
+def _is_sure(value: nodes.Expr) -> bool:
+    """Is all of it computed whatever the data?"""
+    return not any(isinstance(each, nodes.Select) for each in walk_expr(value))
+
+
+def _is_division(expr: nodes.Binary) -> bool:
+    """Of f32, by what is no constant."""
+    return expr.op == "div" and expr.dtype is DType.F32 and not isinstance(expr.right, nodes.Const)
+
+
+def _is_held(emitter: Emitter, expr: nodes.Expr, written: frozenset[str]) -> bool:
+    """Is it made of registers that nothing writes here?"""
+    return all(
+        isinstance(emitter.storage[load.array].buffer.home, Register | Window)
+        and not emitter.storage[load.array].lane_variable
+        and load.array not in written
+        for load in loads(expr)
+    )

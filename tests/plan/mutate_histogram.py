@@ -107,8 +107,8 @@ def small(name: str, target: str, text: str, *lengths: int, table: int = sizes.T
 BASES = [
     small("counts", "cpu", COUNTS, 3, 16, 37),
     small("counts", "sm_90", COUNTS, 3, 13, 300, 900),
-    small("pairs", "cpu", PAIRS, 90),
-    small("pairs", "sm_90", PAIRS, 300, table=8 * 36 * 4),
+    small("two keys", "cpu", PAIRS, 90),
+    small("two keys", "sm_90", PAIRS, 300, table=8 * 36 * 4),
     small("alone", "sm_90", SUMMED, 3, 130, 900),
     small("looked up", "cpu", LOOKED_UP, 3, 40),
     small("looked up", "sm_90", LOOKED_UP, 3, 13, 300),

@@ -62,6 +62,7 @@ ROOMS = (
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}
+assert len(BASES) == sum(len(room.BASES) for room in ROOMS), "two bases have one name"
 
 UNKNOWN = {
     "total_ticket: ticket counts too few blocks",

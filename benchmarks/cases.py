@@ -248,7 +248,7 @@ CASES = (
     Case("prefix-sum", "prefix sum, f32", f"{KERNELS}/scans.lf", "prefix_sum", f.prefix_sum,
          {"N": BIG}, {"N": BIG - 57}, {"N": 1003}),
     Case("recurrence-middle", "linear recurrence, the second of three dimensions, f32", f"{KERNELS}/scans.lf",
-         "recurrence_middle", f.recurrence, {"B": 8, "T": 4096, "D": 2048}, {"B": 7, "T": 4093, "D": 2045},
+         "recurrence_middle", f.recurrence, {"B": 8, "T": 4096, "D": 2048}, {"B": 9, "T": 3637, "D": 2045},
          {"B": 2, "T": 17, "D": 5}),
     Case("recurrence-last", "linear recurrence along rows, f32", f"{KERNELS}/scans.lf", "recurrence_last",
          f.recurrence, {"R": 64, "T": 1 << 20}, {"R": 61, "T": (1 << 20) - 3}, {"R": 2, "T": 517}),

@@ -237,7 +237,7 @@ def test_distribution_makes_a_separable_statement_parallel() -> None:
         kernel f(x: f32[N], out y: f32[N], inout s: f32[N]):
             for i in 1..N:
                 y[i] = x[i] * 2.0
-                s[i] = s[i-1] + x[i]
+                s[i] = s[i-1] * s[i-1] + x[i]
     """)
     kinds = {item.legality.value for item in planned.plan.items}  # type: ignore[union-attr]
     assert kinds == {"map", "serial"}

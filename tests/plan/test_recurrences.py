@@ -73,7 +73,7 @@ NOT_AHEAD = {
     "along neighbours in memory": """    for n in 0..B, t in 0..T:
         var h: f32 = 0.0
         for d in 0..D:
-            h = 0.5 * h + a[n, t, d]
+            h = 0.5 * h * h + a[n, t, d]
             y[n, t, d] = h
 """,
     "under a condition": """    for n in 0..B, d in 0..D:

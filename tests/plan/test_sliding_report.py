@@ -160,7 +160,7 @@ def test_a_line_that_runs_in_order_says_what_it_needs() -> None:
     text = """
         kernel f(b: f32[N], inout x: f32[N], out r: f32[N]):
             for i in 1..N-1:
-                x[i] = b[i] + x[i-1] {more}
+                x[i] = b[i] + x[i-1] * x[i-1] {more}
             for i in 1..N-1:
                 r[i] = b[i] - x[i-1] - x[i+1]
         """

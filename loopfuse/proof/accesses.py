@@ -118,6 +118,11 @@ class Accesses:
         else:
             self.writes.setdefault(target.array, []).append(write)
 
+    def moves(self) -> list[tuple[Write, Read]]:
+        """What Copies, Folds, Combines and Scans write, with what they take in."""
+        writes = (write for each in self.writes.values() for write in each)
+        return [(write, self.moved[write.leaf.name]) for write in writes if write.leaf.name in self.moved]
+
 
 def without(value: Any, maps: Sequence[Any]) -> Any:
     """The value without those of the maps that have its space. It is asked piece by piece, of

@@ -505,12 +505,7 @@ class _Checker:
 
     def _partial_results(self) -> set[str]:
         """The buffers that Folds, Combines and Scans use, and those that their results are copied to."""
-        moved = [
-            (write, self.accesses.moved[write.leaf.name])
-            for writes in self.accesses.writes.values()
-            for write in writes
-            if write.leaf.name in self.accesses.moved
-        ]
+        moved = self.accesses.moves()
         found: set[str] = set()
         for write, read in moved:
             if isinstance(write.leaf.node, Fold | Combine | Scan):

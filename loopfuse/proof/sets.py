@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from loopfuse.base.dtypes import DType
@@ -29,7 +28,7 @@ from loopfuse.lang.walk import loads
 from loopfuse.poly import isl
 from loopfuse.poly.isl_relations import equate
 from loopfuse.poly.model import Statement
-from loopfuse.proof.accesses import Accesses, Read, Write
+from loopfuse.proof.accesses import Accesses, Read, Write, union
 from loopfuse.proof.events import READ, WRITE, Leaf, Time, Undecided, compare_times
 from loopfuse.tree.looptree import LINEAR, Combine, Compute, Copy, Fold, Scan
 
@@ -109,26 +108,16 @@ class Sets:
             if isinstance(write.leaf.node, Compute) and write.leaf.node.statement in self.updates
             and (self.op != LINEAR or is_in_place(write.leaf.node))
         }
-        while True:
-            more = {
-                write.load.array
-                for write in writes
-                if (read := self.accesses.moved.get(write.leaf.name)) and read.buffer in found
-            }
-            if more <= found:
-                return found
+        moves = self.accesses.moves()
+        while more := {write.load.array for write, read in moves if read.buffer in found} - found:
             found |= more
+        return found
 
     def _with_starts(self, found: Set[str]) -> set[str]:
         """Those, and the buffers that what recurrences start from comes from."""
-        moved = [
-            (write.load.array, self.accesses.moved[write.leaf.name].buffer)
-            for writes in self.accesses.writes.values()
-            for write in writes
-            if write.leaf.name in self.accesses.moved
-        ]
+        moves = self.accesses.moves()
         every = set(found)
-        while more := {source for target, source in moved if target in every} - every:
+        while more := {read.buffer for write, read in moves if write.load.array in every} - every:
             every |= more
         return every
 
@@ -286,7 +275,7 @@ class Sets:
             for name, each in found.items()
             if name in self.kinds and self.kinds[name][1] == "update"
         ]
-        return reduce(lambda one, other: one.union(other), maps) if maps else None
+        return union(maps, None)
 
     # ------------------------------------------------------------------------- sets
 

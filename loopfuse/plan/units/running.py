@@ -49,7 +49,7 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
         s.id: s.target.array
         for s in statements
         if s.reduction and s.kind != "init" and not any(iterator in iterators(part) for part in s.target.index)
-        if any(d.array == s.target.array and s.id in (d.source, d.sink) and _moves(d, iterator, by_id) for d in inside)
+        if any(d.array == s.target.array and s.id in (d.source, d.sink) and moves(d, iterator, by_id) for d in inside)
     }
     before = {
         s.id: load
@@ -78,7 +78,7 @@ def find_running(statements: Sequence[Statement], iterator: str, scope: Scope) -
     moving = {by_id[id].target.array for id, load in before.items() if load != by_id[id].target}
     for d in inside:
         is_own = d.array not in moving or (d.source == d.sink and d.source in before and d.kind == "flow")
-        if (d.array not in arrays or not is_own) and _moves(d, iterator, by_id):
+        if (d.array not in arrays or not is_own) and moves(d, iterator, by_id):
             return f"iterations depend on each other through `{d.array}` too"
     feeding = _feeding(updates, inside)
     for id in sorted(feeding | updates.keys()):
@@ -151,7 +151,7 @@ def _fed_by(id: str, updates: dict[str, str], inside: Sequence[Dependence]) -> s
     return next(array for update, array in updates.items() if id == update or id in _feeding({update: array}, inside))
 
 
-def _moves(dependence: Dependence, iterator: str, by_id: dict[str, Statement]) -> bool:
+def moves(dependence: Dependence, iterator: str, by_id: dict[str, Statement]) -> bool:
     """Are the ends of the dependence in two iterations of the loop?"""
     ends = (by_id[dependence.source], by_id[dependence.sink])
     places = [s.iterators.index(iterator) for s in ends]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopfuse.plan.units.forest import Nest, Scope, Unit
-from loopfuse.poly.isl_relations import is_equal_along
+from loopfuse.plan.units.running import moves
 from loopfuse.poly.model import PolyProgram, Statement
 
 OPERATIONS = ("sum", "prod", "min", "max")
@@ -59,7 +59,7 @@ def find_scattered(unit: Unit, scope: Scope, program: PolyProgram) -> Scattered 
     by_id = {s.id: s for s in unit.statements}
     for d in scope.touching(by_id):
         inside = d.source in by_id and d.sink in by_id
-        if inside and d.array != name and any(_moves(by_id[d.source], by_id[d.sink], d.relation, loop.iterator) for loop in unit.common):
+        if inside and d.array != name and any(moves(d, loop.iterator, by_id) for loop in unit.common):
             return f"iterations depend on each other through `{d.array}` too"
         late = d.kind == "output" and d.source in ids and d.sink not in ids
         early = d.kind == "anti" and d.sink in ids and d.source not in ids
@@ -96,8 +96,3 @@ def _touches(statement: Statement, array: str) -> bool:
 
 def _written(statement: Statement) -> set[str]:
     return {name for name, _ in statement.write.parts}
-
-
-def _moves(source: Statement, sink: Statement, relation: object, iterator: str) -> bool:
-    """Are the ends of a dependence in two iterations of the loop?"""
-    return not is_equal_along(relation, source.iterators.index(iterator), sink.iterators.index(iterator))

@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 
 from loopfuse.base.machine import ACCESS, LANES
 from loopfuse.lang.index import ceil_div, conjoin
-from loopfuse.lang.linear import constant_value, linear, tidy
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
-from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute, sure_loads
+from loopfuse.lang.walk import loads, subscript_iterators, substitute, sure_loads
 from loopfuse.plan.mapping.space import Site, nested
+from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.histogram import sizes
 from loopfuse.plan.strategies.histogram.nest import (
     Nest,
@@ -49,7 +50,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import walk_guarded
+from loopfuse.tree.walk import as_load, walk_guarded
 
 
 def plan_shared(
@@ -137,8 +138,8 @@ class _Shared:
             )
         )  # fmt: skip
         rows = self._rows()
-        widest = max((row.load.dtype.bytes for row in rows), default=SHORT_READ)
-        self.each = max(ACCESS // SHORT_READ, min(sizes.MOST_EACH, self.bytes_at_a_time() // widest))
+        widest = max((row.load.dtype.bytes for row in rows), default=sizes.NARROW_READ)
+        self.each = max(ACCESS // sizes.NARROW_READ, min(sizes.MOST_EACH, self.bytes_at_a_time() // widest))
         self.rows = [replace(row, width=min(row.width, self.each)) for row in rows]
         hint = nest.loops[0].var.split(".")[0]
         self.block, self.warp, self.lane = self.names.fresh(f"{hint}b"), self.names.fresh("w"), self.names.fresh("lane")
@@ -270,7 +271,7 @@ class _Shared:
             turn, lane = self.names.fresh("u"), self.names.fresh("v")
             behind = tidy(Iter(turn) * row.width + Iter(lane))
             there = substitute(row.load, {**self.here, **place, loop.var: place_at(loop, tidy(start + behind))})
-            move = Copy(Load(register.array, (behind,), row.load.dtype), _tidy(there))
+            move = Copy(Load(register.array, (behind,), row.load.dtype), as_load(tidy(there)))
             vector = Loop(lane, integer(0), integer(row.width), 1, Where.VECTOR, (move,))
             moves.append(Loop(turn, integer(0), integer(self.each // row.width), 1, Where.UNROLLED, (vector,)))
             held[row.load] = Load(register.array, (Iter(number),), row.load.dtype)
@@ -296,24 +297,12 @@ class _Shared:
     def _row(self, load: Load, loop: Loop) -> _Row | None:
         buffer = self.names.buffers[load.array]
         is_memory = isinstance(buffer.home, Global) and load.array != self.nest.result.name
-        if not is_memory or buffer.strides is not None or loop.step != 1:
+        if not is_memory or loop.step != 1:
             return None
         if loop.var not in subscript_iterators(load) or any(map(loads, load.index)):
             return None
-        *outer, last = load.index
-        width = ACCESS // load.dtype.bytes
-        terms = linear(last)
-        if width < 2 or terms is None or terms.pop(loop.var, 0) != 1 or any(loop.var in iterators(part) for part in outer):
-            return None
-        first = linear(tidy(substitute(last, {loop.var: loop.lower})))
-        if first is None or any(count % width for count in first.values()):
-            return None
-        length = constant_value(buffer.extents[-1])
-        if not outer:
-            return _Row(load, width, ())
-        if length is not None:
-            return _Row(load, width, ()) if length % width == 0 else None
-        return _Row(load, width, (compare("eq", buffer.extents[-1] % width, integer(0)),))
+        width, whole = vector_along(load, buffer, loop.var, loop.lower, ACCESS)
+        return _Row(load, width, whole) if width > 1 else None
 
 
 class _Private(_Shared):
@@ -364,13 +353,3 @@ class _Private(_Shared):
             Guard(compare("eq", Iter(thread), integer(0)), (Fold(operation, Load(nest.result.name, index, dtype), held),)),
         )
         return nested([(bin_, count_of(nest), Where.GRID), (thread, integer(sizes.ADDING), Where.BLOCK)], nodes)
-
-
-SHORT_READ = 4
-"""Bytes of an element where nothing tells."""
-
-
-def _tidy(expr: Expr) -> Load:
-    out = tidy(expr)
-    assert isinstance(out, Load)
-    return out

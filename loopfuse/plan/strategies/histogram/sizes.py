@@ -14,6 +14,8 @@ BLOCKS = 528
 """Blocks with a table, at most: each clears its own and adds it to the result."""
 SECTOR = 32
 """Bytes that a thread takes at a time of the widest array that it reads: a sector of memory."""
+NARROW_READ = 4
+"""Bytes of an element of which no fewer than a vector is taken at a time, and that is meant where no array is read along."""
 MOST_EACH = 32
 """Iterations that it takes at a time, at most."""
 TABLE = 16 * 1024

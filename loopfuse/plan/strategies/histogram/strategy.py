@@ -164,14 +164,8 @@ class HistogramFit(Fit):
         if (bins is not None and bins > sizes.MOST_SHARED) or (bins is None and len(self.nest.result.extents) > 1):
             return direct
 
-        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-            each = [
-                (sizes.FEW_ROWS, lambda least, most: direct(site, f"{name}_few", labels)),
-                (0, lambda least, most: _shared(self.nest, usual)(site, name, labels)),
-            ]
-            return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
-
-        return self._by_bins(usual, write, direct)
+        ways = [(sizes.FEW_ROWS, "_few", direct), (0, "", _shared(self.nest, usual))]
+        return self._by_bins(usual, self._by_length(ways, outer), direct)
 
     def _by_bins(self, most: int, few: Writer, many: Writer) -> Writer:
         """Another way where more bins are asked for; of a number that is known there is one."""
@@ -206,16 +200,7 @@ class HistogramFit(Fit):
             return self._by_length([(sizes.SHORT, "_short", short), (0, "", long)])
         outer = self.nest.loops[0]
         inner = self._by_length([(sizes.LONG, "_narrow", short), (0, "", long)])
-
-        def write(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-            each = [
-                (sizes.LONG, lambda least, most: short(site, f"{name}_short", labels)),
-                (sizes.SHORT, lambda least, most: inner(site, name, labels)),
-                (0, lambda least, most: long(site, f"{name}_rows", labels)),
-            ]
-            return by_length(site.names, length_of(outer), each, "{} iterations", outer.step)
-
-        return write
+        return self._by_length([(sizes.LONG, "_short", short), (sizes.SHORT, "", inner), (0, "_rows", long)], outer)
 
     def reordered(self) -> frozenset[str]:
         return self.nest.found.updates

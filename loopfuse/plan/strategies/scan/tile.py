@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loopfuse.base.machine import ACCESS
 from loopfuse.lang.index import ceil_div, conjoin
-from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import (
-    iterators,
     loads,
     map_expr,
     subscript_iterators,
-    substitute,
     sure_loads,
 )
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.scan.body import PLACE, Body
 from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared
 from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Global, Guard, Loop, TreeNode
@@ -129,22 +127,9 @@ class Tile:
 
     def _vectors(self, load: Load) -> tuple[int, tuple[Expr, ...]]:
         """How many neighbours a vector may take, and what must hold for that."""
-        buffer = self.names.buffers[load.array]
-        width = min(EACH, ACCESS // load.dtype.bytes)
-        *outer, last = load.index
-        terms = linear(last)
-        if width < 2 or self.body.step != 1 or buffer.strides is not None or terms is None:
+        if self.body.step != 1:
             return 1, ()
-        if terms.pop(PLACE, 0) != 1 or any(PLACE in iterators(part) for part in outer):
-            return 1, ()
-        first = linear(tidy(substitute(last, {PLACE: first_of(self.body)})))
-        if first is None or any(count % width for count in first.values()):
-            return 1, ()
-        whole = (compare("eq", buffer.extents[-1] % width, integer(0)),) if outer else ()
-        length = constant_value(buffer.extents[-1])
-        if outer and length is not None:
-            return (width, ()) if length % width == 0 else (1, ())
-        return width, whole
+        return vector_along(load, self.names.buffers[load.array], PLACE, first_of(self.body), EACH)
 
     # ------------------------------------------------------------------------- what is done
 

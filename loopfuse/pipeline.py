@@ -56,6 +56,7 @@ from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check_with_warnings, heads
 from loopfuse.lang.check.unroll_reductions import absorbed_labels, unroll_reductions
+from loopfuse.lang import native
 from loopfuse.lang.collection import rare_collection
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel
@@ -170,6 +171,8 @@ class Planned:
     """The plain plan, where the analysis gave up: then there is no model and no fusion plan."""
     used: str = ""
     """What is used instead of the plan that was chosen first, where that was not proved."""
+    approximations: tuple[str, ...] = ()
+    """What `fp="native"` has approximated, with bounds."""
 
     @property
     def tree(self) -> LoopTree:
@@ -179,6 +182,11 @@ class Planned:
     @property
     def report(self) -> Report:
         """What was decided, for people (computed anew: it plans the unfused program too)."""
+        report = self._exact_report
+        return replace(report, math_bounds=(*self.approximations, *report.math_bounds))
+
+    @property
+    def _exact_report(self) -> Report:
         checked = _checked_text(self.verdict, self.seconds, self.used)
         if self.plain is not None:
             return plain_report(
@@ -283,6 +291,17 @@ def _plan_kernel(
     program: Program, name: str, options: Options, run: Run, begin: Begin | None
 ) -> Planned:
     kernel = program.kernel(name)
+    if options.approximates:
+        with deep_recursion():
+            kernel_run = native.approximated(kernel)
+        planned = _plan_read(kernel_run, program, options, run, begin)
+        return replace(planned, approximations=native.bounds(kernel))
+    return _plan_read(kernel, program, options, run, begin)
+
+
+def _plan_read(
+    kernel: Kernel, program: Program, options: Options, run: Run, begin: Begin | None
+) -> Planned:
     with deep_recursion():
         unrolled = unroll_reductions(kernel)
     for written_out in (unrolled, None) if unrolled is not kernel else (None,):
@@ -640,7 +659,7 @@ def _compile_kernel(
         from loopfuse.codegen.upstream.affine import emit_affine, emit_fused
 
         shown = _trusted(planned.tree, options) if planned.plain is None else planned.tree
-        loops, nest = emit_affine(kernel), emit_fused(shown, kernel, target)
+        loops, nest = emit_affine(program.kernel(name)), emit_fused(shown, kernel, target)
     tree, module, llvm = draft.made, draft.module, draft.llvm
     conditions = tuple(
         {"text": p.text, "message": p.message, "line": p.span.line, "column": p.span.column}

@@ -58,7 +58,7 @@ class Target:
 
 
 CPU = Target("cpu")
-Fp = Literal["fast", "strict"]
+Fp = Literal["fast", "strict", "native"]
 Check = Literal["lazy", "sync", "off"]
 FP: tuple[Fp, ...] = get_args(Fp)
 
@@ -84,7 +84,7 @@ def parse_target(text: str) -> Target:
 
 
 def parse_fp(value: object) -> Fp:
-    """`fast` or `strict`; UserError[kernel-option] otherwise."""
+    """`fast`, `strict` or `native`; UserError[kernel-option] otherwise."""
     if isinstance(value, str) and value in FP:
         return value
     raise bad_option("fp", value, "it is one of " + ", ".join(map(repr, FP)))
@@ -208,7 +208,8 @@ class Tuning:
 class Options:
     """Everything that, with the program, decides the code: part of every cache key.
 
-    `fp` is `fast` (FMAs formed) or `strict`; `reassociate` allows reductions to change order;
+    `fp` is `fast` (FMAs formed), `strict` (none) or `native` (as `fast`, and on a GPU with the hardware's
+    approximations: `approximates`); `reassociate` allows reductions to change order;
     `sizes` are the sizes and integer parameters known at compile time (planning only, unless a
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the
@@ -230,6 +231,11 @@ class Options:
     rows: tuple[tuple[str, int], ...] = ()
     operations: int = 0
     tuning: Tuning = Tuning()
+
+    @property
+    def approximates(self) -> bool:
+        """Do divisions and math functions of f32 use the hardware's approximations? (`lang.native`)"""
+        return self.fp == "native" and self.target.code == "ptx"
 
     @property
     def size_map(self) -> dict[str, int]:

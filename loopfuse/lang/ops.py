@@ -15,9 +15,10 @@ from typing import Literal
 
 from loopfuse.base.dtypes import DType
 
-Made = Literal["ours", "inline", "rewritten"]
+Made = Literal["ours", "inline", "rewritten", "approximate"]
 """`ours`: a function of `codegen.math.functions`, the same bits everywhere; `inline`: an operation, or a few,
-of the target; `rewritten`: other operations take its place when the program is checked."""
+of the target; `rewritten`: other operations take its place when the program is checked; `approximate`: an
+instruction of NVIDIA's GPUs, or a few around one, which `fp="native"` puts in the place of others (`lang.native`)."""
 
 Gives = Literal["float", "same", "bool"]
 """What it gives: a float (of integers, an f64), the type of its operands, a bool."""
@@ -29,6 +30,38 @@ class Price:
 
     single: float
     double: float
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What `fp="native"` makes of an operation of f32s on a GPU: the PTX instruction that it comes to, and the error
+    in ulps of an exact result that is not subnormal: `ulps`, and `growth` more for each unit of `per`."""
+
+    instruction: str
+    ulps: float
+    growth: float = 0.0
+    per: str = ""
+
+    @property
+    def words(self) -> str:
+        """The bound, as reports and documentation have it: `2 + 1.2 |x| ulp`."""
+        return f"{self.ulps:g}" + (f" + {self.growth:g} {self.per}" if self.growth else "") + " ulp"
+
+
+NATIVE: dict[str, Native] = {
+    "div": Native("rcp.approx.ftz.f32", 2.0),
+    "sqrt": Native("sqrt.approx.ftz.f32", 2.0),
+    "rsqrt": Native("rsqrt.approx.ftz.f32", 2.0),
+    "exp": Native("ex2.approx.ftz.f32", 2.0, 1.2, "|x|"),
+    "exp2": Native("ex2.approx.ftz.f32", 2.0),
+    "log": Native("lg2.approx.ftz.f32", 10.0),
+    "log2": Native("lg2.approx.ftz.f32", 9.0),
+    "log10": Native("lg2.approx.ftz.f32", 10.0),
+    "log1p": Native("lg2.approx.ftz.f32", 14.0),
+    "pow": Native("ex2.approx.ftz.f32", 2.0, 8.0, "|y log2(x)|"),
+    "tanh": Native("tanh.approx.f32", 8192.0),
+}
+"""By the operation's name; `tests/gpu/test_native_gpu.py` measures them over all f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +88,8 @@ class Operation:
     whole: tuple[str, ...] = ()
     function: bool = True
     """Whether it is written as a call; the others are operators, or come from the checker."""
+    native: Native | None = None
+    """What takes its place for f32 under `fp="native"`; None: nothing does."""
 
 
 def _ours(
@@ -73,7 +108,15 @@ def _ours(
     return Operation(
         name, arity, "ours", "float", Price(*gpu), Price(*cpu), ulps,
         tuple(numpy.split()), tuple(math.split()), tuple(mlir.split()), near, tuple(python.split()),
+        native=NATIVE.get(name),
     )  # fmt: skip
+
+
+def _approximate(name: str, gpu: float, arity: int = 1) -> Operation:
+    """Of f32, on a GPU: the other prices are never asked for."""
+    return Operation(
+        name, arity, "approximate", "float", Price(gpu, gpu), Price(gpu, gpu), function=False
+    )
 
 
 def _inline(
@@ -95,7 +138,7 @@ def _inline(
     return Operation(
         name, arity, made, gives, Price(*gpu), Price(*cpu), None,
         tuple(numpy.split()), tuple(math.split()), tuple(mlir.split()), near,
-        tuple(python.split()), tuple(whole.split()), function,
+        tuple(python.split()), tuple(whole.split()), function, NATIVE.get(name),
     )  # fmt: skip
 
 
@@ -188,6 +231,16 @@ OPERATIONS: tuple[Operation, ...] = (
     _inline("compare", gives="bool"),
     _inline("select", arity=3),
     _inline("cast", arity=1),
+    # ----------------------------------------------------------- approximate, under fp="native"
+    _approximate("rcp.approx", 1),
+    _approximate("sqrt.approx", 1),
+    _approximate("rsqrt.approx", 1),
+    _approximate("exp2.approx", 1),
+    _approximate("tanh.approx", 1),
+    # With what makes them good to a few ulps near 1, or 0.
+    _approximate("log2.approx", 12),
+    _approximate("log2p1.approx", 13),
+    _approximate("pow.approx", 40, arity=2),
 )  # fmt: skip
 
 NUMPY_OPERATORS: dict[str, str] = {
@@ -215,6 +268,9 @@ FUNCTIONS = tuple(each.name for each in OPERATIONS if each.function)
 
 OURS = tuple(each.name for each in OPERATIONS if each.made == "ours")
 """Functions whose bits the compiled code defines."""
+
+APPROXIMATE = tuple(each.name for each in OPERATIONS if each.made == "approximate")
+"""Operations of f32 that a program has under `fp="native"` alone."""
 
 _INTEGER_DIVISION = {"gpu": Price(30, 90), "cpu": Price(100, 100)}
 """What an integer `//` or `%` by a number that is not constant costs (one lane at a time on a CPU)."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.rounding import round_to_narrow
-from loopfuse.lang import ops
+from loopfuse.lang import approximate, ops
 
 Scalar = Any
 """np.float16 | bfloat16 | np.float32 | np.float64 | int | bool: one element's value."""
@@ -290,6 +290,8 @@ def call(function: str, dtype: DType, math_functions: MathFunctions) -> Callable
     """The callable of a core Call of `function` at `dtype`."""
     if function in OURS:
         return math_function(function, dtype, math_functions)
+    if function in ops.APPROXIMATE:
+        return approximate.model(function, fma_f32)
     if not dtype.is_float:
         wrap = wrapper(dtype)
         if function == "sign":

@@ -20,6 +20,7 @@ from loopfuse.codegen.math import single as single
 from loopfuse.codegen.math.exp import emit_exp, emit_exp2, emit_expm1, emit_tanh
 from loopfuse.codegen.math.log import emit_log, emit_log1p, emit_log2, emit_pow
 from loopfuse.codegen.math.mod import float_floordiv, float_fmod, float_mod
+from loopfuse.codegen.math.native import emit_approximate
 from loopfuse.codegen.math.ops import Ops
 from loopfuse.codegen.math.special import emit_erf, emit_rsqrt
 from loopfuse.lang import ops
@@ -68,7 +69,9 @@ _SINGLE: dict[str, Callable[..., Value]] = {
 ULP_BOUNDS = ops.ulp_bounds()
 """The largest error of each function, in units in the last place of the exact result."""
 
-TWO_ARGUMENTS = ("div", "mod", "floordiv", "fmod", *(name for name in ops.OURS if ops.BY_NAME[name].arity == 2))
+TWO_ARGUMENTS = (
+    "div", "mod", "floordiv", "fmod", *(name for name in (*ops.OURS, *ops.APPROXIMATE) if ops.BY_NAME[name].arity == 2)
+)  # fmt: skip
 
 
 LOOPS = ("mod", "floordiv", "fmod")
@@ -77,7 +80,7 @@ LOOPS = ("mod", "floordiv", "fmod")
 
 def math_function_name(function: str, dtype: DType, lanes: int) -> str:
     """The symbol of a math function in one type and shape: `lf_exp_f32`, `lf_exp_f32x4`."""
-    return f"lf_{function}_{dtype.value}" + ("_apart" if lanes == APART else f"x{lanes}" if lanes else "")
+    return f"lf_{function.replace('.', '_')}_{dtype.value}" + ("_apart" if lanes == APART else f"x{lanes}" if lanes else "")
 
 
 APART = -1
@@ -90,7 +93,8 @@ def make_math_function(function: str, dtype: DType, lanes: int = 0) -> Operation
         one = make_math_function(function, dtype)
         one.properties = {**one.properties, "sym_name": math_function_name(function, dtype, APART), "apart": True}
         return one
-    if dtype not in (DType.F32, DType.F64) or (function not in (*LOOPS, *FUNCTIONS, "div")):
+    is_approximate = function in ops.APPROXIMATE
+    if dtype not in (DType.F32, DType.F64) or not (is_approximate or function in (*LOOPS, *FUNCTIONS, "div")):
         raise not_lowered(f"{function} of {dtype.value}")
     element = F32 if dtype is DType.F32 else F64
     kind = vector_type(element, lanes) if lanes else element
@@ -101,6 +105,8 @@ def make_math_function(function: str, dtype: DType, lanes: int = 0) -> Operation
             return [float_mod(builder, dtype.bits, *arguments)]
         if function == "div":
             return [builder.binary("divf", arguments[0], arguments[1])]
+        if is_approximate:
+            return [emit_approximate(function, builder, *arguments)]
         if function == "fmod":
             return [float_fmod(builder, dtype.bits, *arguments)]
         if function == "floordiv":

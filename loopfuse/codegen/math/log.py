@@ -152,7 +152,7 @@ def _log_twice(ops: Ops, x: Value) -> tuple[Value, Value]:
 def emit_pow(ops: Ops, x: Value, y: Value) -> Value:
     """x**y with C99's special cases (annex F.10.4.4)."""
     bits = ops.bits
-    zero, one, infinity, nan = (ops.f(v) for v in (0.0, 1.0, INFINITY, float("nan")))
+    zero, one, infinity = (ops.f(v) for v in (0.0, 1.0, INFINITY))
     magnitude = ops.abs(x)
     h, lo = _log_twice(ops, magnitude)
     is_zero, is_infinite = ops.equal(magnitude, zero), ops.equal(magnitude, infinity)
@@ -172,8 +172,13 @@ def emit_pow(ops: Ops, x: Value, y: Value) -> Value:
     r_low = ops.add(r_low, ops.sub(p_low, b_low))
     r, r_low = ops.fast_two_sum(r, r_low)
     tail = ops.add(r, exp_tail(ops, r, ops.fma(r, r_low, r_low)))
-    value = scale(ops, ops.add(one, tail), number)
-    # Signs and exceptions.
+    return signs_of_power(ops, x, y, scale(ops, ops.add(one, tail), number))
+
+
+def signs_of_power(ops: Ops, x: Value, y: Value, value: Value) -> Value:
+    """x**y, of which `value` is the size where x is not 1 and y not 0: signs and exceptions."""
+    one, infinity, nan = (ops.f(v) for v in (1.0, INFINITY, float("nan")))
+    zero, magnitude = ops.f(0.0), ops.abs(x)
     whole = ops.equal(ops.builder.unary("trunc", y), y)
     half = ops.mul(y, ops.f(0.5))
     odd = ops.int_op("andi", whole, ops.compare("one", ops.builder.unary("trunc", half), half))

@@ -25,6 +25,7 @@ from loopfuse.codegen.build import (
 )
 from loopfuse.codegen.ir import Operation, Value
 from loopfuse.codegen.math.functions import LOOPS
+from loopfuse.codegen.math.native import emit_instruction
 from loopfuse.codegen.mlir.division import multiplied
 from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.half import cast_half
@@ -39,7 +40,7 @@ from loopfuse.codegen.mlir.together import value_of
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
-from loopfuse.lang.ops import OURS
+from loopfuse.lang.ops import APPROXIMATE, OURS
 from loopfuse.lang.walk import loads, walk_expr
 
 
@@ -82,7 +83,7 @@ def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
                 return saturate(builder, found, emit_value(emitter, found.value), known)
             return _cast(emitter, emit_value(emitter, operand), operand.dtype, dtype)
         case nodes.Call(function=function, arguments=arguments, dtype=dtype):
-            operands = [emit_value(emitter, each) for each in arguments]
+            operands = together(emitter, *(emit_value(emitter, each) for each in arguments))
             return _call(emitter, function, operands, dtype)
         case nodes.Fma(a=a, b=b, c=c):
             values = together(emitter, *(emit_value(emitter, each) for each in (a, b, c)))
@@ -232,10 +233,12 @@ def _call(
     if found is not None:
         return found
     lanes = lanes_of(value.type)
-    if function in LOOPS and lanes:
-        # An exact remainder loops as often as the exponents differ: one lane at a time.
+    if lanes and function in (*LOOPS, *APPROXIMATE):
+        # An exact remainder loops as often as the exponents differ; the hardware's approximations are of scalars.
         rows = [[builder.extract(each, lane) for each in operands] for lane in range(lanes)]
         return builder.from_elements([_call(emitter, function, row, dtype) for row in rows])
+    if function in APPROXIMATE and (known := emit_instruction(builder, function, value)) is not None:
+        return known
     name = emitter.request_function(function, dtype, lanes)
     return builder.call(name, operands, value.type)
 

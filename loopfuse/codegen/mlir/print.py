@@ -124,6 +124,8 @@ class _Printer:
             text = f"{name} {self.list(operands)} : {print_type(operands[0].type)} to {kind}"
         else:
             flags = " overflow<nsw>" if never_wraps(operation) else ""
+            allowed = operation.properties.get("fastmath")
+            flags += f" fastmath<{allowed}>" if allowed else ""
             text = f"{name} {self.list(operands)}{flags} : {kind}"
         self.line(f"{self.define(operation.results[0], operation.properties.get('hint'))} = {text}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopfuse.codegen.build import Builder
-from loopfuse.codegen.ir import Value
+from loopfuse.codegen.ir import Operation, Value
 
 _ENDLESS = float("inf")
 
@@ -20,6 +20,24 @@ def hypot(builder: Builder, a: Value, b: Value) -> Value:
     for size in (first, second):
         found = builder.select(builder.compare("oeq", size, endless), endless, found)
     return found
+
+
+def approximate(builder: Builder, operation: str, *operands: Value) -> Value:
+    """An operation of `fp="native"`, with the flag that allows an approximation of it."""
+
+    def word(name: str, *values: Value) -> Value:
+        return builder.add(Operation(name, values, (values[0].type,), {"fastmath": "afn"}))
+
+    x, *_ = operands
+    match operation.removesuffix(".approx"):
+        case "rcp":
+            return word("arith.divf", builder.constant(1.0, x.type), x)
+        case "log2p1":
+            return word("math.log2", builder.binary("addf", x, builder.constant(1.0, x.type)))
+        case "pow":
+            return word("math.powf", *operands)
+        case name:
+            return word(f"math.{name}", x)
 
 
 def float_floordiv(builder: Builder, a: Value, b: Value) -> Value:

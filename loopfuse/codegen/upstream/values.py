@@ -25,6 +25,7 @@ from loopfuse.codegen.upstream.maps import (
     parts_of,
 )
 from loopfuse.lang import nodes
+from loopfuse.lang.ops import APPROXIMATE
 
 _FLOAT = {
     "fmin": "arith.minnumf",
@@ -209,6 +210,8 @@ class Values:
                 return sign(builder, self.value(operand), dtype)
             case nodes.Call(function=function, arguments=arguments, dtype=dtype):
                 operands = tuple(self.value(each) for each in arguments)
+                if function in APPROXIMATE:
+                    return formulas.approximate(builder, function, *operands)
                 found = scalar.direct(builder, function, operands[0], dtype)
                 return builder.word(f"math.{function}", operands) if found is None else found
             case nodes.Fma(a=a, b=b, c=c):

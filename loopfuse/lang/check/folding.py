@@ -6,7 +6,7 @@ from typing import assert_never
 
 import numpy as np
 
-from loopfuse.lang import semantics
+from loopfuse.lang import ops, semantics
 from loopfuse.lang.nodes import (
     Binary,
     Call,
@@ -54,7 +54,7 @@ def _evaluate(expr: Expr) -> semantics.Scalar | None:
             choice = _evaluate(condition)
             return None if choice is None else _evaluate(then if choice else otherwise)
         case Call(function=function, arguments=arguments, dtype=dtype):
-            if function in semantics.OURS:
+            if function in (*semantics.OURS, *ops.APPROXIMATE):
                 return None
             return _apply(semantics.call(function, dtype, {}), *arguments)
         case Fma(a=a, b=b, c=c, dtype=dtype):

@@ -43,7 +43,7 @@ def finish(expr: Expr, fp: str, accumulators: Set[str] = frozenset()) -> Expr:
     `accumulators` are scalars of a narrow type whose core is an f32 that holds its numbers.
     """
     wide = widen(expr, fp, accumulators)
-    return _stored(form_fmas(wide) if fp == "fast" else wide, expr.dtype)
+    return _stored(wide if fp == "strict" else form_fmas(wide), expr.dtype)
 
 
 def widen(expr: Expr, fp: str, accumulators: Set[str] = frozenset()) -> Expr:

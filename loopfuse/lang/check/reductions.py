@@ -127,7 +127,7 @@ def step(
     value = Binary(OPERATIONS[op], accumulator, element, element.dtype, span=element.span)
     if fused and isinstance(element, Binary) and element.dtype.is_float:
         return Fma(element.left, element.right, accumulator, element.dtype, span=element.span)
-    return form_fmas(value) if context.fp == "fast" else value
+    return value if context.fp == "strict" else form_fmas(value)
 
 
 def is_product(body: syntax.Expr) -> bool:

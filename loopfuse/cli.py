@@ -20,6 +20,7 @@ import click
 from loopfuse import __version__
 from loopfuse.base.bug_report import ISSUES
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LoopfuseError
+from loopfuse.base.options import FP
 from loopfuse.base.printable import printable
 from loopfuse.commands.common import Common
 
@@ -88,8 +89,9 @@ def _common(function: F) -> F:
                      "compile, else cpu]"),
         click.option("--size", "sizes", type=_Sizes(), multiple=True, metavar="H=4096,W=4096",
                      help="Sizes and integer parameters."),
-        click.option("--fp", type=click.Choice(["fast", "strict"]), default="fast",
-                     help="strict: form no fused multiply-adds."),
+        click.option("--fp", type=click.Choice(FP), default="fast",
+                     help="strict: form no fused multiply-adds. native: on a GPU, divide and call math functions of f32 by "
+                     "the hardware's approximations."),
         click.option("--no-reassociate", is_flag=True,
                      help="Keep the order of every reduction."),
         click.option("--dump", multiple=True, metavar="STAGE",

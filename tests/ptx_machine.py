@@ -155,7 +155,8 @@ def _instruction(text: str) -> Instruction:
 class Machine:
     """Runs a kernel on a grid of one-dimensional blocks; `arguments` as raw 8-byte words, `given`
     bytes of shared memory for each block besides what the code declares; `tables` are parameters of
-    several words, whose address the code takes, by name; so many blocks are a `cluster`."""
+    several words, whose address the code takes, by name; so many blocks are a `cluster`. `inexact`:
+    approximations are wrong by an ulp now and then."""
 
     def __init__(
         self,
@@ -167,6 +168,7 @@ class Machine:
         given: int = 0,
         tables: Mapping[str, np.ndarray[Any, Any]] | None = None,
         cluster: int = 1,
+        inexact: bool = False,
     ) -> None:
         self.entry, self.arguments, self.memory = entry, arguments, memory
         self.count, self.threads = grid * threads, threads
@@ -205,6 +207,7 @@ class Machine:
         """Copies under way: their threads, the numbers of their groups, where to, and where from with
         how many bytes."""
         self.groups = np.zeros(self.count, np.int64)
+        self.inexact = inexact
         self.executed = 0
         self.bytes_stored: dict[int, int] = {}
         """How many threads stored that many bytes at once."""
@@ -640,7 +643,9 @@ class Machine:
             self.put(operands[0], self.get(operands[1], bits, mask), mask)
             return
         values = [self._typed(each, kind, mask) for each in operands[1:]]
-        if kind[0] == "f" and name in ("min", "max"):
+        if "approx" in op:
+            out = _approximate(op, values[0], self.inexact)
+        elif kind[0] == "f" and name in ("min", "max"):
             out = _extreme(name, values[0], values[1], "NaN" in op)
         else:
             out = _PLAIN[name](op, *values)
@@ -690,6 +695,35 @@ def _add(op: tuple[str, ...], a: Lanes, b: Lanes) -> Lanes:
     return np.where(over, np.nextafter(out, np.float32(0)), out)
 
 
+def _nearest(op: tuple[str, ...], found: Lanes) -> Lanes:
+    assert op[1] == "rn", op
+    return found
+
+
+_APPROXIMATE: dict[str, Callable[[Lanes], Lanes]] = {
+    "rcp": lambda x: 1.0 / x, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x), "ex2": np.exp2, "lg2": np.log2,
+    "tanh": np.tanh,
+}  # fmt: skip
+
+
+def _approximate(op: tuple[str, ...], x: Lanes, inexact: bool) -> Lanes:
+    """The hardware's approximation of f32s: rounded correctly, or (`inexact`) wrong by an ulp for half of all arguments,
+    and always by the same for one argument."""
+    assert op[-1] == "f32" and op[1] == "approx" and op[2:-1] in ((), ("ftz",)), op
+    flushes = "ftz" in op
+
+    def flushed(value: Lanes) -> Lanes:
+        return np.where(np.abs(value) < np.float32(2.0**-126), np.copysign(np.float32(0), value), value)
+
+    found = _APPROXIMATE[op[0]]((flushed(x) if flushes else x).astype(np.float64)).astype(np.float32)
+    if inexact:
+        mixed = x.view(np.uint32) * np.uint32(0x9E3779B1) >> np.uint32(30)
+        finite = np.isfinite(found) & (found != 0)
+        moved = np.nextafter(found, np.where(mixed == 1, np.float32(np.inf), np.float32(-np.inf)))
+        found = np.where(finite & (mixed < 2), moved, found)
+    return flushed(found) if flushes else found
+
+
 _PLAIN: dict[str, Callable[..., Lanes]] = {
     "add": _add,
     "sub": lambda op, a, b: a - b,
@@ -702,8 +736,8 @@ _PLAIN: dict[str, Callable[..., Lanes]] = {
     "not": lambda op, a: ~a,
     "neg": lambda op, a: -a,
     "abs": lambda op, a: np.abs(a),
-    "sqrt": lambda op, a: np.sqrt(a),  # `.rn`, as the next
-    "rcp": lambda op, a: a.dtype.type(1) / a,
+    "sqrt": lambda op, a: _nearest(op, np.sqrt(a)),
+    "rcp": lambda op, a: _nearest(op, a.dtype.type(1) / a),
     "copysign": lambda op, a, b: np.copysign(b, a),  # the sign of the first, the size of the second
     "min": lambda op, a, b: np.minimum(a, b),
     "max": lambda op, a, b: np.maximum(a, b),

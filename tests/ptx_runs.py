@@ -32,11 +32,11 @@ DTYPES = ("f32", "f64", "i32", "i64", "f16", "bf16", "u8", "i16", "u16", "i8")
 
 @cache
 def compiled(
-    text: str, tuning: Tuning, bits: int = 32, strategy: str = "sliding"
+    text: str, tuning: Tuning, bits: int = 32, strategy: str = "sliding", fp: str = "fast"
 ) -> tuple[Kernel, LoopTree, Artifact]:
     """The kernel `f` of the text, for sm_90. `strategy`: whose its first launches are ("": anybody's)."""
-    program = pipeline.read_program(Source("t.lf", text.lstrip()))
-    options = Options(target=Target("sm_90"), tuning=tuning, index_bits=bits)
+    program = pipeline.read_program(Source("t.lf", text.lstrip()), fp)
+    options = Options(target=Target("sm_90"), tuning=tuning, index_bits=bits, fp=fp)
     planned = pipeline.plan_kernel(program, "f", options)
     assert planned.verdict.answer == "proved"
     assert not strategy or all(launch.strategy == strategy for launch in planned.tree.launches[:2])
@@ -52,11 +52,12 @@ def run(
     bits: int = 32,
     strategy: str = "sliding",
     data_of: Callable[[str, list[int]], Any] | None = None,
+    fp: str = "fast",
 ) -> dict[int, int]:
     """Run and compare; how often how many bytes were stored at once. Arrays start `offset`
     elements behind a multiple of 16 bytes, with nothing around them. `data_of`: the values of an array of that name and
     shape; then the tree says what comes out, whose sums have an order of their own."""
-    kernel, tree, artifact = compiled(text, tuning, bits, strategy)
+    kernel, tree, artifact = compiled(text, tuning, bits, strategy, fp)
     random, memory = np.random.default_rng(3), Memory({})
     arguments: dict[str, Any] = {}
     pointers: dict[str, int] = {}

@@ -728,7 +728,7 @@ def kernel(
     or `loopfuse.kernel(function, target="cpu")`.
 
     `target` is `cpu`, `sm_90`, ... (where the arrays are, if not given); `fp="strict"` forms no
-    FMAs; `reassociate=False` keeps the order of reductions. `check` says how subscripts that
+    FMAs, `fp="native"` divides and calls math functions of f32 by a GPU's approximations; `reassociate=False` keeps the order of reductions. `check` says how subscripts that
     depend on data are checked (`lazy`, `sync`, `off`). `tune=True`: the first call with arrays of
     new sizes searches for what is fastest on them, for about `tune_budget` seconds, and what it
     finds is remembered on disk. UserError if `fn` is no function that can be

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,20 +12,31 @@ from loopfuse.kernels.kernel import Kernel
 from loopfuse.runtime.arrays import arrays
 from loopfuse.runtime.arrays.checks import at_source, describe_offender
 
+if TYPE_CHECKING:
+    from loopfuse.lang import nodes
 
-def interpret(kernel: Kernel, binding: arrays.Binding) -> None:
-    """Run the kernel's program on the bound (NumPy) arrays with the interpreter, in place."""
+
+def interpret(
+    kernel: Kernel,
+    binding: arrays.Binding,
+    rewritten: Callable[[nodes.Kernel], nodes.Kernel] | None = None,
+    math: Mapping[str, Callable[..., Any]] | None = None,
+) -> None:
+    """Run the kernel's program on the bound (NumPy) arrays with the interpreter, in place. `rewritten`: what is run
+    instead of the program; `math`: functions besides our own."""
     from loopfuse.lang.interp import Offence
     from loopfuse.lang.interp import interpret as run
 
     constants = {name: int(binding.values[name]) for name in kernel.constants}
     program = kernel.program(constants or None).kernel(kernel.name)
+    if rewritten is not None:
+        program = rewritten(program)
     found: dict[str, Any] = {name: np.asarray(v.owner) for name, v in binding.views.items()}
     sizes = {name: int(binding.values[name]) for name in kernel.signature.sizes}
     scalars = {name: value for name, value in binding.values.items() if name not in sizes}
     offences: list[Offence] = []
     results: Mapping[str, Any] = run(
-        program, found | scalars, sizes, math=math_functions(), offences=offences
+        program, found | scalars, sizes, math={**math_functions(), **(math or {})}, offences=offences
     )
     for name, result in results.items():
         found[name][...] = result
@@ -56,13 +67,29 @@ def math_functions() -> Mapping[str, Callable[..., Any]]:
     }
 
 
-def reference_of(kernel: Kernel) -> Callable[..., Any]:
+def approximate_reference_of(kernel: Kernel, seed: int | None = None) -> Callable[..., Any]:
+    """As `reference_of`, of what `fp="native"` runs on a GPU: its approximations rounded correctly, or wrong by as much as
+    they may be, up or down by the seed."""
+    from loopfuse.lang import approximate, native, ops, semantics
+
+    def hardware(instruction: approximate.Instruction, value: Any) -> Any:
+        return approximate.disturbed(instruction, value, seed or 0)
+
+    made = {name: approximate.model(name, semantics.fma_f32, hardware) for name in ops.APPROXIMATE}
+    return reference_of(kernel, native.approximated, {} if seed is None else made)
+
+
+def reference_of(
+    kernel: Kernel,
+    rewritten: Callable[[nodes.Kernel], nodes.Kernel] | None = None,
+    math: Mapping[str, Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
     """A function that takes what `kernel` takes (NumPy arrays) and does what it means, slowly:
-    writes the same arrays, returns the omitted `out` arrays."""
+    writes the same arrays, returns the omitted `out` arrays. The rest is as of `interpret`."""
 
     def reference(*args: Any, **kwargs: Any) -> Any:
         binding = arrays.allocate_outputs(arrays.match(kernel.signature, args, kwargs, packs=False))
-        interpret(kernel, binding)
+        interpret(kernel, binding, rewritten, math)
         return binding.result
 
     reference.__name__ = reference.__qualname__ = kernel.name

@@ -3,12 +3,15 @@
 Sizes are small and drawn at random among those that satisfy the kernel's preconditions. With
 `reassociate=False` all three must agree in every bit (or both be NaN); where the default changes
 the order of a reduction, that form must agree to rounding, and is compared besides.
+
+Under `fp="native"` on a GPU, fused and unfused agree in every bit; interpreted are the program's approximations, rounded
+correctly, and what runs may differ from that as far as errors within their bounds move it.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +61,7 @@ class Verification:
     tried: tuple[tuple[tuple[str, int], ...], ...] = ()
     reassociated: bool = False
     with_cpython: bool = False
+    approximated: bool = False
 
     def __bool__(self) -> bool:
         return not self.mismatches
@@ -76,7 +80,9 @@ class Verification:
             also = "; reassociated, to rounding" if self.reassociated else ""
             plain = " and CPython" * self.with_cpython
             forms = "fused, unfused, interpreted" if plain else "fused, unfused and interpreted"
-            lines = [head, f"  {forms}{plain} agree on {self.cases} cases{also}"]
+            also += "; interpreted within the bounds of its approximations" * self.approximated
+            lines = [head, *textwrap.wrap(f"{forms}{plain} agree on {self.cases} cases{also}", 78,
+                                          initial_indent="  ", subsequent_indent="  ")]  # fmt: skip
             sizes = [" ".join(f"{name}={value}" for name, value in case) for case in self.tried]
             if any(sizes):
                 lines += textwrap.wrap(
@@ -107,12 +113,13 @@ def verify_kernel(
         unfused = strict  # nothing was fused: the same plan again
     cases = choose_sizes(strict, dict(sizes or {}), where.words, seed, report.preconditions)
     plainly = _against_cpython(kernel)
+    approximates = strict.options(where).approximates
     mismatches: list[Mismatch] = []
     tried: list[dict[str, int]] = []
     for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
         arguments = random_arguments(kernel, case, seed + number)
         try:
-            interpreted = _interpret(strict, arguments)
+            interpreted = _interpret(strict, arguments, approximated=approximates)
         except IndexError:
             if report.checked.startswith("schedule verified"):
                 raise
@@ -120,15 +127,19 @@ def verify_kernel(
             continue
         tried.append(case)
         first = _run(strict, arguments, where.is_gpu)
-        forms = [
-            ("unfused", _run(unfused, arguments, where.is_gpu), False),
-            ("interpreted", interpreted, False),
+        room = _room(strict, arguments, interpreted) if approximates else {}
+        forms: list[tuple[str, dict[str, Any], bool, Mapping[str, Any]]] = [
+            ("unfused", _run(unfused, arguments, where.is_gpu), False, {}),
+            ("interpreted", interpreted, False, room),
         ]
         if report.reassociated:
-            forms.append(("reassociated", _run(default, arguments, where.is_gpu), True))
-        for name, other, loosely in forms:
+            forms.append(("reassociated", _run(default, arguments, where.is_gpu), True, {}))
+        for name, other, loosely, allowed in forms:
             for array, value in first.items():
-                found = _first_difference(value, other[array], loosely)
+                if array in allowed:
+                    found = first_outside(value, other[array], allowed[array])
+                else:
+                    found = _first_difference(value, other[array], loosely)
                 if found is not None:
                     values = (value[found].item(), other[array][found].item())
                     mismatches.append(
@@ -140,6 +151,7 @@ def verify_kernel(
     return Verification(
         kernel.name, where.words, report.checked, len(tried), tuple(mismatches),
         tuple(tuple(case.items()) for case in tried), bool(report.reassociated), plainly is not None,
+        approximates,
     )  # fmt: skip
 
 
@@ -197,15 +209,57 @@ def _run(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> dict[str
 
 
 def _interpret(
-    kernel: Kernel, arguments: Mapping[str, Any], may_offend: bool = True
+    kernel: Kernel,
+    arguments: Mapping[str, Any],
+    may_offend: bool = True,
+    approximated: bool = False,
+    seed: int | None = None,
 ) -> dict[str, Any]:
+    from loopfuse.kernels.reference import approximate_reference_of
+
     copied = _fresh(arguments)
+    reference = approximate_reference_of(kernel, seed) if approximated else kernel.reference
     try:
-        kernel.reference(**copied)
+        reference(**copied)
     except UserError as error:
         if not (may_offend and _is_offender(error)):
             raise
     return {p.name: copied[p.name] for p in kernel.signature.parameters if p.mode != "in"}
+
+
+DISTURBED = 3
+"""How often the interpreter runs with approximations that are wrong by as much as they may be."""
+
+_ROOM = 8
+"""How many times as far as then a GPU's result may lie from that of exact ones, and last places of its type besides: its
+errors are others, and may add up where those cancelled."""
+
+
+def _room(kernel: Kernel, arguments: Mapping[str, Any], interpreted: Mapping[str, Any]) -> dict[str, Any]:
+    """Of each array of floats, how far each element may be off."""
+    runs = [_interpret(kernel, arguments, approximated=True, seed=seed) for seed in range(1, DISTURBED + 1)]
+    return {
+        name: room_of(value, [run[name] for run in runs]) for name, value in interpreted.items() if value.dtype.kind in "fV"
+    }
+
+
+def room_of(value: Any, runs: Sequence[Any]) -> Any:
+    """How far a result may lie from `value`, where disturbed ones are `runs`."""
+    exact = value.astype(np.float64)
+    fraction = {2: 10 if value.dtype.kind == "f" else 7, 4: 23, 8: 52}[value.dtype.itemsize]
+    with np.errstate(all="ignore"):
+        moved = np.max([np.abs(run.astype(np.float64) - exact) for run in runs], axis=0)
+        return _ROOM * (np.nan_to_num(moved, nan=0.0) + np.abs(exact) * 2.0**-fraction)
+
+
+def first_outside(left: Any, right: Any, room: Any) -> tuple[int, ...] | None:
+    """The first element where `left` is further from `right` than there is room; two NaNs are equal."""
+    one, other = left.astype(np.float64), right.astype(np.float64)
+    with np.errstate(all="ignore"):
+        same = (one == other) | (np.abs(one - other) <= room) | (np.isnan(one) & np.isnan(other))
+    if bool(np.all(same)):
+        return None
+    return tuple(int(k) for k in np.unravel_index(int(np.argmin(same)), left.shape))
 
 
 def _rounding(dtype: Any) -> float:

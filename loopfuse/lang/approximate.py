@@ -28,20 +28,22 @@ NEAR = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """`intrinsic` is LLVM's word; `exact` what it comes near to, in f64; `flushes`: takes and gives no subnormals."""
+    """`intrinsic` is LLVM's word; `exact` what it comes near to, in f64, by `ulps` (of `lg2`: where a recipe takes it);
+    `flushes`: takes and gives no subnormals."""
 
     intrinsic: str
     exact: Callable[[Any], Any]
+    ulps: float
     flushes: bool = True
 
 
 INSTRUCTIONS: Mapping[str, Instruction] = {
-    "rcp": Instruction("llvm.nvvm.rcp.approx.ftz.f", lambda x: np.float64(1.0) / x),
-    "sqrt": Instruction("llvm.nvvm.sqrt.approx.ftz.f", np.sqrt),
-    "rsqrt": Instruction("llvm.nvvm.rsqrt.approx.ftz.f", lambda x: np.float64(1.0) / np.sqrt(x)),
-    "exp2": Instruction("llvm.nvvm.ex2.approx.ftz.f32", np.exp2),
-    "log2": Instruction("llvm.nvvm.lg2.approx.ftz.f", np.log2),
-    "tanh": Instruction("llvm.nvvm.tanh.approx.f32", np.tanh, flushes=False),
+    "rcp": Instruction("llvm.nvvm.rcp.approx.ftz.f", lambda x: np.float64(1.0) / x, 1.0),
+    "sqrt": Instruction("llvm.nvvm.sqrt.approx.ftz.f", np.sqrt, 2.0),
+    "rsqrt": Instruction("llvm.nvvm.rsqrt.approx.ftz.f", lambda x: np.float64(1.0) / np.sqrt(x), 2.0),
+    "exp2": Instruction("llvm.nvvm.ex2.approx.ftz.f32", np.exp2, 2.0),
+    "log2": Instruction("llvm.nvvm.lg2.approx.ftz.f", np.log2, 9.0),
+    "tanh": Instruction("llvm.nvvm.tanh.approx.f32", np.tanh, 8192.0, flushes=False),
 }
 
 
@@ -90,11 +92,23 @@ def rounded(instruction: Instruction, value: Any) -> Any:
     return flushed(instruction.exact(np.float64(1) * flushed(value)).astype(np.float32))
 
 
+def disturbed(instruction: Instruction, value: Any, seed: int) -> Any:
+    """`rounded`, moved by as much as the instruction may err: up or down, by the argument and the seed."""
+    found = rounded(instruction, value)
+    if not np.isfinite(found):
+        return found
+    mixed = (int(np.float32(value).view(np.uint32)) + seed) * 0x9E3779B1 % (1 << 32)
+    moved = np.float64(found) + (1 if mixed >> 31 else -1) * instruction.ulps * np.float64(np.spacing(np.abs(found)))
+    return np.float32(moved) if found else found
+
+
 class _Numbers:
     """The operations of recipes, of f32 numbers."""
 
-    def __init__(self, fma: Callable[[Any, Any, Any], Any]) -> None:
-        self.fma = fma
+    def __init__(
+        self, fma: Callable[[Any, Any, Any], Any], hardware: Callable[[Instruction, Any], Any] = rounded
+    ) -> None:
+        self.fma, self.instruction = fma, hardware
 
     def f(self, value: float | str) -> Any:
         return np.float32(float.fromhex(value) if isinstance(value, str) else value)
@@ -125,15 +139,17 @@ class _Numbers:
         return total
 
     def hardware(self, name: str, x: Any) -> Any:
-        return rounded(INSTRUCTIONS[name], x)
+        return self.instruction(INSTRUCTIONS[name], x)
 
 
-def model(operation: str, fma: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """One of the operations on f32 numbers; `fma` is theirs."""
+def model(
+    operation: str, fma: Callable[[Any, Any, Any], Any], hardware: Callable[[Instruction, Any], Any] = rounded
+) -> Callable[..., Any]:
+    """One of the operations on f32 numbers; `fma` is theirs, `hardware` what an instruction gives."""
     instruction = instruction_of(operation)
     if instruction is not None:
-        return lambda x: rounded(instruction, np.float32(x))
-    recipe, numbers = RECIPES[operation], _Numbers(fma)
+        return lambda x: hardware(instruction, np.float32(x))
+    recipe, numbers = RECIPES[operation], _Numbers(fma, hardware)
     if operation != "pow.approx":
         return lambda x: recipe(numbers, np.float32(x))
 

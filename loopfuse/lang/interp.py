@@ -255,7 +255,7 @@ class _Printer:
     def use(self, key: tuple[str, ...], make: Callable[[], Any]) -> str:
         """The global name of the operation `key`, made on first use."""
         if key not in self.names:
-            name = "_".join(part for part in key if part)
+            name = "_".join(part for part in key if part).replace(".", "_")
             self.names[key] = name
             self.globals[name] = make()
         return self.names[key]

@@ -291,7 +291,7 @@ def call(function: str, dtype: DType, math_functions: MathFunctions) -> Callable
     if function in OURS:
         return math_function(function, dtype, math_functions)
     if function in ops.APPROXIMATE:
-        return approximate.model(function, fma_f32)
+        return math_functions.get(function) or approximate.model(function, fma_f32)
     if not dtype.is_float:
         wrap = wrapper(dtype)
         if function == "sign":

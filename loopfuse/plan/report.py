@@ -44,6 +44,7 @@ def build_report(
         kernel=program.kernel.name,
         target=options.target.name,
         machine=options.target.machine_name,
+        fp=options.fp,
         source_name=source_name,
         line=program.kernel.span.line,
         sizes=options.sizes,

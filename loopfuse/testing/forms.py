@@ -49,12 +49,13 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Form:
     """One way to run: its name, what runs it, whether it equals the others only to the rounding of
-    reordered sums, and whether it takes seconds."""
+    reordered sums, and whether it takes seconds; another form that it is compared with, where not the first."""
 
     name: str
     run: Callable[[Arrays], Arrays]
     loosely: bool = False
     slow: bool = False
+    meaning: Form | None = None
 
 
 # ------------------------------------------------------------------------------------- running
@@ -127,11 +128,11 @@ def _compiled(kernel: Kernel) -> Callable[[Arrays], Arrays]:
     return run
 
 
-def _interpreted(kernel: Kernel) -> Callable[[Arrays], Arrays]:
+def _interpreted(kernel: Kernel, approximated: bool = False) -> Callable[[Arrays], Arrays]:
     # Not `.reference` of a Python kernel, which is CPython's own arithmetic.
-    from loopfuse.kernels.reference import reference_of
+    from loopfuse.kernels.reference import approximate_reference_of, reference_of
 
-    reference = reference_of(kernel)
+    reference = approximate_reference_of(kernel) if approximated else reference_of(kernel)
 
     def run(arguments: Arrays) -> Arrays:
         held = copy_of(arguments)
@@ -168,7 +169,10 @@ def _planned(subject: Subject, fuel: int | None, reassociate: bool) -> Callable[
 def _gpu_form(name: str, subject: Subject, reassociate: bool) -> Form:
     options = replace(subject.options, reassociate=reassociate)
     slow = _is_wide(subject.plan(options).tree.launches)
-    return Form(name, _planned(subject, None, reassociate), reassociate, slow)
+    meaning = None
+    if options.approximates:
+        meaning = Form("interpreted with native approximations", _interpreted(subject.kernel, approximated=True))
+    return Form(name, _planned(subject, None, reassociate), reassociate, slow, meaning)
 
 
 def _is_wide(launches: Sequence[Launch]) -> bool:
@@ -281,7 +285,7 @@ def compare_forms(forms: Sequence[Form], arguments: Arrays) -> str:
     for form in forms[1:]:
         found = form.run(arguments)
         differences: list[Difference] = []
-        for name, wanted in meaning.items():
+        for name, wanted in (meaning if form.meaning is None else form.meaning.run(arguments)).items():
             loose = REORDERED.get(str(np.asarray(wanted).dtype), 0.0) if form.loosely else 0.0
             one = find_difference(name, found[name], wanted, loose, loose)
             if one is not None:
@@ -290,7 +294,7 @@ def compare_forms(forms: Sequence[Form], arguments: Arrays) -> str:
             wrong.append((form, differences))
     if not wrong:
         return ""
-    parts = [describe(d, form.name, forms[0].name) for form, found in wrong for d in found]
+    parts = [describe(d, form.name, (form.meaning or forms[0]).name) for form, found in wrong for d in found]
     bad = [form for form, _ in wrong]
     agreeing = [form.name for form in forms if form not in bad]
     if len(agreeing) > 1:

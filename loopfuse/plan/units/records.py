@@ -96,7 +96,7 @@ class Report:
     arrays (before, after) for the text form; `temporary_bytes` is what each temporary would have
     cost in memory; `checked` says what the checker answered and how long it took;
     `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
-    functions used that are not correctly rounded; `machine` what it was planned for, where that was said by name or found; `typed` locals of Python that start as plain numbers
+    functions used that are not correctly rounded; `machine` what it was planned for, where that was said by name or found; `fp` the level of arithmetic; `typed` locals of Python that start as plain numbers
     and have the type of what is added to them."""
 
     kernel: str
@@ -119,11 +119,13 @@ class Report:
     typed: tuple[str, ...] = ()
     machine: str | None = None
     checked: str = ""
+    fp: str = "fast"
 
     @property
     def where(self) -> str:
-        """The target, and the machine where one was said."""
-        return self.target if self.machine is None else f"{self.target} ({self.machine})"
+        """The target, and the machine where one was said; how it computes, where that is not the usual way."""
+        where = self.target if self.machine is None else f"{self.target} ({self.machine})"
+        return where if self.fp == "fast" else f"{where}   fp {self.fp}"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, schema 1."""
@@ -150,6 +152,7 @@ class Report:
             "kernel": self.kernel,
             "target": self.target,
             "machine": self.machine,
+            "fp": self.fp,
             "loops": [loop.to_dict() for loop in self.loops],
             "launches": {"before": self.launches_before, "after": self.launches_after},
             "traffic": {

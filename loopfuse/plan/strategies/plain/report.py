@@ -47,6 +47,7 @@ def plain_report(
         kernel=kernel.name,
         target=options.target.name,
         machine=options.target.machine_name,
+        fp=options.fp,
         source_name=source_name,
         line=kernel.span.line,
         sizes=options.sizes,

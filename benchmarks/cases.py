@@ -17,6 +17,7 @@ import formulas as f
 
 from loopfuse.base.diagnostics import Source
 from loopfuse.kernels import kernel as kernels
+from loopfuse.lang import native
 from loopfuse.runtime.formulas import evaluate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +35,10 @@ TOLERANCES = {
 }
 """By the outputs' dtype: the error allowed in the 2-norm, and of the worst element against the
 largest one. A byte may round the other way; a window that reads one wrong row is far outside."""
+
+
+NATIVE_TOLERANCES = {**TOLERANCES, "f32": (5e-4, 1e-3)}
+"""Under `fp="native"`, where a `tanh` may be off by 2**-11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,10 @@ class Case:
     def load(self, **options: Any) -> Any:
         """Its kernel."""
         return kernels.load_all(self.source, **options)[self.kernel]
+
+    def approximates(self) -> bool:
+        """Does it compute something that `fp="native"` approximates?"""
+        return bool(native.bounds(self.load().program().kernel(self.kernel)))
 
     def sizes(self, variant: str) -> Sizes:
         """The sizes of `round`, `awkward` or `tiny`."""
@@ -234,6 +243,10 @@ CASES = (
          {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, pieces=8),
     Case("layernorm-gelu", "residual + layernorm + GELU, bf16", f"{KERNELS}/rows.lf", "layernorm_gelu_bf16",
          f.layernorm_gelu, {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8),
+    Case("swiglu", "SwiGLU, bf16", f"{KERNELS}/rows.lf", "swiglu_bf16", f.swiglu,
+         {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191}, {"R": 13, "C": 37}, pieces=8),
+    Case("log-sums", "logarithms of sums of exponentials of rows, bf16", f"{KERNELS}/rows.lf", "log_sums_bf16",
+         f.log_sums, {"R": 8192, "C": 50264}, {"R": 8192, "C": 50257}, {"R": 13, "C": 37}),
     Case("rmsnorm", "RMSnorm, bf16", f"{KERNELS}/rows.lf", "rmsnorm_bf16", f.rmsnorm,
          {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8),
     Case("column-sums", "sums of columns, f32", f"{KERNELS}/rows.lf", "column_sums", f.column_sums,

@@ -80,6 +80,17 @@ def rmsnorm(w: Any, a: Arrays) -> Arrays:
     return {"y": w.narrow(x * w.wide(a["weight"]), a["x"])}
 
 
+def swiglu(w: Any, a: Arrays) -> Arrays:
+    """A gate's SiLU times another array, computed in f32 whatever the arrays hold."""
+    gate = w.wide(a["gate"])
+    return {"y": w.narrow(gate * w.sigmoid(gate) * w.wide(a["up"]), a["gate"])}
+
+
+def log_sums(w: Any, a: Arrays) -> Arrays:
+    """The logarithm of the sum of the exponentials of each row: what cross-entropy reads a row for."""
+    return {"z": w.log_sum(w.wide(a["x"]))}
+
+
 def column_sums(w: Any, a: Arrays) -> Arrays:
     """The sum of each column."""
     return {"s": a["x"].sum(0)}

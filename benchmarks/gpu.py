@@ -60,12 +60,12 @@ def size_text(shape: tuple[int, ...]) -> str:
     return " x ".join(str(extent) for extent in shape)
 
 
-def compile_one(key: str, target: str) -> tuple[str, str]:
+def compile_one(key: str, target: str, fp: str) -> tuple[str, str]:
     """Compile a case into the cache, in a process of its own; what it failed at or warned of."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            kernel = BY_KEY[key].load()
+            kernel = BY_KEY[key].load(fp=fp)
             kernel.compile(target, emit=frozenset({"ptx", "cubin"}), index_bits=32)
     except Exception as error:  # told again, at its row
         return key, one_line(error)
@@ -79,7 +79,11 @@ def compile_ahead(
     problems: dict[str, str] = {}
     start = time.monotonic()
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
-    found = [pool.submit(compile_one, case.key, target) for case in cases]
+    found = [
+        pool.submit(compile_one, case.key, target, fp)
+        for case in cases
+        for fp in ("fast", *["native"] * case.approximates())
+    ]
     for one in found:
         try:
             key, problem = one.result(max(deadline - time.monotonic(), 0.1))
@@ -90,7 +94,7 @@ def compile_ahead(
             problems[key] = problem
             print(f"{key}: {problem}", flush=True)
     pool.shutdown(wait=False, cancel_futures=True)
-    print(f"compiled {len(cases)} kernels in {time.monotonic() - start:.1f} s", flush=True)
+    print(f"compiled {len(found)} kernels in {time.monotonic() - start:.1f} s", flush=True)
     return problems
 
 
@@ -105,7 +109,7 @@ class Bench:
         self.run, self.date = now.strftime("%Y-%m-%dT%H:%M:%SZ"), now.date().isoformat()
         self.name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
         self.versions = {"loopfuse": loopfuse.__version__, "torch": torch.__version__}
-        self.kernels: dict[str, Any] = {}
+        self.kernels: dict[tuple[str, str], Any] = {}
         self.problems: dict[str, str] = {}
 
     @property
@@ -125,11 +129,11 @@ class Bench:
         gc.collect()
         self.clock.free()
 
-    def kernel(self, case: Case) -> Any:
+    def kernel(self, case: Case, fp: str = "fast") -> Any:
         """The case's kernel, read once: both sizes run the same machine code."""
-        if case.key not in self.kernels:
-            self.kernels[case.key] = case.load()
-        return self.kernels[case.key]
+        if (case.key, fp) not in self.kernels:
+            self.kernels[case.key, fp] = case.load(fp=fp)
+        return self.kernels[case.key, fp]
 
     # ---- loopfuse
 
@@ -184,12 +188,37 @@ class Bench:
         row["loopfuse"], row["low"], row["high"] = found.median, found.low, found.high
         row["share"] = row["copy"] / found.median
         row["gpoints"] = row["points"] / found.median / 1e6
+        if case.approximates():
+            row["native"] = self._time_native(case, arrays, inputs, row)
         if case.sweeps:
             row["sweeps"] = case.sweeps
             row["sweeps_per_copy"] = case.sweeps * row["share"]
         if case.goal is not None:
             met = bool(row["right"]) and case.goal.met(row)
             row["goal"] = {"kind": case.goal.kind, "value": case.goal.value, "met": met}
+
+    def _time_native(
+        self, case: Case, arrays: tuple[Array, ...], inputs: Mapping[str, Any], row: Row
+    ) -> Row:
+        """The same under `fp="native"`, or what went wrong."""
+        try:
+            kernel = self.kernel(case, "native")
+            held = {one.name: inputs[one.name].clone() for one in arrays if one.mode == "inout"}
+            held |= poisoned(arrays, self.device)
+            given = tuple(
+                held.get(p.name, inputs.get(p.name, case.scalars.get(p.name)))
+                for p in kernel.signature.parameters
+            )
+            kernel(*given)
+            self.clock.wait()
+            error = check(case, arrays, {**inputs, **case.scalars}, held)
+            entry: Row = {}
+            note_error(entry, error, arrays, "native")
+            found = self.clock.of_case(case, lambda: kernel(*given))
+        except Exception as problem:
+            return {"failed": one_line(problem)}
+        share = row["copy"] / found.median
+        return {**entry, "ms": found.median, "low": found.low, "high": found.high, "share": share}
 
     def _facts(self, case: Case, kernel: Any, variant: str) -> Row:
         """Launches and registers of the code that ran, where they are to be had."""
@@ -257,11 +286,11 @@ class Bench:
         return entry
 
 
-def note_error(row: Row, error: Error, arrays: tuple[Array, ...]) -> None:
+def note_error(row: Row, error: Error, arrays: tuple[Array, ...], fp: str = "fast") -> None:
     """The error in a row, and whether the outputs' dtype allows it."""
     written = next(one for one in arrays if one.mode != "in")
     row["error"], row["worst"] = error.norm, error.worst
-    row["right"] = error.within(written.dtype)
+    row["right"] = error.within(written.dtype, fp)
     if error.fault:
         row["fault"] = error.fault
 
@@ -287,6 +316,13 @@ def line_of(row: Row) -> str:
     registers = row.get("registers") or {}
     if registers:
         parts.append(f"{max(registers.values())} registers")
+    if "native" in row:
+        found = row["native"]
+        parts.append(
+            f"native FAILED {found['failed']}" if "failed" in found else
+            f"native {found['ms']:.4f} ms {found['share']:5.2f} of copy, error {found['error']:.0e}"
+            + ("" if found["right"] else " WRONG")
+        )  # fmt: skip
     if "launches" in row:
         parts.append(f"{row['launches']} launches")
     return head + "  ".join(parts)

@@ -86,6 +86,19 @@ def time_rows(rows: list[Row]) -> list[str]:
     return lines
 
 
+def native_rows(rows: list[Row]) -> list[str]:
+    """Both levels of arithmetic beside each other, where they are two."""
+    lines = ["| case | size | loopfuse | of copy | error | native | of copy | error |", "|---" * 8 + "|"]
+    for row in rows:
+        found = row["native"]
+        head = f"| {row['title']} | {size_text(row)} | {number(row['loopfuse'])} | {row['share']:.2f} | {error_cell(row)} |"
+        if "failed" in found:
+            lines.append(f"{head} **failed**: {escape(found['failed'])} | | |")
+        else:
+            lines.append(f"{head} **{number(found['ms'])}** | {found['share']:.2f} | {error_cell(found)} |")
+    return lines
+
+
 def escape(text: str) -> str:
     """Text that may stand in a cell."""
     return text.replace("|", "\\|")
@@ -209,6 +222,15 @@ def gpu_section(made: dict[str, Any]) -> str:
         "",
         *time_rows(rows),
     ]
+    if any("native" in row for row in rows):
+        lines += [
+            "",
+            "### The hardware's approximations",
+            "",
+            "The same under `fp=\"native\"` ([types](types.md#native)), where that computes otherwise.",
+            "",
+            *native_rows([row for row in rows if "native" in row]),
+        ]
     if any(row["peers"] for row in rows):
         lines += [
             "",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from cases import TOLERANCES, Array, Case
+from cases import NATIVE_TOLERANCES, TOLERANCES, Array, Case
 from words import torch_words
 
 DTYPES = {
@@ -72,9 +72,9 @@ class Error:
     worst: float
     fault: str = ""
 
-    def within(self, dtype: str) -> bool:
-        """True where the dtype allows it. NaN is never within."""
-        norm, worst = TOLERANCES[dtype]
+    def within(self, dtype: str, fp: str = "fast") -> bool:
+        """True where the dtype allows it at that level of arithmetic. NaN is never within."""
+        norm, worst = (NATIVE_TOLERANCES if fp == "native" else TOLERANCES)[dtype]
         return self.norm <= norm and self.worst <= worst and not self.fault
 
 

@@ -5,10 +5,11 @@
            "versions", "runs", "bytes", "points", "copy", "loopfuse", "low", "high", "share",
            "gpoints", "sweeps", "sweeps_per_copy", "error", "worst", "right", "first_call",
            "launches", "registers", "failed", "problem", "goal": {"kind", "value", "met"},
+           "native": {"ms", "low", "high", "share", "error", "worst", "right"} | {"failed"},
            "peers": {name: {"ms", "low", "high", "ratio", "right", "error", "run"} | {"failed", "run"}}}
 
 `ratio` is the peer's time over loopfuse's. `failed` is there where something failed, in one line;
-`problem` where the compiler warned.
+`problem` where the compiler warned; `native` where `fp="native"` computes otherwise.
 """
 
 from __future__ import annotations

@@ -74,6 +74,11 @@ class Numpy:
         e = np.exp(x - x.max(axis, keepdims=True))
         return e / e.sum(axis, keepdims=True)
 
+    @staticmethod
+    def log_sum(x: Any) -> Any:
+        top = x.max(1)
+        return top + np.log(np.exp(x - top[:, None]).sum(1))
+
     cumsum, join = staticmethod(np.cumsum), staticmethod(np.concatenate)
 
     @classmethod
@@ -132,6 +137,10 @@ def torch_words(exact: bool) -> Any:
         @staticmethod
         def softmax(x: Any, axis: int = 1) -> Any:
             return torch.softmax(x, axis)
+
+        @staticmethod
+        def log_sum(x: Any) -> Any:
+            return torch.logsumexp(x, 1)
 
         cumsum, join = staticmethod(torch.cumsum), staticmethod(torch.cat)
 
@@ -196,6 +205,10 @@ def jax_words() -> Any:
         @staticmethod
         def softmax(x: Any, axis: int = 1) -> Any:
             return jax.nn.softmax(x, axis)
+
+        @staticmethod
+        def log_sum(x: Any) -> Any:
+            return jax.nn.logsumexp(x, 1)
 
         cumsum = staticmethod(jnp.cumsum)
 

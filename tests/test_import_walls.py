@@ -73,7 +73,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "codegen": ("codegen.mlir", "codegen.llvm", "codegen.targets", "tree.rewrite", *_CODE),
     "codegen.llvm": ("codegen", "base"),
     "codegen.targets": ("codegen.llvm", "base"),
-    "codegen.math": ("codegen", "codegen.llvm", "codegen.targets", *_CODE),
+    "codegen.math": ("codegen", "codegen.llvm", "codegen.targets", "lang.approximate", *_CODE),
     "codegen.select": ("codegen", *_CODE),
     "codegen.mlir": ("codegen", "codegen.math", "codegen.select", "tree.rewrite", *_CODE),
     "codegen.upstream": ("codegen", "codegen.mlir", *_CODE),

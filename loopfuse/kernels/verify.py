@@ -78,11 +78,11 @@ class Verification:
         head = f"{self.kernel}  {self.target}  {self.checked or 'schedule not checked'}"
         if self:
             also = "; reassociated, to rounding" if self.reassociated else ""
-            plain = " and CPython" * self.with_cpython
-            forms = "fused, unfused, interpreted" if plain else "fused, unfused and interpreted"
-            also += "; interpreted within the bounds of its approximations" * self.approximated
-            lines = [head, *textwrap.wrap(f"{forms}{plain} agree on {self.cases} cases{also}", 78,
-                                          initial_indent="  ", subsequent_indent="  ")]  # fmt: skip
+            *forms, last = [
+                *("fused", "unfused"), *["interpreted"] * (not self.approximated), *["CPython"] * self.with_cpython
+            ]  # fmt: skip
+            bounded = ", interpreted within native's bounds" * self.approximated
+            lines = [head, f"  {', '.join(forms)} and {last} agree on {self.cases} cases{bounded}{also}"]
             sizes = [" ".join(f"{name}={value}" for name, value in case) for case in self.tried]
             if any(sizes):
                 lines += textwrap.wrap(

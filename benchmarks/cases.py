@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class Case:
 
     def approximates(self) -> bool:
         """Does it compute something that `fp="native"` approximates?"""
-        return bool(native.bounds(self.load().program().kernel(self.kernel)))
+        return _approximates(self.key)
 
     def sizes(self, variant: str) -> Sizes:
         """The sizes of `round`, `awkward` or `tiny`."""
@@ -270,6 +271,12 @@ CASES = (
 )  # fmt: skip
 
 BY_KEY = {case.key: case for case in CASES}
+
+
+@cache
+def _approximates(key: str) -> bool:
+    case = BY_KEY[key]
+    return bool(native.bounds(case.load().program().kernel(case.kernel)))
 
 
 def chosen(words: str) -> tuple[Case, ...]:

@@ -54,9 +54,9 @@ from loopfuse.codegen.select.value_ranges import is_needless, ranges_of
 from loopfuse.codegen.shared_memory import placed_in
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.frontend.lf.door import parse
+from loopfuse.lang import native
 from loopfuse.lang.check.check import check_with_warnings, heads
 from loopfuse.lang.check.unroll_reductions import absorbed_labels, unroll_reductions
-from loopfuse.lang import native
 from loopfuse.lang.collection import rare_collection
 from loopfuse.lang.nodes import Kernel, Program
 from loopfuse.lang.printer import print_kernel

@@ -120,4 +120,4 @@ def _number(value: float) -> Const:
 
 
 def _is_normal(value: np.float32) -> bool:
-    return bool(np.isfinite(value)) and abs(value) >= np.float32(2.0**-126)
+    return bool(np.isfinite(value) and abs(value) >= np.float32(2.0**-126))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent / "codegen")]
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "codegen"))
 
 from test_native_ptx import ONE, ROWS, SPECIAL, agree, spelled
 

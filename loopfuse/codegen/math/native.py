@@ -29,4 +29,7 @@ def emit_approximate(operation: str, builder: Builder, *operands: Value) -> Valu
     """The body of the function that an operation is."""
     ops = _Native(builder, 32, 0)
     value: Any = RECIPES[operation](ops, *operands)
-    return signs_of_power(ops, *operands, value) if operation == "pow.approx" else value
+    if operation != "pow.approx":
+        return value
+    x, y = operands
+    return signs_of_power(ops, x, y, value)

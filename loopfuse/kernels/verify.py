@@ -119,7 +119,7 @@ def verify_kernel(
     for number, case in enumerate(with_progress(cases, f"verifying {kernel.name}")):
         arguments = random_arguments(kernel, case, seed + number)
         try:
-            interpreted = _interpret(strict, arguments, approximated=approximates)
+            interpreted = _approximated(strict, arguments) if approximates else _interpret(strict, arguments)
         except IndexError:
             if report.checked.startswith("schedule verified"):
                 raise
@@ -209,16 +209,22 @@ def _run(kernel: Kernel, arguments: Mapping[str, Any], on_gpu: bool) -> dict[str
 
 
 def _interpret(
-    kernel: Kernel,
-    arguments: Mapping[str, Any],
-    may_offend: bool = True,
-    approximated: bool = False,
-    seed: int | None = None,
+    kernel: Kernel, arguments: Mapping[str, Any], may_offend: bool = True
 ) -> dict[str, Any]:
+    return _written_by(kernel.reference, kernel, arguments, may_offend)
+
+
+def _approximated(kernel: Kernel, arguments: Mapping[str, Any], seed: int | None = None) -> dict[str, Any]:
+    """What `fp="native"` computes on a GPU, approximations rounded correctly; with a `seed` wrong as far as they may be."""
     from loopfuse.kernels.reference import approximate_reference_of
 
+    return _written_by(approximate_reference_of(kernel, seed), kernel, arguments, True)
+
+
+def _written_by(
+    reference: Callable[..., Any], kernel: Kernel, arguments: Mapping[str, Any], may_offend: bool
+) -> dict[str, Any]:
     copied = _fresh(arguments)
-    reference = approximate_reference_of(kernel, seed) if approximated else kernel.reference
     try:
         reference(**copied)
     except UserError as error:
@@ -237,7 +243,7 @@ errors are others, and may add up where those cancelled."""
 
 def _room(kernel: Kernel, arguments: Mapping[str, Any], interpreted: Mapping[str, Any]) -> dict[str, Any]:
     """Of each array of floats, how far each element may be off."""
-    runs = [_interpret(kernel, arguments, approximated=True, seed=seed) for seed in range(1, DISTURBED + 1)]
+    runs = [_approximated(kernel, arguments, seed) for seed in range(1, DISTURBED + 1)]
     return {
         name: room_of(value, [run[name] for run in runs]) for name, value in interpreted.items() if value.dtype.kind in "fV"
     }

@@ -24,7 +24,7 @@ from loopfuse.lang.walk import expressions, map_expr, map_stmt_expressions, walk
 
 LOG2E, LN2, LOG10_2 = 1.4426950408889634, 0.6931471805599453, 0.3010299956639812
 
-_DIRECT = {"sqrt": "sqrt.approx", "rsqrt": "rsqrt.approx", "exp2": "exp2.approx", "log2": "log2.approx", "tanh": "tanh.approx"}
+_DIRECT = {name: f"{name}.approx" for name in ("sqrt", "rsqrt", "exp2", "log2", "erf", "tanh")}
 _SCALED = {"log": ("log2.approx", LN2), "log10": ("log2.approx", LOG10_2), "log1p": ("log2p1.approx", LN2)}
 
 

@@ -29,6 +29,7 @@ from loopfuse.codegen.math.host import TWO_ARGUMENTS, host_math_module  # noqa: 
 from loopfuse.codegen.math.ops import Ops  # noqa: E402
 from loopfuse.codegen.targets import native  # noqa: E402
 from loopfuse.codegen.targets.ptx import emit_ptx  # noqa: E402
+from loopfuse.lang.ops import APPROXIMATE  # noqa: E402
 
 V3 = Target("cpu", "x86-64-v3")
 SLOW = {"vdivp": 8, "vsqrtp": 8, "vdivs": 4, "vsqrts": 4}
@@ -117,7 +118,7 @@ def _section(data: bytes, name: str) -> bytes:
 def main() -> None:
     """Prints one line a function."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(FUNCTIONS))
+    parser.add_argument("names", nargs="*", default=list(FUNCTIONS), help="also those of `lang.ops.APPROXIMATE`")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32")
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--all", action="store_true", help="count rare paths too")
@@ -136,8 +137,10 @@ def main() -> None:
     for name in arguments.names:
         ptx, sass = counts(name)
         shown = "-" if sass is None or sass_base is None else f"{(sass - sass_base) / ELEMENTS:.1f}"
-        print(f"{name:10} {(ptx - ptx_base) / ELEMENTS:6.1f} {shown:>6} "
-              f"{count_cpu(name, dtype, 0):7} {count_cpu(name, dtype, lanes):6}")
+        line = f"{name:10} {(ptx - ptx_base) / ELEMENTS:6.1f} {shown:>6}"
+        if name not in APPROXIMATE:  # which a CPU has not
+            line += f" {count_cpu(name, dtype, 0):7} {count_cpu(name, dtype, lanes):6}"
+        print(line)
 
 
 if __name__ == "__main__":

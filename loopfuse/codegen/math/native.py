@@ -26,7 +26,10 @@ def emit_instruction(builder: Builder, operation: str, x: Value) -> Value | None
 
 
 def emit_approximate(operation: str, builder: Builder, *operands: Value) -> Value:
-    """The body of the function that an operation is."""
+    """The body of a function that is the operation."""
+    known = emit_instruction(builder, operation, operands[0])
+    if known is not None:
+        return known
     ops = _Native(builder, 32, 0)
     value: Any = RECIPES[operation](ops, *operands)
     if operation != "pow.approx":

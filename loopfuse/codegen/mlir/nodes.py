@@ -47,6 +47,7 @@ from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.codegen.mlir.together import emit_together
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
+from loopfuse.lang.ops import APPROXIMATE
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
@@ -413,9 +414,9 @@ def _is_uniform(test: nodes.Expr, varying: set[str]) -> bool:
 
 def divides(body: tuple[TreeNode, ...]) -> bool:
     """Does the body divide, or call a function? Their rare cases are calls, around which ptxas saves
-    the more registers the more branches there are."""
+    the more registers the more branches there are. (Approximations have none.)"""
     return any(
-        isinstance(part, nodes.Call) or (isinstance(part, nodes.Binary) and part.op == "div")
+        (isinstance(part, nodes.Call) and part.function not in APPROXIMATE) or (isinstance(part, nodes.Binary) and part.op == "div")
         for node in walk_nodes(body)
         if isinstance(node, Compute)
         for part in walk_expr(node.value)

@@ -51,5 +51,8 @@ def _function(expr: Expr) -> str:
     match expr:
         case Call(function=name) | Binary(op=name) if name in ops.BY_NAME and ops.BY_NAME[name].function:
             return name
+        case Call(function=name) if name in ops.APPROXIMATE:
+            word = name.removesuffix(".approx")
+            return word if word in ops.FUNCTIONS else ""
         case _:
             return ""

@@ -10,6 +10,7 @@ assembler would take longer than anybody waits, and the code would leave the ins
 from __future__ import annotations
 
 from loopfuse.base.dtypes import DType
+from loopfuse.lang import ops
 from loopfuse.lang.nodes import Binary, Call, Cast, Const, Expr, Fma, Iter, Load, Symbol, Unary
 from loopfuse.lang.walk import children
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage
@@ -31,6 +32,7 @@ FUNCTIONS = {
     "exp": (20, 41), "exp2": (19, 35), "expm1": (24, 55), "log": (30, 53), "log2": (30, 53),
     "log1p": (30, 80), "tanh": (40, 79), "erf": (31, 98), "pow": (172, 183), "rsqrt": (3, 3),
     "mod": (1600, 1600), "floordiv": (1600, 1600),
+    **{name: (int(ops.BY_NAME[name].gpu.single),) * 2 for name in ops.APPROXIMATE},
 }  # fmt: skip
 """Instructions that functions become, of f32 (and narrower) and of f64, as
 `tests/plan/test_code_size.py` counts them. `mod` and `floordiv` are 70 and 82, but loop around

@@ -122,7 +122,7 @@ def rounded(instruction: Instruction, value: Any) -> Any:
 def disturbed(instruction: Instruction, value: Any, seed: int) -> Any:
     """`rounded`, moved by as much as the instruction may err: up or down, by the argument and the seed."""
     found = rounded(instruction, value)
-    if not np.isfinite(found):
+    if not (np.isfinite(found) and np.isfinite(value)):
         return found
     mixed = (int(np.float32(value).view(np.uint32)) + seed) * 0x9E3779B1 % (1 << 32)
     moved = np.float64(found) + (1 if mixed >> 31 else -1) * instruction.ulps * np.float64(np.spacing(np.abs(found)))

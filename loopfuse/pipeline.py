@@ -2,6 +2,7 @@
 
     parse        text                    -> surface Module        frontend.lf
     check        Module                  -> core Program          lang.check
+                 fp="native" on a GPU: approximations             lang.native
     model        core Kernel             -> PolyProgram           poly.build, poly.bounds
     dependences  PolyProgram             -> Dependences           poly.deps
     simplify     PolyProgram             -> PolyProgram, smaller  plan.simplify

@@ -208,8 +208,8 @@ class Tuning:
 class Options:
     """Everything that, with the program, decides the code: part of every cache key.
 
-    `fp` is `fast` (FMAs formed), `strict` (none) or `native` (as `fast`, and on a GPU with the hardware's
-    approximations: `approximates`); `reassociate` allows reductions to change order;
+    `fp` is `fast` (FMAs formed), `strict` (none) or `native` (as `fast`, on NVIDIA's GPUs with the hardware's
+    approximations); `reassociate` allows reductions to change order;
     `sizes` are the sizes and integer parameters known at compile time (planning only, unless a
     decision says it specialised on one); `index_bits` is the width of index arithmetic, 32 only
     where the caller has proved that every array has fewer than 2**31 bytes; `fuel` bounds the

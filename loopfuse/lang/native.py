@@ -30,7 +30,12 @@ _SCALED = {"log": ("log2.approx", LN2), "log10": ("log2.approx", LOG10_2), "log1
 
 def approximated(kernel: Kernel) -> Kernel:
     """The kernel with approximations for all that has one."""
-    return replace(kernel, body=tuple(map_stmt_expressions(lambda each: map_expr(_approximated, each), stmt) for stmt in kernel.body))
+    return replace(kernel, body=tuple(map_stmt_expressions(approximated_value, stmt) for stmt in kernel.body))
+
+
+def approximated_value(expr: Expr) -> Expr:
+    """The expression with approximations for all that has one."""
+    return map_expr(_approximated, expr)
 
 
 def bounds(kernel: Kernel) -> tuple[str, ...]:

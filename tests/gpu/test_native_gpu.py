@@ -136,6 +136,20 @@ def test_error_in_ulps(name: str) -> None:
     assert grown <= ops.NATIVE[name].ulps, (plain, grown, where)
 
 
+@pytest.mark.parametrize(("value", "bound"), [("x[i] / sqrt(w[i])", 3.0), ("x[i] / 7.3", 1.5)])
+def test_quotients_that_are_other_products(value: str, bound: float) -> None:
+    xp = library()
+    kernel = loopfuse.loads(ONE.format(dtype="f32", value=value), fp="native")
+    for seed in range(4):
+        x, w = random_floats(xp, CHUNK, 2 * seed, -60, 60), abs(random_floats(xp, CHUNK, 2 * seed + 1, -60, 60))
+        y = xp.zeros_like(x)
+        kernel(x, w, y)
+        loopfuse.synchronize()
+        exact = wide(xp, x) / (xp.sqrt(wide(xp, w)) if "sqrt" in value else float(np.float32(7.3)))
+        error = abs(wide(xp, y) - exact) / ulps(xp, exact)
+        assert float(error.max()) <= bound, float(error.max())
+
+
 @pytest.mark.parametrize("name", ops.NATIVE)
 def test_special_numbers(name: str) -> None:
     xp, rows = library(), SPECIAL[name]

@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
 
-from loopfuse.lang import ops  # noqa: E402
+from loopfuse.base.dtypes import DType  # noqa: E402
+from loopfuse.lang import native, nodes, ops, price  # noqa: E402
 
 START = "<!-- functions: tests/tools/make_functions.py -->"
 END = "<!-- end of functions -->"
@@ -82,6 +83,25 @@ def costs() -> str:
     return "\n".join(lines)
 
 
+NATIVE_START = "<!-- native: tests/tools/make_functions.py -->"
+NATIVE_END = "<!-- end of native -->"
+
+
+def natives() -> str:
+    """What `fp="native"` makes of what is approximated: the PTX, its bound, and instructions of an element beside the default's."""
+    x, w = (nodes.Load(name, (nodes.Iter("i"),), DType.F32) for name in "xw")
+    lines = ["| | PTX | ulps | instructions | by default |", "|---|---|---|---|---|"]
+    for name, found in ops.NATIVE.items():
+        two = ops.BY_NAME[name].arity == 2
+        expr: nodes.Expr = nodes.Binary(name, x, w, DType.F32) if two else nodes.Call(name, (x,), DType.F32)
+        loads = (1 + two) * price.OPERATION
+        default, after = (price.expression_price(each, "gpu") - loads for each in (expr, native.approximated_value(expr)))
+        spelled = "x / y" if name == "div" else f"{name}({'x, y' if two else 'x'})"
+        bound = found.words.removesuffix(" ulp").replace("|", "\\|")
+        lines.append(f"| `{spelled}` | `{found.instruction}` | {bound} | {after:g} | {default:g} |")
+    return "\n".join(lines)
+
+
 PAGES = {"language.md": language, "python.md": python, "types.md": costs}
 
 
@@ -91,7 +111,13 @@ def make_page(name: str) -> tuple[str, str]:
     before, _, rest = page.partition(START)
     _, mark, after = rest.partition(END)
     assert mark, f"docs/{name} lacks its marks"
-    return page, f"{before}{START}\n{PAGES[name]()}\n{END}{after}"
+    made = f"{before}{START}\n{PAGES[name]()}\n{END}{after}"
+    if NATIVE_START in made:
+        before, _, rest = made.partition(NATIVE_START)
+        _, mark, after = rest.partition(NATIVE_END)
+        assert mark, f"docs/{name} lacks its marks"
+        made = f"{before}{NATIVE_START}\n{natives()}\n{NATIVE_END}{after}"
+    return page, made
 
 
 def main() -> int:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "codegen"))
 
+from case_files import same_bits
 from test_native_ptx import ONE, ROWS, SPECIAL, agree, spelled
 
 import loopfuse
@@ -183,3 +186,26 @@ def test_verified_within_its_bounds(name: str) -> None:
     found = loopfuse.loads(ROWS[name], fp="native").verify()
     assert found, str(found)
     assert "interpreted within native's bounds" in str(found)
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_random_programs_have_the_bits_of_their_unfused_code(chunk: int) -> None:
+    from fuzz import engines
+    from fuzz.choices import RandomChoices
+    from fuzz.generate import generate
+    from fuzz.gpu import call_on_gpu
+
+    from loopfuse.base.diagnostics import LoopfuseError
+
+    compared = 0
+    for number in range(12 * chunk, 12 * chunk + 12):
+        program = replace(generate(RandomChoices(f"native:{number}"), "math,divisions,storage_floats"), fp="native")
+        try:
+            with engines.session(program) as it:
+                one, other = (call_on_gpu(it, engines.compile_call(it, fuel)) for fuel in (None, 0))
+        except LoopfuseError:
+            continue
+        compared += 1
+        for name, value in one.arrays.items():
+            assert same_bits(value, other.arrays[name]), f"{name}\n{program}"
+    assert compared > 6

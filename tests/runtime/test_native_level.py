@@ -92,7 +92,8 @@ def test_reports_name_the_level_and_the_bounds() -> None:
     assert text.splitlines()[0].split("   ")[:3] == ["gate  <string>:2", "sm_90", "fp native"]
     assert "  Bound     x / y (f32): rcp.approx.ftz.f32, within 2.5 ulp\n" in text
     assert "  Bound     exp (f32): ex2.approx.ftz.f32, within 2.5 + 1.2 |x| ulp\n" in text
-    assert report.to_dict()["fp"] == "native" and "fp native" in report._repr_html_()
+    in_notebook: str = report._repr_html_()  # pyright: ignore[reportPrivateUsage] (what a notebook calls)
+    assert report.to_dict()["fp"] == "native" and "fp native" in in_notebook
     assert "fp strict" in str(loopfuse.loads(TEXT, fp="strict").explain(target="sm_90"))
     plain = loopfuse.loads(TEXT).explain(target="sm_90")
     assert plain.to_dict()["fp"] == "fast" and "fp " not in str(plain)

@@ -21,7 +21,7 @@ from loopfuse.plan.strategies.sliding.windows.shape import Windowed  # noqa: E40
 
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
-    "colours", "softmax", "l2norm", "softmax-bf16", "layernorm-gelu", "rmsnorm", "column-sums", "column-softmax", "group-norm",
+    "colours", "softmax", "l2norm", "softmax-bf16", "layernorm-gelu", "swiglu", "log-sums", "rmsnorm", "column-sums", "column-softmax", "group-norm",
     "batch-norm", "prefix-sum", "recurrence-middle", "recurrence-last",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ a constant whose reciprocal is no normal number. FMAs were formed before, of div
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -103,14 +104,14 @@ def _quotient(expr: Expr, left: Expr, right: Expr) -> Expr:
 
 
 def _scaled(expr: Expr, factor: float) -> Expr:
-    """expr * factor, with a factor of its own in the constant."""
+    """expr * factor, with a sign or a power of two of its own in the constant: what that rounds is the same."""
     match expr:
         case Unary(op="neg", operand=operand):
             return _scaled(operand, -factor)
-        case Binary(op="mul", left=left, right=Const(value=value)) | Binary(op="mul", left=Const(value=value), right=left):
-            product = np.float32(float(value) * factor)
-            if _is_normal(product):
-                return Binary("mul", left, _number(float(product)), DType.F32, span=expr.span)
+        case (
+            Binary(op="mul", left=operand, right=Const(value=value)) | Binary(op="mul", left=Const(value=value), right=operand)
+        ) if abs(math.frexp(value)[0]) == 0.5 and 2.0**-60 < abs(value) < 2.0**60:
+            return _scaled(operand, factor * float(value))
         case _:
             pass
     return Binary("mul", expr, _number(factor), DType.F32, span=expr.span)

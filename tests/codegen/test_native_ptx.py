@@ -32,6 +32,7 @@ from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.lang import native, ops
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Program
+from loopfuse.lang.printer import print_kernel
 from loopfuse.runtime.devices.steps import run_steps
 
 H100 = Target("sm_90")
@@ -225,6 +226,18 @@ def test_a_constant_divides_as_its_reciprocal_multiplies() -> None:
     ptx = compiled(ONE.format(dtype="f32", value="x[i] / 3.0")).ptx
     assert not APPROXIMATE.search(ptx) and not SLOW.search(ptx) and "fma.rn" not in ptx
     assert f"0f{np.float32(1 / 3).view(np.uint32):08X}" in ptx
+
+
+@pytest.mark.parametrize(("value", "products"), [("-x[i]", 1), ("-0.5 * x[i]", 1), ("x[i] * -4.0", 1), ("0.3 * x[i]", 2)])
+def test_an_exponential_takes_signs_and_powers_of_two_into_its_constant(value: str, products: int) -> None:
+    """And no other factor, whose product with the constant would be rounded once more."""
+    kernel = native.approximated(read(ONE.format(dtype="f32", value=f"exp({value})")).kernel("f"))
+    text = print_kernel(kernel)
+    assert text.count(" * ") == products, text
+    x, w = arguments("exp")
+    got = ran(ONE.format(dtype="f32", value=f"exp({value})"), {"x": x, "w": w, "y": np.zeros_like(x)}, {"N": len(x)})["y"]
+    with np.errstate(all="ignore"):
+        assert agree(got, interpret(kernel, {"x": x, "w": w}, {"N": len(x)})["y"]).all()
 
 
 def test_what_a_row_is_divided_by_has_one_reciprocal() -> None:

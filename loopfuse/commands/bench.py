@@ -171,7 +171,7 @@ def _bench(
         for (name, _, count, launches), one in zip(measured, times, strict=True)
     )
     device = device_words(0 if on_gpu else None)
-    return Found(kernel.name, report.target, device, sizes, perfect, rows, tuned)
+    return Found(kernel.name, report.target, device, sizes, perfect, rows, tuned, report.fp)
 
 
 def _perfect_bytes(kernel: Kernel, sizes: Mapping[str, int]) -> int:

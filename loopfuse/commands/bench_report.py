@@ -42,6 +42,7 @@ class Found:
     perfect: int
     rows: tuple[Row, ...]
     tuned: Tuned | None = None
+    fp: str = "fast"
 
     def seconds(self, form: str) -> float:
         """The median of one form."""
@@ -71,6 +72,7 @@ class Found:
             "schema": 1,
             "kernel": self.kernel,
             "target": self.target,
+            "fp": self.fp,
             "device": self.device,
             "sizes": dict(self.sizes),
             "perfect_bytes": self.perfect,
@@ -110,7 +112,7 @@ class Found:
         """The table."""
         copy = self.seconds("copy")
         lines = [
-            f"{self.kernel}  {self.target}   {sizes_text(self.sizes)}",
+            f"{self.kernel}  {self.target}   {'' if self.fp == 'fast' else f'fp {self.fp}   '}{sizes_text(self.sizes)}",
             f"  {'':<9}{'median':>11}{'moved':>12}{'rate':>13}{'of copy':>10}   launches",
         ]
         for row in self.rows:

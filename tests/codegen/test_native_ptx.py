@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ptx_machine import Machine, Memory, read_ptx
 from ptx_runs import numpy_kind
+from upstream import has_upstream, verify_all
 
 import loopfuse
 from loopfuse import pipeline
@@ -302,3 +303,16 @@ def test_fused_has_the_bits_of_unfused(name: str, inexact: bool) -> None:
     default = loopfuse.loads(ROWS[name], target="cpu")(x)
     assert not agree(fused, default).all()
     assert np.allclose(fused, default, 2e-3 if "tanh" in ROWS[name] else 2e-6, 1e-3 if "tanh" in ROWS[name] else 1e-7)
+
+
+@pytest.mark.skipif(not has_upstream(), reason="no mlir-opt")
+@pytest.mark.parametrize("name", ["all", "gates", "stencil"])
+def test_its_modules_are_upstreams(name: str) -> None:
+    """What is compiled has NVVM's intrinsics; for other tools, operations say that they may be approximated."""
+    text = ROWS.get(name) or ONE.format(dtype="f32", value=" + ".join(map(spelled, ops.NATIVE)))
+    wanted = frozenset({"mlir", "affine"})
+    artifact = pipeline.compile_kernel(read(text), "f", Options(target=H100, fp="native"), emit=wanted)
+    assert 'llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"' in artifact.mlir and "fastmath" not in artifact.mlir
+    assert "fastmath" not in artifact.affine_mlir and "approx" not in artifact.affine_mlir
+    assert "approx" in artifact.fused_mlir or "fastmath<afn>" in artifact.fused_mlir
+    assert not verify_all([artifact.mlir, artifact.affine_mlir, artifact.fused_mlir])

@@ -293,9 +293,7 @@ def _plan_kernel(
 ) -> Planned:
     kernel = program.kernel(name)
     if options.approximates:
-        with deep_recursion():
-            kernel_run = native.approximated(kernel)
-        planned = _plan_read(kernel_run, program, options, run, begin)
+        planned = _plan_read(native.approximated(kernel), program, options, run, begin)
         return replace(planned, approximations=native.bounds(kernel))
     return _plan_read(kernel, program, options, run, begin)
 

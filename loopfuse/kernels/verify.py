@@ -242,20 +242,22 @@ errors are others, and may add up where those cancelled."""
 
 
 def _room(kernel: Kernel, arguments: Mapping[str, Any], interpreted: Mapping[str, Any]) -> dict[str, Any]:
-    """Of each array of floats, how far each element may be off."""
+    """Of each array of numbers, how far each element may be off."""
     runs = [_approximated(kernel, arguments, seed) for seed in range(1, DISTURBED + 1)]
     return {
-        name: room_of(value, [run[name] for run in runs]) for name, value in interpreted.items() if value.dtype.kind in "fV"
+        name: room_of(value, [run[name] for run in runs]) for name, value in interpreted.items() if value.dtype.kind in "iufV"
     }
 
 
 def room_of(value: Any, runs: Sequence[Any]) -> Any:
     """How far a result may lie from `value`, where disturbed ones are `runs`."""
     exact = value.astype(np.float64)
-    fraction = {2: 10 if value.dtype.kind == "f" else 7, 4: 23, 8: 52}[value.dtype.itemsize]
     with np.errstate(all="ignore"):
-        moved = np.max([np.abs(run.astype(np.float64) - exact) for run in runs], axis=0)
-        return _ROOM * (np.nan_to_num(moved, nan=0.0) + np.abs(exact) * 2.0**-fraction)
+        moved = np.nan_to_num(np.max([np.abs(run.astype(np.float64) - exact) for run in runs], axis=0), nan=0.0)
+        if value.dtype.kind in "iu":
+            return _ROOM * moved
+        fraction = {2: 10 if value.dtype.kind == "f" else 7, 4: 23, 8: 52}[value.dtype.itemsize]
+        return _ROOM * (moved + np.abs(exact) * 2.0**-fraction)
 
 
 def first_outside(left: Any, right: Any, room: Any) -> tuple[int, ...] | None:

@@ -21,6 +21,7 @@ import numpy as np
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import ops
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, Kernel, Unary
+from loopfuse.lang.surface.depth import deep_recursion
 from loopfuse.lang.walk import expressions, map_expr, map_stmt_expressions, walk_expr, walk_stmts
 
 LOG2E, LN2, LOG10_2 = 1.4426950408889634, 0.6931471805599453, 0.3010299956639812
@@ -31,7 +32,8 @@ _SCALED = {"log": ("log2.approx", LN2), "log10": ("log2.approx", LOG10_2), "log1
 
 def approximated(kernel: Kernel) -> Kernel:
     """The kernel with approximations for all that has one."""
-    return replace(kernel, body=tuple(map_stmt_expressions(approximated_value, stmt) for stmt in kernel.body))
+    with deep_recursion():
+        return replace(kernel, body=tuple(map_stmt_expressions(approximated_value, stmt) for stmt in kernel.body))
 
 
 def approximated_value(expr: Expr) -> Expr:

@@ -166,6 +166,24 @@ def test_a_result_has_the_room_that_the_bounds_give_it() -> None:
         assert verify.first_outside(wrong, exact, room) == (9,)
 
 
+def test_integers_made_of_approximations_have_room_where_those_move_them() -> None:
+    text = "kernel f(x: f32[N], out y: i32[N]):\n    for i in 0..N:\n        y[i] = i32(1000000.0 * tanh(x[i]))\n"
+    kernel: Kernel = loopfuse.loads(text, fp="native")
+    x = np.array([0.0, 0.5, -2.0], np.float32)
+    exact = approximate_reference_of(kernel)(x)
+    room = verify.room_of(exact, [approximate_reference_of(kernel, seed)(x) for seed in (1, 2, 3)])
+    assert room[0] == 0 and (room[1:] > 100).all()
+    assert verify.first_outside(exact + np.array([0, 9, -9], np.int32), exact, room) is None
+    assert verify.first_outside(exact + np.array([1, 0, 0], np.int32), exact, room) == (0,)
+
+
+def test_deep_expressions() -> None:
+    """Which a pass over them must not be too deep for."""
+    value = " + ".join(f"exp(x[i] + {k}.0)" for k in range(900))
+    kernel = loopfuse.loads(f"kernel f(x: f32[N], out y: f32[N]):\n    for i in 0..N:\n        y[i] = {value}\n", fp="native")
+    assert kernel.explain(target="sm_90").to_dict()["fp"] == "native"
+
+
 def test_verify_of_a_gpu_interprets_the_approximations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU: what it would run is made by the disturbed interpreter, then by one that forgets a term."""
     kernel: Kernel = loopfuse.loads(TEXT, fp="native")

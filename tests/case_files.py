@@ -23,6 +23,8 @@ from loopfuse.lang.semantics import array_dtype
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "cases"
 EXAMPLES = ROOT / "examples"
+SUITES = (ROOT / "tests" / "polybench",)
+"""Folders of well-known programs (`suites.py`), whose text is cases too."""
 
 _DIRECTIVE = re.compile(r"#\s*(sizes|args|data|kernels|cpu-kernels|strategy|homes|error):\s*(.*)")
 
@@ -109,6 +111,11 @@ def read_case(path: Path) -> Case:
 def read_cases() -> tuple[Case, ...]:
     """Every case under `tests/cases`, in name order."""
     return tuple(read_case(path) for path in sorted(CASES.glob("*.lf")))
+
+
+def read_suites() -> tuple[Case, ...]:
+    """Every program of every suite, in name order."""
+    return tuple(read_case(path) for folder in SUITES for path in sorted(folder.glob("*.lf")))
 
 
 def read_examples() -> tuple[Case, ...]:

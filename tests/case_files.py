@@ -26,7 +26,9 @@ EXAMPLES = ROOT / "examples"
 SUITES = (ROOT / "tests" / "polybench",)
 """Folders of well-known programs (`suites.py`), whose text is cases too."""
 
-_DIRECTIVE = re.compile(r"#\s*(sizes|args|data|kernels|cpu-kernels|strategy|homes|error):\s*(.*)")
+_DIRECTIVE = re.compile(
+    r"#\s*(sizes|medium|args|data|kernels|cpu-kernels|strategy|homes|error|loops|carried|fused|cpu-fused):\s*(.*)"
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Case:
     homes: dict[str, str] | None = None
     error: str | None = None
     is_example: bool = False
+    medium: tuple[dict[str, int], ...] = ()
+    loops: str | None = None
+    carried: str | None = None
+    fused: str | None = None
+    cpu_fused: str | None = None
 
     @property
     def name(self) -> str:
@@ -81,8 +88,9 @@ def _count(text: Any) -> int | None:
 
 def _with(case: Case, key: str, value: Any) -> Case:
     match key:
-        case "sizes":
-            return replace(case, sizes=(*case.sizes, {k: int(v) for k, v in _pairs(value).items()}))
+        case "sizes" | "medium":
+            found = {k: int(v) for k, v in _pairs(value).items()}
+            return replace(case, **{key: (*getattr(case, key), found)})
         case "args":
             return replace(case, args={k: _value(v) for k, v in _pairs(value).items()})
         case "kernels":
@@ -91,8 +99,8 @@ def _with(case: Case, key: str, value: Any) -> Case:
             return replace(case, cpu_kernels=_count(value))
         case "homes":
             return replace(case, homes=_pairs(value))
-        case "data" | "strategy" | "error":
-            return replace(case, **{key: value.strip()})
+        case "data" | "strategy" | "error" | "loops" | "carried" | "fused" | "cpu-fused":
+            return replace(case, **{key.replace("-", "_"): value.strip()})
         case _:
             raise ValueError(f"{case.path.name}: unknown key {key}")
 

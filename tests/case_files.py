@@ -23,7 +23,7 @@ from loopfuse.lang.semantics import array_dtype
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "cases"
 EXAMPLES = ROOT / "examples"
-SUITES = (ROOT / "tests" / "polybench",)
+SUITES = tuple(ROOT / "tests" / name for name in ("polybench", "livermore"))
 """Folders of well-known programs (`suites.py`), whose text is cases too."""
 
 _DIRECTIVE = re.compile(
@@ -56,6 +56,12 @@ class Case:
     def name(self) -> str:
         """The file's stem."""
         return self.path.stem
+
+    @property
+    def title(self) -> str:
+        """How pytest shows it: with its folder, unless that is `cases`."""
+        folder = self.path.parent.name
+        return self.name if folder == "cases" else f"{folder}/{self.name}"
 
     @property
     def source(self) -> Source:

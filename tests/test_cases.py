@@ -13,7 +13,7 @@ import engines
 import numpy as np
 import pytest
 import references
-from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples, read_suites
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError
@@ -22,13 +22,13 @@ from loopfuse.lang import nodes
 from loopfuse.tree.looptree import HostLoop
 
 EXAMPLES = read_examples()
-PROGRAMS = tuple(case for case in read_cases() if case.error is None) + EXAMPLES
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + EXAMPLES + read_suites()
 REFUSED = tuple(case for case in read_cases() if case.error is not None)
 
 
 def named(case: Case) -> str:
     """How pytest shows a case."""
-    return ("examples/" if case.is_example else "") + case.name
+    return case.title
 
 
 def arguments_of(
@@ -111,6 +111,10 @@ def is_exact_on_whole_numbers(case: Case) -> bool:
         "softmax_loops",
         "cross_entropy",
         "layernorm_gelu",
+        "correlation",
+        "durbin",
+        "gramschmidt",
+        "ludcmp",
     }
 
 

@@ -23,7 +23,7 @@ from loopfuse.lang.semantics import array_dtype
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "cases"
 EXAMPLES = ROOT / "examples"
-SUITES = tuple(ROOT / "tests" / name for name in ("polybench", "livermore"))
+SUITES = tuple(ROOT / "tests" / name for name in ("polybench", "livermore", "algorithms"))
 """Folders of well-known programs (`suites.py`), whose text is cases too."""
 
 _DIRECTIVE = re.compile(

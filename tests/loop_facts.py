@@ -30,11 +30,16 @@ def carried(planned: Any) -> Carried:
         relation = one.relation.intersect_params(program.context)
         for level, _ in split_by_carrier(relation, common_loops(source, sink)):
             if level is not None:
-                free = order_is_free(one, source, True)
+                free = order_is_free(one, source, True) or _both_update(source, sink)
                 kind = "reduction" if free else "flow" if one.kind == "flow" else "storage"
                 arrays = found.setdefault(source.loops[level].iterator, {})
                 arrays.setdefault(kind, set()).add(base_name(one.array))
     return found
+
+
+def _both_update(source: Statement, sink: Statement) -> bool:
+    """Updates by one operation, at places that depend on data: whichever element they meet in, either may be first."""
+    return source.scatter != "" and source.scatter == sink.scatter and source.target.array == sink.target.array
 
 
 def loops_text(planned: Any) -> str:

@@ -10,6 +10,7 @@ A kernel has one name in all three. `tests/test_suites.py` runs them.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from functools import cache
 from types import ModuleType
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from case_files import SUITES, Case, make_arguments
 
+import loopfuse
 from loopfuse.lang import nodes
 
 _HERE = SUITES[0].parent
@@ -68,3 +70,15 @@ def right_results(case: Case, kernel: nodes.Kernel, arguments: dict[str, Any]) -
     }
     with np.errstate(all="ignore"):
         return reference_of(case, kernel.name)(**wide)
+
+
+def refusal_of_number_16() -> str:
+    """What Livermore's number 16 gets, which no loop with a range can say."""
+    d, plan = np.ones(40), np.ones(30)
+    zone = np.full(100, 3, np.int64)
+    kernel = loopfuse.kernel(part("livermore", "number_16").search)
+    try:
+        kernel(d, plan, zone, 5, 0.1, 0.2, 0.3, np.zeros(2, np.int64))
+    except loopfuse.UserError as error:
+        return re.sub(r"--> .*/(tests/)", r"--> \1", str(error))
+    raise AssertionError("number 16 is not refused")

@@ -14,7 +14,7 @@ import engines
 import numpy as np
 import pytest
 import references
-from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples, read_suites
 from fuzz.arguments import arguments_of
 from fuzz.choices import RandomChoices
 from fuzz.generate import generate
@@ -25,7 +25,7 @@ from python_run import define, normal, python_form, run_door, run_plain, run_tex
 import loopfuse
 from loopfuse.base.diagnostics import LoopfuseError, Source
 
-PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples() + read_suites()
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PYTHON", "1000"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
 
@@ -74,7 +74,7 @@ DIFFERENT = {
 
 def named(case: Case) -> str:
     """How pytest shows a case."""
-    return ("examples/" if case.is_example else "") + case.name
+    return case.title
 
 
 @pytest.mark.filterwarnings("ignore")  # promotions; NumPy's of overflow

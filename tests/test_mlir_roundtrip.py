@@ -64,7 +64,6 @@ DIFFERENT = {
     "let_and_var": "a variable that is never changed is a `let`",
     "durbin": ADDS_UP,
     "gramschmidt": ADDS_UP,
-    "gemver": "a sum that no loop repeats is one all the same",
     "02_iccg": BOUNDS,
     "lattice_boltzmann_walls": SWAP,
     "reduce_arg": "what `argmin` comes down to has names with underscores",

@@ -58,7 +58,6 @@ DIFFERENT = {
     "private_array_under_data": "a variable that takes the greatest is a greatest",
     "private_never_written_under_data": "a least in one arm of a conditional is made before it",
     "fuzz_masked_under_its_own_mask": "a sum over a table is a loop",
-    "var_overwritten_at_places": "a variable that adds to itself is a sum",
     "partly_computed_anew": "a value that no path reads is a local of its own",
     "reduce_arg": "argmin is a comparison in a loop",
     "rows_of_halves": "`any` is a variable",
@@ -68,6 +67,10 @@ DIFFERENT = {
     "selective_scan": "a variable that only sums is a sum",
     "statement_outside_loops": "a variable that only sums is a sum",
     "strided_conv": "`.zero` is a condition",
+    "10_difference_predictors": "a variable that is set again is another `let`",
+    "13_particles_2d": "a variable that is set again is another `let`",
+    "durbin": "a variable that only sums is a sum",
+    "gramschmidt": "a variable that only sums is a sum",
 }
 """Programs of which the door makes another core program, with the same bits."""
 

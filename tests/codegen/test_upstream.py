@@ -23,7 +23,15 @@ sys.path.insert(0, str(TESTS))
 import engines  # noqa: E402
 import references  # noqa: E402
 import upstream  # noqa: E402
-from case_files import Case, assert_same, copy_arguments, make_arguments, read_cases, read_examples, read_suites  # noqa: E402
+from case_files import (  # noqa: E402
+    Case,
+    assert_same,
+    copy_arguments,
+    make_arguments,
+    read_cases,
+    read_examples,
+    read_suites,
+)
 from fuzz.choices import RandomChoices  # noqa: E402
 from fuzz.generate import generate  # noqa: E402
 from fuzz.machines import without_proofs  # noqa: E402

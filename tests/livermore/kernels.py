@@ -7,8 +7,6 @@ the benchmark keeps in common storage are parameters.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 import loopfuse
@@ -312,11 +310,10 @@ def transport(dk, s, t, x, xx, y, z, g, u, v, w, vx):
 
 @loopfuse.kernel
 def matrix_product(px, vy, cx):
-    J, I = px.shape
-    K = len(vy)
-    for k in range(K):
-        for i in range(I):
-            for j in range(J):
+    rows, columns = px.shape
+    for k in range(len(vy)):
+        for i in range(columns):
+            for j in range(rows):
                 px[j, i] += vy[k, i] * cx[j, k]
 
 

@@ -12,9 +12,10 @@ import engines
 import numpy as np
 import pytest
 import suites
-from case_files import Case, copy_arguments, read_suites, same_bits
+from case_files import ROOT, Case, copy_arguments, read_suites, same_bits
 from loop_facts import carried_text, fused_text, loops_text
 
+import loopfuse
 from loopfuse.base.options import CPU
 from loopfuse.kernels import kernel as kernels
 from loopfuse.lang import nodes
@@ -160,3 +161,36 @@ def test_the_suites_are_whole() -> None:
         assert names == set(suites.part(folder, "references").REFERENCES)
         functions = vars(suites.part(folder, "kernels")).values()
         assert names == {one.__name__ for one in functions if hasattr(one, "reference")}
+
+
+def test_a_multigrid_cycle_converges() -> None:
+    """The smoother and the residual here, the restriction and the prolongation of the examples: each V-cycle leaves
+    less than a quarter of the residual."""
+    folder, examples = ROOT / "tests" / "algorithms", ROOT / "examples"
+    smooth, residual = (loopfuse.load(folder / f"multigrid_{name}.lf") for name in ("smooth", "residual"))
+    restrict, prolong = (loopfuse.load(examples / f"multigrid_{name}.lf") for name in ("restrict", "prolong"))
+
+    def cycle(u: np.ndarray, f: np.ndarray, spacing: float) -> None:
+        for _ in range(2 if len(u) > 3 else 20):
+            smooth(u=u, f=f, spacing=spacing)
+        if len(u) > 3:
+            coarse = np.zeros(((len(u) + 1) // 2,) * 2)
+            restrict(u=u, f=f, coarse=coarse, spacing=spacing)
+            correction = np.zeros_like(coarse)
+            cycle(correction, coarse, 2 * spacing)
+            prolong(coarse=correction, u=u)
+            smooth(u=u, f=f, spacing=spacing)
+
+    def left(u: np.ndarray, f: np.ndarray, spacing: float) -> float:
+        r = np.zeros_like(u)
+        residual(u=u, f=f, r=r, spacing=spacing)
+        return float(np.abs(r).max())
+
+    n = 33
+    u, f = np.zeros((n, n)), np.random.default_rng(5).standard_normal((n, n))
+    before = left(u, f, 1 / (n - 1))
+    for _ in range(4):
+        cycle(u, f, 1 / (n - 1))
+        now = left(u, f, 1 / (n - 1))
+        assert now < before / 4
+        before = now

@@ -39,7 +39,8 @@ KEPT = (
     r"test_guard_pages\.py.*(sample|random_programs)",
     r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
     r"test_random_functions\.py.*random_functions\[",
-    r"test_suites\.py.*(is_right|as_expected|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
+    r"test_suites\.py.*(is_right|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
+    r"test_cases\.py.*promised\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
     r"test_polybench_page\.py.*current\[(polybench/cholesky|livermore/05_)",
     r"test_well_known_ptx\.py.*\[(polybench/trisolv|livermore/12_|algorithms/spmv)",
 )
@@ -148,7 +149,7 @@ _EVERY = (
     ("test_example_traffic.py", r"\[", 2),
     ("test_testing_equivalent.py", r"\[", 2),
     ("test_data_dependent.py", r"wild_subscripts", 2),
-    ("test_cases.py", r"as_promised\[(?!examples)", 2),
+    ("test_cases.py", r"as_promised\[(?!examples|polybench|livermore|algorithms)", 2),
     ("test_window_registers.py", r"is_enough\[", 2),
 )
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""

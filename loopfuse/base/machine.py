@@ -109,6 +109,8 @@ class Machine:
     """Bytes of a CPU's vector registers."""
     vector_registers: int = 16
     """How many it has."""
+    converts_f16: bool = False
+    """Whether a CPU has instructions between f16 and f32."""
     cluster: int = 1
     """The most blocks whose threads can wait for each other."""
     shared_of_block: int = 0
@@ -206,7 +208,7 @@ def _flags_here() -> frozenset[str]:
 
 
 def with_vectors(machine: Machine, cpu: str, features: str = "") -> Machine:
-    """The CPU with the vector registers of the processor that code is made for: LLVM's words for it, or a level of the x86-64
+    """The CPU with the vector registers and conversions of the processor that code is made for: LLVM's words for it, or a level of the x86-64
     ABI ("": this machine's own)."""
     if machine.device != "cpu":
         return machine
@@ -214,7 +216,8 @@ def with_vectors(machine: Machine, cpu: str, features: str = "") -> Machine:
     level = cpu if cpu in LEVELS else next((_LEVEL_OF[word] for word in ("avx512f", "avx2") if word in words), "x86-64-v2")
     is_arm = cpu not in LEVELS and (system_machine() in ("aarch64", "arm64") and not words & {"sse2", "avx"})
     size, count = _ARM if is_arm else LEVELS[level]
-    return replace(machine, vector=size, vector_registers=count)
+    converts = is_arm or level != "x86-64-v2" or "f16c" in words
+    return replace(machine, vector=size, vector_registers=count, converts_f16=converts)
 
 
 CPU = Machine(

@@ -325,10 +325,13 @@ class Kernel:
         UserError for whatever is wrong, before anything runs. GPU kernels are enqueued, not
         waited for.
         """
-        for call in self.call_paths.calls:
-            result = call(args, kwargs)
-            if result is not MISS:
-                return result
+        try:
+            for call in self.call_paths.calls:
+                result = call(args, kwargs)
+                if result is not MISS:
+                    return result
+        except UserError as error:  # an offender, which knows its place but not the text
+            raise at_source(error, self.source) from None
         matched = arrays.match(self.signature, args, kwargs)
         result, loaded = self._run_matched(matched)
         if not matched.packed:  # such calls copy each time

@@ -246,9 +246,9 @@ def price(name: str, dtype: DType, device: str) -> float:
     return 2 * found.double if wide else found.single
 
 
-_WIDENED = {DType.F16: 12.0, DType.BF16: 2.0}
-_ROUNDED = {DType.F16: 20.0, DType.BF16: 12.0}
-"""Instructions of our own conversions on a CPU (`codegen/mlir/half.py`)."""
+_WIDENED = {DType.F16: 2.0, DType.BF16: 2.0}
+_ROUNDED = {DType.F16: 3.0, DType.BF16: 12.0}
+"""Conversions on a CPU: f16's are instructions of most, bf16's our own (`codegen/mlir/half.py`)."""
 
 
 def conversion_price(before: DType, after: DType, device: str) -> float:

@@ -12,7 +12,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from engines import our_math
-from ptx_runs import run
+from ptx_runs import compiled, run
 
 from loopfuse.base.options import Tuning
 from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
@@ -150,3 +150,91 @@ def hard(name: str, shape: list[int]) -> Floats:
 @pytest.mark.parametrize("text", (QUOTIENTS, SOFTMAX), ids=("quotients", "exponentials"))
 def test_hard_numbers(text: str) -> None:
     run(text.format(length=520), Tuning(), {"R": 12}, 0, strategy="rows", data_of=hard)
+
+
+AGAIN = """
+kernel f(x: f32[R, 8], out y: f32[R, 8]):
+    for r in 0..R:
+        temp u: f32[8]
+        temp v: f32[8]
+        var m: f32 = x[r, 0]
+        for k in 0..8:
+            u[k] = x[r, k] * 0.5
+            v[k] = 0.0
+        {first}for k in 0..8:
+            {indent}v[k] = exp(u[k] - m)
+        {between}
+        {then}for k in 0..8:
+            {other}y[r, k] = v[k] + exp(u[k] - m)
+"""
+
+
+def again(between: str = "", first: str = "", then: str = "") -> str:
+    """Exponentials twice, with something between them, under conditions."""
+    lines = {name: f"{word}\n            " if word else "" for name, word in (("first", first), ("then", then))}
+    indents = {"indent": "    " * bool(first), "other": "    " * bool(then)}
+    return AGAIN.format(between=between, **lines, **indents)
+
+
+ONCE = {
+    "unchanged": again(),
+    "the same condition": again(first="if r % 2 == 0:", then="if r % 2 == 0:"),
+}
+TWICE = {
+    "a number changed": again("m = m + 1.0"),
+    "a number changed under a condition": again("if x[r, 1] > 10.0:\n            m = m + 1.0"),
+    "elements changed": again("for k in 1..7:\n            u[k] = u[k] + u[k-1]"),
+    "another condition": again(first="if r % 2 == 0:", then="if r % 3 == 0:"),
+    "a narrower condition first": again(first="if r % 2 == 0:"),
+    "data conditions": again("m = m - 1.0", first="if m > 9.0:", then="if m > 9.0:"),
+}
+
+
+@pytest.mark.parametrize("name", [*ONCE, *TWICE])
+def test_exponentials_of_the_same_registers_are_made_once(name: str) -> None:
+    """There are eight, and a function for arguments that are rare."""
+    text = {**ONCE, **TWICE}[name]
+    run(text, Tuning(), {"R": 70}, 0, strategy="", data_of=lambda _, shape: np.random.default_rng(2).integers(0, 20, shape))
+    _, _, artifact = compiled(text, Tuning(), 32, "")
+    made = artifact.ptx.count("0f3F38AA3B")  # half of log2(e), times an argument
+    assert 8 <= made <= 9 if name in ONCE else made >= 14
+
+
+DECLARED = """
+kernel f(x: bf16[R, C], out y: bf16[R, C]):
+    for r in 0..R:
+        let m = max(c in 0..C: f32(x[r, c]))
+        let s = sum(c in 0..C: exp(f32(x[r, c]) - m))
+        for c in 0..C:
+            y[r, c] = bf16(exp(f32(x[r, c]) - m) / s)
+"""
+NAMED = """
+kernel f(x: bf16[R, C], out y: bf16[R, C]):
+    temp e: f32[R, C]
+    for r in 0..R:
+        let m = max(c in 0..C: f32(x[r, c]))
+        for c in 0..C:
+            e[r, c] = exp(f32(x[r, c]) - m)
+        let s = sum(c in 0..C: e[r, c])
+        for c in 0..C:
+            y[r, c] = bf16(e[r, c] / s)
+"""
+
+
+def test_a_softmax_makes_its_exponentials_once_also_where_it_does_not_name_them() -> None:
+    def block(text: str) -> str:
+        _, _, artifact = compiled(text, Tuning(), 32, "")
+        return next(each for each in artifact.ptx.split(".visible .entry ") if each.startswith("f_0_block("))
+
+    declared, named = (block(text).count("fma.rn.f32") for text in (DECLARED, NAMED))
+    assert declared == named
+
+
+@pytest.mark.parametrize("length", [7, 300, 1032, 1500])
+def test_such_a_softmax_has_the_bits_of_its_tree(length: int) -> None:
+    def data(name: str, shape: list[int]) -> Floats:
+        x = 3 * np.random.default_rng(5).standard_normal(shape)
+        x[0, ::3], x[1] = -np.inf, 40 * x[1] + 1000
+        return x
+
+    run(DECLARED, Tuning(), {"R": 3, "C": length}, 0, strategy="", data_of=data)

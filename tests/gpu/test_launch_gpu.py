@@ -38,6 +38,11 @@ kernel heat(inout a: f64[N], steps: i64):
         for i in 1..N-1:
             a[i] = b[i]
 """
+GATHER = """
+kernel gather(x: f32[M], at: i32[N], out y: f32[N]):
+    for i in 0..N:
+        y[i] = x[at[i]]
+"""
 
 
 @pytest.fixture
@@ -77,6 +82,23 @@ def test_the_second_call_is_fast_and_right(put: Any, checked: list[int]) -> None
         made = kernel(put(x), 2.0)
         np.testing.assert_array_equal(get(made), 2 * x)
     assert len(checked) == 2
+
+
+def test_checked_subscripts(put: Any, checked: list[int]) -> None:
+    kernel = loopfuse.loads(GATHER)
+    x = np.random.default_rng(0).random(1000, np.float32)
+    at = np.random.default_rng(1).integers(0, 1000, 5000).astype(np.int32)
+    for _ in range(3):
+        np.testing.assert_array_equal(get(kernel(put(x), put(at))), x[at])
+    bad = at.copy()
+    bad[77] = 1234
+    for _ in range(2):
+        made = get(kernel(put(x), put(bad)))
+        assert made[77] == 0 and (np.delete(made, 77) == np.delete(x[at], 77)).all()
+        with pytest.raises(LoopfuseError, match="element 1234 of `x` is read, which has 1000"):
+            kernel(put(x), put(at))
+        np.testing.assert_array_equal(get(kernel(put(x), put(at))), x[at])
+    assert len(checked) == 1
 
 
 def test_unaligned_views(put: Any, checked: list[int]) -> None:

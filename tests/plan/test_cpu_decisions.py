@@ -67,8 +67,8 @@ FROM_PLANE_TO_PLANE = """
             b[j] = c[j % N, j, 0]
     """
 HALVES_ANEW = """
-    kernel k(x: f16[N], out y: f16[N]):
-        temp b: f16[N]
+    kernel k(x: bf16[N], out y: bf16[N]):
+        temp b: bf16[N]
         for i in 1..N-1:
             b[i] = 0.25 * (x[i-1] + x[i+1]) + 0.5 * x[i]
         for i in 2..N-2:

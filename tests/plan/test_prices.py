@@ -72,11 +72,11 @@ def test_a_power_is_not_computed_three_times(
 
 
 def test_conversions_of_halves_cost_what_their_code_does() -> None:
-    """On a GPU they are an instruction each."""
+    """On a GPU they are an instruction each; on a CPU f16's are slow ones, and bf16 is rounded by our own code."""
     for half in (DType.F16, DType.BF16):
         assert ops.conversion_price(half, DType.F32, "gpu") == ops.price("cast", DType.F32, "gpu")
-        assert ops.conversion_price(DType.F32, half, "cpu") >= 10
-    assert ops.conversion_price(DType.F16, DType.F32, "cpu") > ops.conversion_price(DType.BF16, DType.F32, "cpu")
+        assert ops.conversion_price(half, DType.F32, "cpu") > ops.price("cast", DType.F32, "cpu")
+    assert ops.conversion_price(DType.F32, DType.BF16, "cpu") >= 10 > ops.conversion_price(DType.F32, DType.F16, "cpu")
     assert ops.conversion_price(DType.F16, DType.F16, "cpu") == ops.price("cast", DType.F16, "cpu")
     assert ops.conversion_price(DType.F32, DType.F64, "cpu") == ops.price("cast", DType.F64, "cpu")
 

@@ -92,10 +92,18 @@ BOTH = """
             b[j] = total
             c[j] = high
     """
+SUM_BESIDE = """
+    kernel k(x: f32[R, C], inout t: f32[C, R], out s: f32[R]):
+        fuse:
+            for r in 0..R:
+                s[r] = sum(c in 0..C: x[r, c])
+            for r in 1..R, c in 0..C:
+                t[c, r] = t[c, r] + s[r-1]
+    """
 ALL = {
     "column sum": COLUMN_SUM, "row sum": ROW_SUM, "product": PRODUCT, "taps": TAPS, "triangle": TRIANGLE,
     "diagonal": DIAGONAL, "later": LATER, "producer": PRODUCER, "both": BOTH,
-    "overwritten": OVERWRITTEN, "fewer": FEWER,
+    "overwritten": OVERWRITTEN, "fewer": FEWER, "sum beside": SUM_BESIDE,
 }  # fmt: skip
 
 
@@ -184,6 +192,19 @@ def test_a_sum_of_columns_is_a_vector() -> None:
     artifact = loopfuse.loads(textwrap.dedent(COLUMN_SUM)).compile("cpu", emit={"llvm"})
     assert artifact.llvm is not None
     assert re.search(r"fadd <(8|16) x float>", str(optimize_llvm(artifact.llvm, wide)))
+
+
+def test_sums_along_rows_are_in_lanes_beside_loops_down_columns() -> None:
+    """Under the condition of their own loop, too: the other one runs elsewhere."""
+    found = planned(SUM_BESIDE)
+    (launch,) = found.tree.launches
+    lanes = {buffer.name for buffer in found.tree.buffers if "_lane" in buffer.name}
+    sums = [node for node, _ in nests(launch.body) if node.statement == "S1"]
+    assert lanes and {node.target.array for node in sums} > lanes
+    assert found.report.reassociated
+    x = np.random.default_rng(0).standard_normal((5, 1000)).astype(np.float32)
+    s = loopfuse.loads(textwrap.dedent(SUM_BESIDE))(x, np.zeros((1000, 5), np.float32))
+    np.testing.assert_allclose(s, x.astype(float).sum(1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 5, STRIP - 1, STRIP + 3, 2 * STRIP])

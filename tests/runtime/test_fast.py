@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -33,6 +34,14 @@ kernel mix(x: f32[H, W], out y: f32[H, W], inout t: f64[H], a: f32, k: i32, by: 
     for i in 0..H-by:
         if on:
             t[i] = t[i] + x[i + by, 0]
+"""
+GATHER = """
+kernel gather(x: f32[M], at: i32[N], by: i32, out y: f32[N]):
+    temp t: f32[M + by]
+    for j in 0..M + by:
+        t[j] = 2.0 * x.clamp[j]
+    for i in 0..N:
+        y[i] = t[at[i]]
 """
 
 
@@ -318,6 +327,71 @@ def test_an_error_is_the_same_after_good_calls(what: str, warm: Any) -> None:
     for one, other in zip(args, before):  # nothing ran
         if isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, other)
+
+
+# ------------------------------------------------------------------- subscripts that depend on data
+
+
+def gathered(*at: int, by: int = 0) -> list[Any]:
+    return [np.arange(5, dtype=np.float32), np.array(at, np.int32), by]
+
+
+def test_checked_subscripts_have_a_path(checked: list[int]) -> None:
+    kernel = loopfuse.loads(GATHER)
+    for number in range(5):
+        np.testing.assert_array_equal(kernel(*gathered(number, 4, 1)), np.float32([2 * number, 8, 2]))
+    assert len(checked) == 1
+
+
+def test_an_offender_is_the_same_after_good_calls() -> None:
+    kernel = loopfuse.loads(GATHER)
+    for by in (0, 2):
+        for _ in range(2):
+            kernel(*gathered(1, 2, by=by))
+    for args in (gathered(1, 5), gathered(1, 7, by=2), gathered(-3, 0), gathered(9, -9)):
+        error = error_of(kernel, args, {})
+        assert error == error_of(loopfuse.loads(GATHER), args, {})
+        assert "in 0..5" in error[1] or "in 0..7" in error[1]
+        np.testing.assert_array_equal(kernel(*gathered(1, 2)), np.float32([2, 4]))  # and forgotten
+
+
+def test_an_interrupted_call_leaves_no_offender() -> None:
+    kernel = loopfuse.loads(GATHER)
+    for _ in range(2):
+        kernel(*gathered(1, 2))
+    (path,) = kernel.call_paths.paths
+    ((free, _),) = path._table.values()
+    for part in free[0]:
+        if isinstance(part, ctypes.c_int64):
+            part.value = (7 << 16) + 1
+            break
+    else:
+        raise AssertionError("a state has no error word")
+    np.testing.assert_array_equal(kernel(*gathered(1, 2)), np.float32([2, 4]))
+
+
+def test_threads_have_an_offender_each() -> None:
+    kernel = loopfuse.loads(GATHER)
+    kernel(*gathered(1, 2))
+    wrong: list[Any] = []
+
+    def work(seed: int) -> None:
+        for number in range(200):
+            place = 5 * (number % 2) + seed
+            try:
+                kernel(*gathered(0, place))
+                found = None
+            except LoopfuseError as error:
+                found = str(error)
+            if (found is None) != (place < 5) or (found and f"element {place} " not in found):
+                wrong.append((place, found))
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
 
 
 def test_overlaps_are_seen_after_good_calls() -> None:

@@ -244,9 +244,9 @@ def scale(**changes: Any) -> Any:
 class Caller:
     """A path over a manifest: `learn` is what an accepted call does."""
 
-    def __init__(self, made: Any, *args: Any, alone: bool = True, index: int = 0) -> None:
+    def __init__(self, made: Any, *args: Any, alone: bool = True, index: int = 0, word: Any = None) -> None:
         self.signature = read_signature(made)
-        module = cuda.LoadedModule(made, {"scale_0": 77, "again_0": 78}, None)
+        module = cuda.LoadedModule(made, {"scale_0": 77, "again_0": 78}, None, word)
         gpu = fast_gpu.machine(module, index, "torch")
         assert gpu is not None
         matched = arrays.match(self.signature, args, {})
@@ -323,6 +323,43 @@ def test_a_tensor_that_raises_is_left_too(machine: Machine) -> None:
     broken.is_contiguous = None  # type: ignore[method-assign]
     assert call(broken, tensor(10), 2.0) is MISS
     assert call(Sparse(np.ones(10, np.float32)), tensor(10), 2.0) is MISS
+
+
+def checked_scale(check: str = "lazy") -> Any:
+    """`scale` with an error word, as its fifth argument."""
+    made = scale()
+    made["steps"][0]["launch"]["arguments"].append({"kind": "error"})
+    place = {"array": "y", "dimension": 0, "extent": "N", "writes": True, "line": 2, "column": 1, "end_line": 2,
+             "end_column": 5}  # fmt: skip
+    return made | {"checks": [place], "check": check}
+
+
+def test_an_offender_is_raised_by_the_next_call(machine: Machine) -> None:
+    made = checked_scale()
+    value = ctypes.c_int64(0)
+    word = cuda.ErrorWord(ctypes.addressof(value), made, value)
+    call = Caller(made, tensor(10), tensor(10), 2.0, word=word)
+    for _ in range(3):
+        call(tensor(10), y := tensor(10), 2.0)
+        assert (y.held == 2).all()
+    assert word.sizes["N"] == 10
+    value.value = (12 << 16) + 1  # as the device writes it
+    with pytest.raises(UserError, match="element 12 of `y` is written, which has 10"):
+        call(tensor(10), tensor(10), 2.0)
+    assert len(machine.log) == 3 and value.value == 0
+    assert call(tensor(10), y := tensor(10), 3.0) is None
+    assert (y.held == 3).all()
+    slots = [slot for launch in call.path._table.values() for state in launch[0] for slot in state]
+    (block,) = (one for one in slots if isinstance(one, ctypes.Array) and one._type_ is ctypes.c_uint64 and len(one) == 6)
+    assert block[5] == word.pointer
+
+
+def test_calls_that_wait_for_their_checks_have_no_path(machine: Machine) -> None:
+    value = ctypes.c_int64(0)
+    for check, expected in (("sync", True), ("lazy", False)):
+        made = checked_scale(check)
+        module = cuda.LoadedModule(made, {"scale_0": 77}, None, cuda.ErrorWord(ctypes.addressof(value), made, value))
+        assert (fast_gpu.machine(module, 0, "torch") is None) == expected
 
 
 def test_an_empty_grid_is_not_launched(machine: Machine) -> None:

@@ -10,7 +10,7 @@ from loopfuse.codegen.build import (
     never_wraps,
 )
 from loopfuse.codegen.ir import Operation
-from loopfuse.codegen.llvm.types import scalar_text
+from loopfuse.codegen.llvm.types import llvm_type, scalar_text
 from loopfuse.codegen.llvm.writer import Writer
 
 _SIMPLE = {
@@ -87,9 +87,25 @@ def put_plain(writer: Writer, operation: Operation) -> bool:
     conversion = _CONVERSIONS.get(name)
     if conversion is not None:
         source, kind = operation.operands[0], operation.results[0].type
-        writer.define(operation, f"{conversion} {writer.typed(source)} to {writer.kind(kind)}")
+        if writer.halves_as_bits and conversion in ("fpext", "fptrunc"):
+            _convert_bits(writer, operation, conversion)
+        else:
+            writer.define(operation, f"{conversion} {writer.typed(source)} to {writer.kind(kind)}")
         return True
     return False
+
+
+def _convert_bits(writer: Writer, operation: Operation, conversion: str) -> None:
+    """A conversion of floats where f16 and bf16 are i16 everywhere else."""
+    source, result = operation.operands[0], operation.results[0]
+    value, before, after = writer.names[source], llvm_type(source.type), llvm_type(result.type)
+    if writer.kind(source.type) != before:
+        value = writer.put(f"bitcast {writer.typed(source)} to {before}")
+    if writer.kind(result.type) == after:
+        writer.define(operation, f"{conversion} {before} {value} to {after}")
+        return
+    rounded = writer.put(f"{conversion} {before} {value} to {after}")
+    writer.define(operation, f"bitcast {after} {rounded} to {writer.kind(result.type)}")
 
 
 def constant(writer: Writer, operation: Operation) -> None:

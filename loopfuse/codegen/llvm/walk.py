@@ -69,7 +69,8 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
     head += writer.lines
     head.append("attributes #0 = { nounwind }")
     head.append("attributes #1 = { alwaysinline nounwind }")
-    head.append("attributes #2 = { noinline nounwind memory(none) }")
+    if writer.has_apart:
+        head.append("attributes #2 = { noinline nounwind memory(none) }")
     if writer.is_rare:
         head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
     head += writer.debug.text()
@@ -114,7 +115,9 @@ def _function(writer: Writer, operation: Operation) -> None:
     else:
         private = "private" in operation.properties
         head = f"define {'internal ' if private else ''}{result} @{name}"
-        tail = " #2" if "apart" in operation.properties else " #1" if private else " #0"
+        is_apart = "apart" in operation.properties
+        writer.has_apart |= is_apart
+        tail = " #2" if is_apart else " #1" if private else " #0"
     first = next((at for each in block.ops if (at := each.place) is not None), None)
     if first is not None:
         tail += f" !dbg !{writer.debug.start(name, first)}"

@@ -32,6 +32,8 @@ class Writer:
     """The block that lines now go to."""
     apart: list[str] = field(default_factory=list[str])
     """Blocks that rarely run, which stand at the end of the function: the others then follow each other."""
+    has_apart: bool = False
+    """A function is called rarely, and stands apart."""
     is_rare: bool = False
     """A branch says that it is rarely taken."""
     debug: DebugInfo = field(default_factory=DebugInfo)

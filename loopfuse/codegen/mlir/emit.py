@@ -68,6 +68,7 @@ class Emitter:
         self.builder = builder
         self.index_bits = index_bits
         self.gpu = gpu
+        self.converted = frozenset[DType]((DType.F16, DType.BF16) if gpu else ())  # by instructions of the machine
         # With 32-bit indexing every array is below 2**31 bytes, so a size below that over the
         # bytes of the narrowest element; with 64 bits any address is below 2**48.
         self.facts = Facts((1 << 31) // narrowest if index_bits == 32 else 1 << 48)

@@ -251,7 +251,7 @@ def _cast(emitter: Emitter, value: Value, before: DType, after: DType) -> Value:
         value, before = wide, DType.F32
         if not after.is_narrow_float:
             return cast(builder, value, before, after)
-    half = cast_half(builder, value, before, after, emitter.gpu)
+    half = cast_half(builder, value, before, after, emitter.converted)
     if before is DType.F32 and after is DType.BF16 and emitter.packed:
         emitter.halves.source[half] = value
     return half if after.is_narrow_float else cast(builder, half, DType.F32, after)

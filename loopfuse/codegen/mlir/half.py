@@ -1,8 +1,9 @@
-"""Conversions to and from f16 and bf16: integer code of our own, the same bits everywhere.
+"""Conversions to and from f16 and bf16: the same bits everywhere.
 
-LLVM's own lowering on the CPU calls library functions that may be missing, flushes subnormals or
-rounds twice, depending on the machine. On the GPU the conversions of an f32 are single
-instructions that round once (`cvt.rn.f16.f32`); those of an f64 are ours there too.
+An f32 becomes an f16 or bf16 on a GPU, and an f16 on most CPUs (F16C, ARM), by one instruction that
+rounds once. Everything else is integer code of our own: LLVM's own lowering on a CPU calls library
+functions that may be missing, flushes subnormals (those of bf16) or rounds twice, depending on the
+machine.
 """
 
 from __future__ import annotations
@@ -112,11 +113,13 @@ def integer_to_half(builder: Builder, value: Value, before: DType, after: DType)
 
 
 def cast_half(
-    builder: Builder, value: Value, before: DType, after: DType, gpu: bool
+    builder: Builder, value: Value, before: DType, after: DType, converted: frozenset[DType]
 ) -> Value:
-    """To an f16 or bf16 `after`; from one, as far as an f32."""
+    """To an f16 or bf16 `after`; from one, as far as an f32. `converted`: those of the two that the
+    machine has instructions for."""
     if before.is_narrow_float:
-        value, before = _widen(builder, value, before, gpu), DType.F32
+        value = _widen(builder, value, before) if before in converted else widen_half(builder, value, before)
+        before = DType.F32
     if not after.is_narrow_float:
         return value
     if not before.is_float and before.bits <= 16:
@@ -124,15 +127,13 @@ def cast_half(
         value, before = builder.convert(word, value, F32), DType.F32  # exact
     if not before.is_float:
         return integer_to_half(builder, value, before, after)
-    if gpu and before is DType.F32:
+    if after in converted and before is DType.F32:
         return builder.convert("truncf", value, _TYPE[after])
     return round_half(builder, value, before, after)
 
 
-def _widen(builder: Builder, value: Value, before: DType, gpu: bool) -> Value:
-    """An f16 or bf16 as an f32, by the machine's instruction or ours."""
-    if not gpu:
-        return widen_half(builder, value, before)
+def _widen(builder: Builder, value: Value, before: DType) -> Value:
+    """An f16 or bf16 as an f32, by the machine's instruction."""
     lanes = lanes_of(value.type)
     if before is DType.BF16 and lanes and lanes % 2 == 0:
         return _widen_pairs(builder, value)

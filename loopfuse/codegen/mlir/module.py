@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import LANES, MULTIPROCESSOR, machine_of
-from loopfuse.base.options import Target
+from loopfuse.base.machine import CPU, LANES, MULTIPROCESSOR, machine_of, with_vectors
+from loopfuse.base.options import Target, cpu_from_environment
 from loopfuse.codegen.abi import (
     Chain,
     accessed_buffers,
@@ -77,11 +77,13 @@ def emit_module(
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
     narrowest = min((b.dtype.bytes for b in (*kernel.arrays, *tree.buffers)), default=1)
     held = cache(lambda: ranges_of(tree))
+    cpu = target.cpu_name or cpu_from_environment()
+    machine = with_vectors(machine_of(target.name), cpu, target.cpu_features)
     for launch in tree.launches:
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
         entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest
-        entry.held = held
-        if cluster_blocks(entry.chain) > machine_of(target.name).cluster:
+        entry.held, entry.machine = held, machine
+        if cluster_blocks(entry.chain) > machine.cluster:
             raise not_lowered(f"a cluster of blocks on {target.name}")
         entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
@@ -92,7 +94,7 @@ def emit_module(
     named = {"sym_name": _module_name(kernel.name)}
     module = module_of([Operation("gpu.module", properties=named, blocks=(Block(ops=operations),))])
     most = max(asked_bytes(module).values(), default=0)
-    if most > max(MULTIPROCESSOR.shared_of_block, machine_of(target.name).shared_of_block):
+    if most > max(MULTIPROCESSOR.shared_of_block, machine.shared_of_block):
         raise not_lowered(f"a block with {most} bytes of shared memory")
     return module
 
@@ -123,6 +125,7 @@ class _Entry:
         self.codes: Mapping[tuple[str, int, int, int, bool], int] = {}
         self.narrowest = 1
         self.held: Callable[[], Held] = dict
+        self.machine = CPU
 
     def emit(self) -> list[Operation]:
         """The function, after the shared memory it uses."""
@@ -142,6 +145,8 @@ class _Entry:
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts, emitter.done = counts, Done()
+        if self.machine.converts_f16:
+            emitter.converted |= {DType.F16}
         if self.is_gpu:
             registers = frozenset(each.name for each in self.tree.buffers if isinstance(each.home, Register))
             emitter.done.dividends = divided_exponentials(self.launch.body, registers)

@@ -44,7 +44,7 @@ from loopfuse.codegen.mlir.index import (
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
-from loopfuse.codegen.mlir.together import emit_together
+from loopfuse.codegen.mlir.together import emit_together, note_block, note_write
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.walk import conjuncts, iterators, loads, walk_expr
@@ -173,6 +173,7 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             emit_ticket(emitter, counter, count, lambda: emit_body(emitter, body))
         case _:
             assert_never(node)
+    note_write(emitter, node)
     emitter.loops -= isinstance(node, Loop)
 
 
@@ -232,9 +233,10 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
         emit_predicated(emitter, node, condition)
         return
 
-    starting = emitter.is_starting
+    starting, before = emitter.is_starting, emitter.builder.block
 
     def then() -> None:
+        note_block(emitter, before, node.condition, True)
         aligned, divisors = emitter.aligned, dict(emitter.facts.divisors)
         odd = emitter.facts.odd
         emitter.facts.odd |= known_odd(node.condition)
@@ -245,6 +247,7 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
         emitter.aligned, emitter.facts.divisors, emitter.facts.odd = aligned, divisors, odd
 
     def otherwise() -> None:
+        note_block(emitter, before, node.condition, False)
         emitter.is_starting = starting
         with emitter.scope():
             emit_body(emitter, node.otherwise)
@@ -259,6 +262,7 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
         emitter.locate((each,))
         assert isinstance(each, Compute | Copy)
         value = emit_value(emitter, each.value)
+        note_write(emitter, each)
         if isinstance(emitter.storage[each.target.array].buffer.home, Register):
             before = emit_value(emitter, each.target)
             store(emitter, each.target, emitter.builder.select(condition, value, before))

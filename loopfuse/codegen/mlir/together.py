@@ -12,12 +12,16 @@ The bits are the same. One test for all iterations stands in place of one for ea
 between branches there is work for several at a time.
 
 Needs: operands that no iteration changes for another, in registers; for divisions a divisor that is the same for all.
+
+Exponentials that an earlier loop has made of the same registers, unchanged since, are not made again (a softmax's, which are
+summed up and then divided): behind a branch no compiler sees that they are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import walk_nodes
@@ -29,7 +33,8 @@ from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
 from loopfuse.lang import nodes
-from loopfuse.lang.walk import iterators, loads, walk_expr
+from loopfuse.lang.linear import tidy
+from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -46,6 +51,7 @@ from loopfuse.tree.looptree import (
 
 Emit = Callable[[nodes.Expr], Value]
 
+T = TypeVar("T")
 FEWEST, MOST = 3, 16
 """Iterations of a loop that do it together."""
 
@@ -62,9 +68,35 @@ class Done:
     """Those that nothing changes in the loops around."""
     dividends: frozenset[str] = frozenset()
     """Registers that hold exponentials alone, and are divided."""
+    writes: dict[str, int] = field(default_factory=dict[str, int])
+    """How often a buffer was written so far."""
+    made: dict[Hashable, tuple[Block, Value]] = field(default_factory=dict[Hashable, tuple[Block, Value]])
+    """Cells with exponentials, by what they are made of (`_origin`), and the block in which they were."""
+    entered: dict[Block, tuple[Block, Hashable]] = field(default_factory=dict[Block, tuple[Block, Hashable]])
+    """Blocks that a condition on no data leads to, from which block, and the condition."""
     tested: dict[tuple[str, int], Value | None] = field(default_factory=dict[tuple[str, int], Value | None])
     """By the place of an element of theirs: what says (below 0) whether one of its group is too small or large to be divided
     by a reciprocal; None: written at several places."""
+
+
+def note_write(emitter: Emitter, node: TreeNode) -> None:
+    """What was made of a buffer that the node writes is made again."""
+    match node:
+        case Compute(target=target) | Copy(target=target) | Fold(target=target):
+            name = target.array
+        case Combine(buffer=name) | Scan(buffer=name):
+            pass
+        case _:
+            return
+    writes = emitter.done.writes
+    writes[name] = writes.get(name, 0) + 1
+
+
+def note_block(emitter: Emitter, before: Block, condition: nodes.Expr, is_true: bool) -> None:
+    """The block at hand was entered from another, where a condition holds or does not."""
+    if emitter.gpu and not any(True for _ in loads(condition)) and not emitter.facts.offsets:
+        constants = {name: nodes.integer(value) for name, value in emitter.facts.constants.items()}
+        emitter.done.entered[emitter.builder.block] = before, (tidy(substitute(condition, constants)), is_true)
 
 
 def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: Callable[[], None]) -> None:
@@ -74,6 +106,8 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
         run()
         return
     if _largest_of_words(emitter, loop, times, emit):
+        for node in loop.body:
+            note_write(emitter, node)
         return
     outside = dict(known.divisors)
     written = _written(loop.body)
@@ -86,15 +120,15 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
         emitter.forget_loads()
         known.var = loop.var
         for expr in dict.fromkeys(reversed(own)):  # what stands inside others first
-            operands: list[Value] = []
-            for value in times:
-                emitter.facts.constants[loop.var] = value
+            origins = _at_each(emitter, loop, times, lambda expr=expr: _origin(emitter, expr))
+            results = _made_before(emitter, origins)
+            if results is None:
                 operand = _operand(known, expr)
                 assert operand is not None
-                operands.append(emit(operand))
-            emitter.facts.constants.pop(loop.var, None)
-            targets = _targets(emitter, loop, times, expr) if expr in exponentials(loop.body) else []
-            results = _all(emitter, known, expr, operands, targets, times)
+                operands = _at_each(emitter, loop, times, lambda operand=operand: emit(operand))
+                targets = _targets(emitter, loop, times, expr) if expr in exponentials(loop.body) else []
+                results = _all(emitter, known, expr, operands, targets, times)
+                _keep(emitter, origins, results)
             known.values |= {(expr, value): result for value, result in zip(times, results, strict=True)}
     run()
     known.var, known.values, known.divisors = "", {}, outside
@@ -104,6 +138,65 @@ def value_of(emitter: Emitter, expr: nodes.Expr) -> Value | None:
     """The value of an expression in the iteration at hand, if it is known."""
     known: Done = emitter.done
     return known.values.get((expr, emitter.facts.constants[known.var])) if known.var else None
+
+
+def _at_each(emitter: Emitter, loop: Loop, times: range, make: Callable[[], T]) -> list[T]:
+    """What `make` makes in each iteration."""
+    out: list[T] = []
+    for value in times:
+        emitter.facts.constants[loop.var] = value
+        out.append(make())
+    emitter.facts.constants.pop(loop.var, None)
+    return out
+
+
+def _origin(emitter: Emitter, expr: nodes.Expr) -> Hashable:
+    """What an exponential is made of in the iteration at hand: numbers, and registers as they were last written; None of
+    anything else."""
+    match expr:
+        case nodes.Load(array=name, index=index):
+            storage, place = emitter.place(name, index)
+            is_known = isinstance(storage.buffer.home, Register) and not storage.lane_variable and not place.terms
+            return (name, place.constant, emitter.done.writes.get(name, 0)) if is_known else None
+        case nodes.Const():
+            return expr
+        case nodes.Binary() | nodes.Unary() | nodes.Cast() | nodes.Fma() | nodes.Call(function="exp"):
+            parts = tuple(_origin(emitter, part) for part in children(expr))
+            form = with_children(expr, tuple(nodes.Const(0, part.dtype) for part in children(expr)))
+            is_division = isinstance(expr, nodes.Binary) and expr.op == "div"
+            return None if None in parts or is_division else (form, parts)
+        case _:
+            return None
+
+
+def _keep(emitter: Emitter, origins: Sequence[Hashable], results: Sequence[Value]) -> None:
+    """Keeps what was made of those origins, in cells: another block may ask for it."""
+    builder = emitter.builder
+    for origin, result in zip(origins, results, strict=True):
+        if origin is not None:
+            cell = builder.alloca(F32, 1)
+            builder.store(result, cell, builder.constant(0, INDEX))
+            emitter.done.made[origin] = builder.block, cell
+
+
+def _made_before(emitter: Emitter, origins: Sequence[Hashable]) -> list[Value] | None:
+    """The values of those origins, if all were made where this block is run."""
+    builder = emitter.builder
+    found = [emitter.done.made.get(one) for one in origins]
+    cells = [one[1] for one in found if one is not None and _run_alike(emitter.done, one[0], builder.block)]
+    if len(cells) < len(origins):
+        return None
+    return [builder.load(cell, builder.constant(0, INDEX)) for cell in cells]
+
+
+def _run_alike(known: Done, one: Block, other: Block) -> bool:
+    """Is a block run where the other is? The same conditions lead to both, from the same block."""
+    if one is other:
+        return True
+    if one not in known.entered or other not in known.entered:
+        return False
+    (before, condition), (earlier, same) = known.entered[one], known.entered[other]
+    return condition == same and _run_alike(known, before, earlier)
 
 
 def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:

@@ -6,6 +6,7 @@ import llvmlite.binding as binding
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
 from loopfuse.base.options import Target, cpu_from_environment
+from loopfuse.codegen.llvm.invariants import hold_invariants
 from loopfuse.codegen.llvm.lanes import (
     MASKED_LOAD,
     divides,
@@ -57,18 +58,19 @@ def host_triple(target: Target) -> tuple[str, str]:
 
 def optimize_llvm(llvm: str, target: Target) -> binding.ModuleRef:
     """The module after O3 with the loop and SLP vectorisers, its masked loads held; without them where the
-    first kept a division under the wrong lane's condition, or cannot be held (`llvm_lanes`)."""
+    first kept a division under the wrong lane's condition, or cannot be held (`llvm.lanes`). What innermost loops
+    do not change is held in front of them (`llvm.invariants`)."""
     module = parse(llvm)
     optimize(module, host_machine(target), vectorize=True)
-    held: str | None = ""
+    held: str | None = str(module)
+    wrong = divides(llvm) and has_guarded_quotient(held)
     if any(one.name.startswith(MASKED_LOAD) for one in module.functions) and _has_masks(target):
-        held = hold_masked_loads(str(module))
-    if held is None or (divides(llvm) and has_guarded_quotient(str(module))):
+        held = hold_masked_loads(held)
+    if held is None or wrong:
         module = parse(llvm)
         optimize(module, host_machine(target), vectorize=False)
-    elif held:
-        module = parse(held)
-    return module
+        held = str(module)
+    return parse(hold_invariants(held))
 
 
 def _has_masks(target: Target) -> bool:

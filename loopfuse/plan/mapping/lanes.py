@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from loopfuse.lang.linear import are_neighbours, constant_value, tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.semantics import neutral
-from loopfuse.lang.walk import loads, moved_to, subscript_iterators, substitute
+from loopfuse.lang.walk import iterators, loads, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.units.forest import fold_of, may_reorder, order_is_free
 from loopfuse.plan.units.groups import Group
@@ -112,6 +112,11 @@ def with_lanes(nodes: Sequence[TreeNode], group: Group, program: PolyProgram, na
     iterations read neighbours in memory."""
     out: list[TreeNode] = []
     for node in nodes:
+        hoisted = _without_guard(node)
+        if hoisted is not None and find_updates(hoisted[1], group, program, names.buffers):
+            condition, loop = hoisted
+            out.append(Guard(condition, with_lanes((loop,), group, program, names)))
+            continue
         match node:
             case Loop(lower=lower, upper=upper, body=body) if updates := find_updates(node, group, program, names.buffers):
 
@@ -137,8 +142,18 @@ def statements_in_lanes(
     nodes: Sequence[TreeNode], group: Group, program: PolyProgram, buffers: Mapping[str, Buffer]
 ) -> frozenset[str]:
     """The statements whose updates `with_lanes` makes in another order."""
-    loops = (node for node in walk_nodes(tuple(nodes)) if isinstance(node, Loop))
+    loops = ((_without_guard(node) or (None, node))[1] for node in walk_nodes(tuple(nodes)) if isinstance(node, Loop))
     return frozenset(u.statement for loop in loops for u in find_updates(loop, group, program, buffers))
+
+
+def _without_guard(node: TreeNode) -> tuple[Expr, Loop] | None:
+    """before: for k: if c: s = s + f(k)        after: c        for k: s = s + f(k)"""
+    match node:
+        case Loop(var=var, body=(Guard(condition=condition, then=then, otherwise=()),)):
+            is_fixed = var not in iterators(condition) and not loads(condition)
+            return (condition, replace(node, body=then)) if is_fixed else None
+        case _:
+            return None
 
 
 def find_updates(

@@ -91,6 +91,7 @@ def names_read(manifest: Mapping[str, Any], signature: Signature) -> frozenset[s
     texts = [str(extent) for p in signature.parameters for extent in p.extents or ()]
     texts += [condition["text"] for condition in manifest["preconditions"]]
     texts += [str(extent) for buffer in manifest["buffers"] for extent in buffer["extents"]]
+    texts += [str(check["extent"]) for check in manifest.get("checks", ())]
 
     def visit(steps: Sequence[Mapping[str, Any]]) -> None:
         for step in steps:

@@ -53,8 +53,6 @@ class CallPaths:
     ) -> None:
         """Write a path for calls like this one, which was accepted, or let the path there is
         know of its sizes."""
-        if loaded.manifest.get("checks"):
-            return  # the checked path looks at the error word
         described = describe(
             self._signature, args, kwargs, matched, loaded.constants, loaded.bits, loaded.alone
         )

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
 
+from loopfuse.runtime.arrays.checks import ERROR_WORD
 from loopfuse.runtime.devices.gpu_clearing import Clearing
 from loopfuse.runtime.devices.steps import ArgumentBlock
 from loopfuse.runtime.formulas import evaluate
@@ -31,13 +32,15 @@ class Clears:
 class Making:
     """What the fields of a state are made from: sizes, integers and strides by name, bytes that
     each array spans, shapes of the outputs to allocate, how many bytes of a view lie before its
-    first element, what is to be cleared of the outputs and how; and what was made already, by key."""
+    first element, what is to be cleared of the outputs and how, the address of the error word (0: nothing
+    is checked); and what was made already, by key."""
 
     values: Mapping[str, Any]
     bytes: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     before: Mapping[str, int]
     clears: Clears = field(default_factory=lambda: Clears({}))
+    error_word: int = 0
     made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -50,10 +53,16 @@ class Making:
         """The argument block of launch number `site`, with everything in it that is known."""
 
         def make() -> ArgumentBlock:
-            names = [one["name"] for one in arguments if one["kind"] == "pointer"]
-            return ArgumentBlock(arguments, dict.fromkeys(names, 0), self.values, not self.bytes)
+            pointers = {one["name"]: 0 for one in arguments if one["kind"] == "pointer"}
+            pointers[ERROR_WORD] = self.error_word
+            return ArgumentBlock(arguments, pointers, self.values, not self.bytes)
 
         return self.once(("block", site), make)
+
+    @property
+    def integers(self) -> dict[str, int]:
+        """The sizes and integers by name, from which an offender is described."""
+        return {name: value for name, value in self.values.items() if isinstance(value, int)}
 
     def formula(self, text: str, variables: tuple[str, ...]) -> Callable[..., int]:
         """The formula as a function of host loop variables, everything else known."""

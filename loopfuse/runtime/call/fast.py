@@ -14,6 +14,9 @@ returns MISS wherever a test is false, so that the checked path decides, and rai
 Tensors of a library that has a C function for it are read by that (`fast_native`), where the last call
 was like this one.
 
+Kernels with checked subscripts look at their error word where the checked path does: on the CPU when
+they end, on a GPU before the next call.
+
 What follows from the key alone (grids, workspaces, argument blocks) is kept in states, which
 calls take from a list and put back, so that any number of threads may call at once.
 """
@@ -72,12 +75,19 @@ class Machine:
         """How the outputs of calls with these sizes are cleared."""
         return Clears({name: one.boxes for name, one in outputs.items()})
 
+    def error_word(self, making: Making) -> int:
+        """The address of the word where launches with this state note the first offender."""
+        raise NotImplementedError
+
     def prepare(
         self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
     ) -> str:
         """Write what comes before any allocation; source of the stream launched on ("0": none).
         `allocates`: the call makes arrays or workspaces."""
         raise NotImplementedError
+
+    def finish(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+        """Write what comes behind the launches."""
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
         """Write what gives the launches their workspaces."""
@@ -212,6 +222,8 @@ class CallPath:
                 boxes = boxes_at(described, values, shapes[one.name])
                 untouched = are_untouched(described, values)
                 outputs[one.name] = Output(number, shapes[one.name], one.dtype.bytes, boxes, untouched)
+        if self._manifest.get("checks"):
+            making.error_word = self._machine.error_word(making)
         making.clears = self._machine.plan_clears(making, outputs)
         return making
 
@@ -261,6 +273,7 @@ class CallPath:
         self._machine.workspace(draft, self._manifest)
         self._write_scalars()
         self._write_steps()
+        self._machine.finish(draft, self._manifest)
         made = [f"o{k}" for k in range(len(kind.omitted))]
         draft.add(f"return {made[0] if len(made) == 1 else '(' + ', '.join(made) + ')'}" if made else "return None")
         draft.depth = 1

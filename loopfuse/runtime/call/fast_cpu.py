@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from loopfuse.runtime.arrays.checks import raise_offender
 from loopfuse.runtime.call.drafts import Draft, Making
 from loopfuse.runtime.call.fast import Machine, words_of
 from loopfuse.runtime.call.fast_native import Native
@@ -56,11 +58,25 @@ class Cpu(Machine):
         """All."""
         return True
 
+    def error_word(self, making: Making) -> int:
+        """One of the state's own."""
+        return ctypes.addressof(_word(making))
+
     def prepare(
         self, draft: Draft, manifest: Mapping[str, Any], native: Native | None, allocates: bool
     ) -> str:
-        """Nothing."""
+        """A clean error word, also after a call that was interrupted."""
+        if manifest.get("checks"):
+            draft.add(f"{draft.field('error word', _word)}.value = 0")
         return "0"
+
+    def finish(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
+        """What the launches noted is raised."""
+        if not manifest.get("checks"):
+            return
+        word, sizes = draft.field("error word", _word), draft.field("sizes", lambda m: m.integers)
+        draft.names |= {"RAISE": raise_offender, "MANIFEST": manifest}
+        draft.add(f"if {word}.value:", f"    RAISE(MANIFEST, {word}.value, {sizes})")
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
         """A state has small workspaces for itself; others come from the pool and go back to it."""
@@ -70,7 +86,7 @@ class Cpu(Machine):
         draft.add(f"base = {spaces}.take()")
         for site, one in enumerate(launches_of(manifest["steps"])):
             for slot, argument in enumerate(one["arguments"]):
-                name = argument["name"]
+                name = argument.get("name")
                 if argument["kind"] == "pointer" and any(name == buffer["name"] for buffer in manifest["buffers"]):
                     words = words_of(draft, site, one)
                     offset = draft.field(("offset", name), lambda m, n=name: _spaces(m, manifest).offsets[n])
@@ -97,6 +113,10 @@ class Cpu(Machine):
             return cpu.launcher(adapter, block.address, work_of(one, touched, m.values))
 
         draft.add(f"{draft.field(('launcher', site), make)}({grid})")
+
+
+def _word(making: Making) -> ctypes.c_int64:
+    return making.once("error word", lambda: ctypes.c_int64(0))
 
 
 def _spaces(making: Making, manifest: Mapping[str, Any]) -> Workspaces:

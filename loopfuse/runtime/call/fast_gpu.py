@@ -166,8 +166,9 @@ def machine(
     module: cuda.LoadedModule, index: int, library: str, variants: Variants | None = None
 ) -> Machine | None:
     """The device's part of call paths to `module`, for arrays of PyTorch or CuPy; None for
-    others, and where the driver lacks a function."""
-    if library not in ("torch", "cupy") or not driver():
+    others, where the driver lacks a function, and where each call waits for its checks."""
+    waits = module.word is not None and module.manifest.get("check") == "sync"
+    if library not in ("torch", "cupy") or waits or not driver():
         return None
     return Gpu(module, index, library, variants)
 
@@ -229,6 +230,20 @@ class Gpu(Machine):
         """Whatever was accepted once."""
         return True
 
+    def error_word(self, making: Making) -> int:
+        """The module's."""
+        assert self._module.word is not None  # there are checks
+        return self._module.word.pointer
+
+    def _write_look(self, draft: Draft) -> None:
+        """What earlier calls noted is raised; what this one notes is described by its sizes."""
+        word = self._module.word
+        if word is None:
+            return
+        draft.names |= {"WORD": word, "NOTED": word.value}
+        draft.add("if NOTED.value:", "    WORD.look()")
+        draft.add(f"WORD.sizes = {draft.field('sizes', lambda m: m.integers)}")
+
     def _config(self, draft: Draft, site: int) -> str:
         return draft.field(("config", site), lambda m: self._make_config(m, site))
 
@@ -259,6 +274,7 @@ class Gpu(Machine):
             "FAIL_CLEAR": _fail_clear,
         }  # fmt: skip
 
+        self._write_look(draft)
         last = draft.field("stream", lambda _: 0)
         if native:
             draft.add(ASK_STREAM)

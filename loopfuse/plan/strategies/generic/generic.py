@@ -138,7 +138,7 @@ def _cpu_loops(
     nodes: tuple[TreeNode, ...]
     shape = find_strips(body, var) if in_strips else None
     if shape is not None:
-        nodes = plan_strips(shape, var, (lower, upper), count, names, before)
+        nodes = _in_lanes(tuple(plan_strips(shape, var, (lower, upper), count, names, before)), group, site)
     else:
         body = _in_lanes(body, group, site)
         loop = Loop(var, lower, upper, extent.step, Where.SERIAL, body)
@@ -182,8 +182,10 @@ def find_reordered(group: Group, site: Site) -> frozenset[str]:
     if group.legality is Legality.INDEPENDENT and group.dims:
         kept = frozenset(name for name, store in site.stores.items() if store.home != "global")
         last = order_dims(group, kept, CPU_WRITE)[-1]
-        if dim_extents(group, site.program)[last].step == 1 and find_strips(nodes, stands_for(last)) is not None:
-            return frozenset()
+        extents = dim_extents(group, site.program)
+        if extents[last].step == 1 and find_strips(nodes, stands_for(last)) is not None:
+            trial = replace(site, names=names, teams=False)
+            nodes = _cpu_loops(group, trial, order_dims(group, kept, CPU_WRITE), extents)
     return statements_in_lanes(nodes, group, site.program, names.buffers)
 
 

@@ -23,8 +23,12 @@ from loopfuse.lang.semantics import array_dtype
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "cases"
 EXAMPLES = ROOT / "examples"
+SUITES = tuple(ROOT / "tests" / name for name in ("polybench", "livermore", "algorithms"))
+"""Folders of well-known programs (`suites.py`), whose text is cases too."""
 
-_DIRECTIVE = re.compile(r"#\s*(sizes|args|data|kernels|cpu-kernels|strategy|homes|error):\s*(.*)")
+_DIRECTIVE = re.compile(
+    r"#\s*(sizes|medium|args|data|kernels|cpu-kernels|strategy|homes|error|loops|carried|fused|cpu-fused):\s*(.*)"
+)
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,22 @@ class Case:
     homes: dict[str, str] | None = None
     error: str | None = None
     is_example: bool = False
+    medium: tuple[dict[str, int], ...] = ()
+    loops: str | None = None
+    carried: str | None = None
+    fused: str | None = None
+    cpu_fused: str | None = None
 
     @property
     def name(self) -> str:
         """The file's stem."""
         return self.path.stem
+
+    @property
+    def title(self) -> str:
+        """How pytest shows it: with its folder, unless that is `cases`."""
+        folder = self.path.parent.name
+        return self.name if folder == "cases" else f"{folder}/{self.name}"
 
     @property
     def source(self) -> Source:
@@ -79,8 +94,9 @@ def _count(text: Any) -> int | None:
 
 def _with(case: Case, key: str, value: Any) -> Case:
     match key:
-        case "sizes":
-            return replace(case, sizes=(*case.sizes, {k: int(v) for k, v in _pairs(value).items()}))
+        case "sizes" | "medium":
+            found = {k: int(v) for k, v in _pairs(value).items()}
+            return replace(case, **{key: (*getattr(case, key), found)})
         case "args":
             return replace(case, args={k: _value(v) for k, v in _pairs(value).items()})
         case "kernels":
@@ -89,8 +105,8 @@ def _with(case: Case, key: str, value: Any) -> Case:
             return replace(case, cpu_kernels=_count(value))
         case "homes":
             return replace(case, homes=_pairs(value))
-        case "data" | "strategy" | "error":
-            return replace(case, **{key: value.strip()})
+        case "data" | "strategy" | "error" | "loops" | "carried" | "fused" | "cpu-fused":
+            return replace(case, **{key.replace("-", "_"): value.strip()})
         case _:
             raise ValueError(f"{case.path.name}: unknown key {key}")
 
@@ -109,6 +125,11 @@ def read_case(path: Path) -> Case:
 def read_cases() -> tuple[Case, ...]:
     """Every case under `tests/cases`, in name order."""
     return tuple(read_case(path) for path in sorted(CASES.glob("*.lf")))
+
+
+def read_suites() -> tuple[Case, ...]:
+    """Every program of every suite, in name order."""
+    return tuple(read_case(path) for folder in SUITES for path in sorted(folder.glob("*.lf")))
 
 
 def read_examples() -> tuple[Case, ...]:

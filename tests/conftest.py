@@ -39,6 +39,10 @@ KEPT = (
     r"test_guard_pages\.py.*(sample|random_programs)",
     r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
     r"test_random_functions\.py.*random_functions\[",
+    r"test_suites\.py.*(is_right|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
+    r"test_cases\.py.*promised\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
+    r"test_polybench_page\.py.*current\[(polybench/cholesky|livermore/05_)",
+    r"test_well_known_ptx\.py.*\[(polybench/trisolv|livermore/12_|algorithms/spmv)",
 )
 """Long tests that the default run takes all the same: nothing shorter shows what they show."""
 
@@ -47,6 +51,12 @@ _SLOW = (
     # Those are run again, in every way, by test_random_programs.py.
     ("test_cases.py", r"(agree\w*|promised)\[fuzz_(?!only|outputs?_|makes|stencil)"),
     ("test_cases.py", r"unfused_ways_agree\[(?!examples/)"),
+    # D2Q9 with walls takes ten times as long to prove as anything else of the suites.
+    *((f"test_{name}.py", r"\[algorithms/lattice") for name in ("cases", "suites", "polybench_page", "well_known", "well_known_ptx", "random_python")),
+    # Time loops and windows: seconds to prove, or to run on the machine of PTX; test_suites.py has them compiled.
+    ("test_cases.py", r"(agree|numbers)\[polybench/(jacobi-2d|heat-3d|fdtd-2d|adi|3mm|deriche)\]"),
+    ("test_well_known_ptx.py", r"\[(polybench/(jacobi-1d|jacobi-2d|heat-3d|fdtd-2d)|livermore/18_hydro_2d)\]"),
+    ("test_suites.py", r"the_same\[polybench/jacobi-2d-f32\]"),
     # Every example is the same program in Python and in text; some are run by CPython.
     ("test_pyfunc_examples.py", r"computes_the_same\[(?!alibi|csr|depthwise|dropout|gauss|histogram|"
      r"kmeans|layernorm_b|multigrid_p|quant|reversed|scatter|selective|smith|strided|unsharp)"),
@@ -70,7 +80,7 @@ _SLOW = (
     ("test_testing_equivalent.py", r"random_data\[jacobi\]"),
     ("test_pyfunc_examples.py", r"computes_the_same\[(jacobi|lattice_boltzmann|bilateral)\]"),
     ("test_line_info.py", r"same_without\[sm_80"),
-    ("test_cases.py", r"\[(game_of_life|fdtd|planes_torus|lines_(heat|ring)|time_(constant_steps|planes_zero|with_point\w+)|"
+    ("test_cases.py", r"\[(game_of_life|planes_torus|lines_(heat|ring)|time_(constant_steps|planes_zero|with_point\w+)|"
      r"examples/(jacobi|bilateral|lattice_boltzmann|heat3d))\]"),
     ("test_cases.py", r"whole_numbers\[examples/fdtd_2d\]"),
     ("test_types_table.py", r"test_compiled\[reduce_\w+_(few|all)-"),
@@ -139,7 +149,7 @@ _EVERY = (
     ("test_example_traffic.py", r"\[", 2),
     ("test_testing_equivalent.py", r"\[", 2),
     ("test_data_dependent.py", r"wild_subscripts", 2),
-    ("test_cases.py", r"as_promised\[(?!examples)", 2),
+    ("test_cases.py", r"as_promised\[(?!examples|polybench|livermore|algorithms)", 2),
     ("test_window_registers.py", r"is_enough\[", 2),
 )
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""

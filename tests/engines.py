@@ -166,11 +166,12 @@ def run_compiled(
 
 
 def sizes_to_pass(kernel: nodes.Kernel, sizes: dict[str, int]) -> dict[str, int]:
-    """Sizes that stand alone in no extent: the caller must name them."""
+    """Sizes that stand alone in no extent: the caller must name them. (Among `sizes` may be parameters, too,
+    where each run has another value; those are arguments already.)"""
     alone = {
         extent.name
         for param in kernel.arrays
         for extent in param.extents
         if isinstance(extent, nodes.Symbol)
-    }
+    } | {param.name for param in kernel.params}
     return {name: value for name, value in sizes.items() if name not in alone}

@@ -438,7 +438,9 @@ class Machine:
         assert len(names) == count
         if op[0] == "ld":
             data = self.memory.load(addresses, count * bits // 8)
-            words = np.ascontiguousarray(data).view(_WORDS[bits])
+            # What is narrower than its register is extended, by its sign if its type has one.
+            kind = _SIGNED[bits] if op[-1].startswith("s") else _WORDS[bits]
+            words = _wide(np.ascontiguousarray(data).view(kind)).view(np.uint64)
             for k, register in enumerate(names):
                 self.put(register, words[:, k], mask)
             return

@@ -58,30 +58,14 @@ def run(
     elements behind a multiple of 16 bytes, with nothing around them. `data_of`: the values of an array of that name and
     shape; then the tree says what comes out, whose sums have an order of their own."""
     kernel, tree, artifact = compiled(text, tuning, bits, strategy, fp)
-    random, memory = np.random.default_rng(3), Memory({})
+    random = np.random.default_rng(3)
     arguments: dict[str, Any] = {}
-    pointers: dict[str, int] = {}
-    address = 1 << 20
     values = dict(sizes)
     for array in kernel.arrays:
         kind = numpy_kind(array.dtype.numpy_name)
         shape = [int(eval(to_python(extent), {}, values)) for extent in array.extents]
-        data = (random.integers(0, 100, shape) if data_of is None else data_of(array.name, shape)).astype(kind)
-        arguments[array.name] = data
-        start = address + offset * kind.itemsize
-        memory.place(start, data)
-        pointers[array.name] = start
-        address += (data.nbytes + (1 << 12)) // 256 * 256
-    for buffer in artifact.manifest["buffers"]:
-        kind = numpy_kind(buffer["dtype"], short=True)
-        shape = [int(eval(str(each), {}, values)) for each in buffer["extents"]]
-        data = np.zeros(shape, kind)
-        memory.place(address, data)
-        pointers[buffer["name"]] = address
-        address += (data.nbytes + (1 << 12)) // 256 * 256
-    error = np.zeros(1, np.int64)
-    memory.place(address, error)
-    pointers[ERROR_WORD] = address
+        data = random.integers(0, 100, shape) if data_of is None else data_of(array.name, shape)
+        arguments[array.name] = data.astype(kind)
     wanted = {name: data.copy() for name, data in arguments.items()}
     scalars = {name: value for name, value in values.items() if name == "n"}
     expected: Mapping[str, Any] = wanted
@@ -89,6 +73,37 @@ def run(
         expected = interpret(kernel, {**wanted, **scalars}, sizes)
     else:
         run_tree(tree, {**wanted, **scalars}, sizes, our_math(), aligned=not offset)
+    stored = run_ptx(artifact, arguments, values, offset)
+    for name, data in arguments.items():
+        there = np.asarray(expected.get(name, wanted[name]))
+        if data_of is not None:  # which NaN is nobody's business
+            assert (np.isnan(data) == np.isnan(there)).all(), name
+            there = np.where(np.isnan(data), data, there)
+        assert data.tobytes() == there.tobytes(), name
+    return stored
+
+
+def run_ptx(
+    artifact: Artifact, arrays: Mapping[str, Any], values: Mapping[str, Any], offset: int = 0
+) -> dict[int, int]:
+    """Runs the launches of an artifact with these arrays, which it changes, and these sizes and scalars; how often how
+    many bytes were stored at once. Arrays start `offset` elements behind a multiple of 16 bytes."""
+    memory, pointers, address = Memory({}), dict[str, int](), 1 << 20
+    for name, data in arrays.items():
+        start = address + offset * data.dtype.itemsize
+        memory.place(start, data)
+        pointers[name] = start
+        address += (data.nbytes + (1 << 12)) // 256 * 256
+    for buffer in artifact.manifest["buffers"]:
+        kind = numpy_kind(buffer["dtype"], short=True)
+        shape = [max(0, int(eval(str(each), {}, dict(values)))) for each in buffer["extents"]]
+        data = np.zeros(shape, kind)
+        memory.place(address, data)
+        pointers[buffer["name"]] = address
+        address += (data.nbytes + (1 << 12)) // 256 * 256
+    error = np.zeros(1, np.int64)
+    memory.place(address, error)
+    pointers[ERROR_WORD] = address
     entries = read_ptx(artifact.ptx)
     stored: dict[int, int] = {}
 
@@ -102,14 +117,8 @@ def run(
         for size, count in machine.bytes_stored.items():
             stored[size] = stored.get(size, 0) + count
 
-    run_steps(artifact.manifest, pointers, values, not offset, launch)
+    run_steps(artifact.manifest, pointers, dict(values), not offset, launch)
     assert not error.any(), "a subscript is outside"
-    for name, data in arguments.items():
-        there = np.asarray(expected.get(name, wanted[name]))
-        if data_of is not None:  # which NaN is nobody's business
-            assert (np.isnan(data) == np.isnan(there)).all(), name
-            there = np.where(np.isnan(data), data, there)
-        assert data.tobytes() == there.tobytes(), name
     return stored
 
 

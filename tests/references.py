@@ -406,7 +406,9 @@ def prepare(kernel: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "linear_recurrence":
             a["a"] = np.abs(a["a"]) / a["a"].dtype.type(8)
         case _:
-            pass
+            from suites import fit  # which take arguments from here
+
+            a = fit(kernel, a)
     return a
 
 

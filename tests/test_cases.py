@@ -13,7 +13,8 @@ import engines
 import numpy as np
 import pytest
 import references
-from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples, read_suites
+from loop_facts import carried_text, fused_text, loops_text
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import LoopfuseError
@@ -22,13 +23,13 @@ from loopfuse.lang import nodes
 from loopfuse.tree.looptree import HostLoop
 
 EXAMPLES = read_examples()
-PROGRAMS = tuple(case for case in read_cases() if case.error is None) + EXAMPLES
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + EXAMPLES + read_suites()
 REFUSED = tuple(case for case in read_cases() if case.error is not None)
 
 
 def named(case: Case) -> str:
     """How pytest shows a case."""
-    return ("examples/" if case.is_example else "") + case.name
+    return case.title
 
 
 def arguments_of(
@@ -111,6 +112,10 @@ def is_exact_on_whole_numbers(case: Case) -> bool:
         "softmax_loops",
         "cross_entropy",
         "layernorm_gelu",
+        "correlation",
+        "durbin",
+        "gramschmidt",
+        "ludcmp",
     }
 
 
@@ -148,8 +153,8 @@ def has_empty_reduction(kernel: str, arguments: dict[str, Any]) -> bool:
 
 
 def test_plans_are_as_promised(case: Case) -> None:
-    """The number of kernels, the strategy and the homes that the header states; and a report of
-    each plan, whatever the program holds."""
+    """The loops and what they carry, what was fused, the number of kernels, the strategy and the homes
+    that the header states; and a report of each plan, whatever the program holds."""
     for kernel in engines.read(case.source).kernels:
         gpu = engines.plan(case.source, kernel.name, engines.GPU, None, True)
         cpu = engines.plan(case.source, kernel.name, CPU, None, True)
@@ -161,6 +166,13 @@ def test_plans_are_as_promised(case: Case) -> None:
             assert launches(cpu) == case.cpu_kernels, decisions(cpu)
         if case.strategy is not None:
             assert gpu.tree.launches[0].strategy == case.strategy
+        for wanted, found in (
+            (case.loops, loops_text(cpu)),
+            (case.carried, carried_text(cpu)),
+            (case.fused, fused_text(gpu)),
+            (case.cpu_fused, fused_text(cpu)),
+        ):
+            assert wanted is None or found == wanted
         if case.homes is not None:
             homes = dict(pair for info in gpu.report.kernels for pair in info.homes)
             assert case.homes.items() <= homes.items(), homes

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from case_files import ROOT, Case, read_cases, read_examples
+from case_files import ROOT, Case, read_cases, read_examples, read_suites
 from fuzz import engines, seeds
 from fuzz.arguments import arguments_of, copied
 from fuzz.compare import differs, has_reductions
@@ -35,7 +35,7 @@ LEVELS = ("x86-64-v2", "x86-64-v3", "native")
 
 def programs() -> tuple[Case, ...]:
     """Every case that compiles, and every example."""
-    return tuple(case for case in read_cases() if case.error is None) + read_examples()
+    return tuple(case for case in read_cases() if case.error is None) + read_examples() + read_suites()
 
 
 def part(number: int) -> tuple[Case, ...]:

@@ -31,6 +31,7 @@ def test_every_program_has_digests() -> None:
     stored = (ROOT / "tests" / "plans.txt").read_text().splitlines()
     names = {line.split(" ")[0].split(":")[0] for line in stored if not line.startswith("#")}
     folders = {"examples": "examples", "cases": "tests/cases", "benchmarks": "benchmarks/kernels"}
+    folders |= {suite: f"tests/{suite}" for suite in ("polybench", "livermore", "algorithms")}
     there = {
         f"{room}/{path.stem}"
         for room, folder in folders.items()

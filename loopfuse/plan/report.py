@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Options
 from loopfuse.lang.index_text import to_python
 from loopfuse.lang.nodes import Binary, Call, Const, Expr, integer
-from loopfuse.lang.walk import children, loads, walk_expr, with_children
+from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
@@ -244,11 +245,33 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
             step = abs(loop.step)
             if step != 1:
                 trips = (trips + (step - 1)) // step
-            each = _launches(item.body) * trips
+            each = over_turns(loop, trips, _launches(item.body))
         else:
             each = integer(1 if item.fit is None else item.fit.launches)
         total = total + each
     return total
+
+
+def over_turns(loop: Loop, trips: Expr, each: Expr) -> Expr:
+    """`each`, summed over the turns of `loop`.
+
+    before: each = 3*i + 2, i in 0..N
+    after:  2*N + 3*(N*(N - 1)//2)
+
+    By Newton's differences of the first turns, of which those of a polynomial in the iterator end; where they do not
+    within the fourth, as if every turn were the first.
+    """
+    if loop.iterator not in iterators(each):
+        return each * trips
+    row = [substitute(each, {loop.iterator: loop.lower + turn * loop.step}) for turn in range(5)]
+    total, places = integer(0), trips
+    for degree in range(4):
+        total = total + row[0] * places
+        row = [after - before for before, after in pairwise(row)]
+        if all(to_python(one) == "0" for one in row):
+            return total
+        places = places * (trips - (degree + 1)) // (degree + 2)
+    return substitute(each, {loop.iterator: loop.lower}) * trips
 
 
 # ----------------------------------------------------------------------------- loops, kernels

@@ -23,7 +23,15 @@ sys.path.insert(0, str(TESTS))
 import engines  # noqa: E402
 import references  # noqa: E402
 import upstream  # noqa: E402
-from case_files import Case, assert_same, copy_arguments, make_arguments, read_cases, read_examples  # noqa: E402
+from case_files import (  # noqa: E402
+    Case,
+    assert_same,
+    copy_arguments,
+    make_arguments,
+    read_cases,
+    read_examples,
+    read_suites,
+)
 from fuzz.choices import RandomChoices  # noqa: E402
 from fuzz.generate import generate  # noqa: E402
 from fuzz.machines import without_proofs  # noqa: E402
@@ -69,7 +77,7 @@ def modules(fuels: tuple[int | None, ...], first: int) -> tuple[Module, ...]:
     """Cases and examples: every sixteenth one from number `first` on, fused; or every one, fused and
     unfused, where both are asked for."""
     found: list[Module] = []
-    cases = [case for case in (*read_cases(), *read_examples()) if case.error is None]
+    cases = [case for case in (*read_cases(), *read_examples(), *read_suites()) if case.error is None]
     for case in cases[first::16] if len(fuels) == 1 else cases:
         for kernel in engines.read(case.source).kernels:
             texts: set[str] = set()

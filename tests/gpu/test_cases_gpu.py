@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import engines
 import references
-from case_files import Case, assert_same, make_arguments, read_cases, read_examples
+from case_files import Case, assert_same, make_arguments, read_cases, read_examples, read_suites
 from gpu_libraries import Library, with_each
 
 import loopfuse
@@ -27,7 +27,7 @@ from loopfuse.runtime.devices import cuda
 
 pytestmark = pytest.mark.gpu
 
-PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples()
+PROGRAMS = tuple(case for case in read_cases() if case.error is None) + read_examples() + read_suites()
 
 
 def poisoned(kernel: nodes.Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def assert_with_each(
 
 def named(case: Case) -> str:
     """How pytest shows a case."""
-    return ("examples/" if case.is_example else "") + case.name
+    return case.title
 
 
 @pytest.mark.parametrize("case", PROGRAMS, ids=named)

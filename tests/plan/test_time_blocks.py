@@ -300,19 +300,19 @@ def test_loops_that_are_not_blocked_say_why(case: str, why: str) -> None:
 
 def test_a_sweep_in_place_says_what_to_change() -> None:
     """And the change works: the sweep is parallel then, and blocked."""
-    text = (CASES / "time_seidel.lf").read_text()
+    text = (CASES.parent / "polybench" / "seidel-2d.lf").read_text()
     program = pipeline.read_program(Source("t.lf", text))
-    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    found = pipeline.plan_kernel(program, "seidel_2d", Options(target=Target("sm_90")))
     (decision,) = found.report.decisions
     assert decision.remedy == (
-        "let it write a new array `a_new` instead of `a`, and `swap a, a_new` after each sweep (Jacobi's "
+        "let it write a new array `A_new` instead of `A`, and `swap A, A_new` after each sweep (Jacobi's "
         "form): then all elements of a sweep are independent"
     )
-    changed = text.replace("a[i, j] = (", "a_new[i, j] = (").replace(
-        "inout a: f64[N, N]", "inout a: f64[N, N], inout a_new: f64[N, N]"
+    changed = text.replace("A[i, j] = (", "A_new[i, j] = (").replace(
+        "inout A: f64[N, N]", "inout A: f64[N, N], inout A_new: f64[N, N]"
     )
-    program = pipeline.read_program(Source("t.lf", changed + "        swap a, a_new\n"))
-    found = pipeline.plan_kernel(program, "time_seidel", Options(target=Target("sm_90")))
+    program = pipeline.read_program(Source("t.lf", changed + "        swap A, A_new\n"))
+    found = pipeline.plan_kernel(program, "seidel_2d", Options(target=Target("sm_90")))
     assert found.verdict.answer == "proved" and blocks(found)
 
 

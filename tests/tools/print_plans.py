@@ -1,4 +1,4 @@
-"""Everything that the compiler decides about all examples, cases and benchmark kernels, as text: the
+"""Everything that the compiler decides about all examples, cases, suites and benchmark kernels, as text: the
 net under a change that should change nothing.
 
     python tests/tools/print_plans.py write FOLDER       # every tree, report, manifest, LLVM IR and PTX
@@ -33,7 +33,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
 STORED = ROOT / "tests" / "plans.txt"
-ROOMS = {"examples": "examples", "cases": "tests/cases", "benchmarks": "benchmarks/kernels"}
+ROOMS = {
+    "examples": "examples",
+    "cases": "tests/cases",
+    "benchmarks": "benchmarks/kernels",
+    "polybench": "tests/polybench",
+    "livermore": "tests/livermore",
+    "algorithms": "tests/algorithms",
+}
 TARGETS = ("cpu", "sm_80", "sm_90")
 PARTS = ("tree", "report", "manifest", "llvm", "ptx")
 SHOWN = 40

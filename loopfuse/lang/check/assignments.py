@@ -35,9 +35,10 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
     value = elaborate(context, stmt.value)
     if not stmt.op:
         expr = context.finish(context.assign(value, cell.dtype, stmt.value.span, name))
-        # `a = fma(x, y, a)` is how a strict program writes `a += x*y`.
-        reduction = accumulates(cell, expr) if isinstance(expr, Fma) else ""
-        return Store(cell, expr, reduction, span=stmt.span)
+        update = _as_update(cell, expr)
+        if reduction := accumulates(cell, update):
+            return Store(cell, update, reduction, span=stmt.span)
+        return Store(cell, expr, span=stmt.span)
     context.used.add(cell.array)
     before = Value(cell)
     if stmt.op in ("min", "max"):
@@ -47,10 +48,23 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
     else:
         result = apply_binary(context, stmt.op, before, value, stmt.span)
     expr = context.finish(context.assign(result, cell.dtype, stmt.value.span, name))
-    if isinstance(expr, Binary) and expr.op == "sub" and expr.left == cell:
-        # `a -= e` adds -e, exactly: one form for every sum.
-        expr = replace(expr, op="add", right=_opposite(expr.right))
+    expr = _as_update(cell, expr)
     return Store(cell, expr, accumulates(cell, expr), span=stmt.span)
+
+
+def _as_update(cell: Load, expr: Expr) -> Expr:
+    """`expr`, which `cell` becomes, in the one form that updates have, of the same bits.
+
+    before: cell - e        max(e, cell)
+    after:  cell + -e       max(cell, e)
+    """
+    match expr:
+        case Binary(op="sub", left=left, right=right) if left == cell:
+            return replace(expr, op="add", right=_opposite(right))
+        case Binary(op="min" | "max", left=left, right=right) if right == cell and left != cell:
+            return replace(expr, left=right, right=left)
+        case _:
+            return expr
 
 
 def _opposite(expr: Expr) -> Expr:

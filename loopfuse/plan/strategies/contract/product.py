@@ -74,6 +74,20 @@ class Product:
         """Does nothing write the total but the update, which may have no steps?"""
         return all(node.target != self.total for node in (*self.before, *self.after))
 
+    @property
+    def mirrored(self) -> tuple[Compute, ...] | None:
+        """What stands behind from where the total's array is first written at another place (`C[j, i] = C[i, j]`), which may be
+        the total's own: once that is done, the total is neither read nor written but by such copies. None where it is."""
+        elsewhere = [
+            number for number, node in enumerate(self.after)
+            if node.target.array == self.total.array and node.target != self.total
+        ]  # fmt: skip
+        if not elsewhere:
+            return ()
+        rest = self.after[elsewhere[0] :]
+        is_apart = all(node.value == self.total or self.total not in (node.target, *loads(node.value)) for node in rest)
+        return rest if is_apart else None
+
     @staticmethod
     def _is_along(load: Load, var: str, other: str) -> bool:
         found = subscript_iterators(load)
@@ -175,10 +189,13 @@ def _is_alone(product: Product, buffers: Mapping[str, Buffer]) -> bool:
     made = {node.target.array for node in product.made}
     if any(node.target != total and not _is_register(node.target, buffers) for node in product.before):
         return False
+    mirrored = product.mirrored
+    if mirrored is None:
+        return False
     for part in (product.before, (*product.made, product.update), product.after):
         written: set[str] = set()
         for node in part:
-            for load in (*loads(node.value), node.target):
+            for load in loads(node.value) if node in mirrored else (*loads(node.value), node.target):
                 if load.array == total.array and load != total:
                     return False
             for load in loads(node.value):

@@ -27,6 +27,7 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.mapping.threads import stands_for, symbolic_body
 from loopfuse.plan.strategies.contract.columns import COLUMNS, find_columns
+from loopfuse.plan.strategies.contract.likely import is_likely
 from loopfuse.plan.strategies.contract.product import Product, read_product
 from loopfuse.plan.strategies.contract.shape import Shape, shape_of
 from loopfuse.plan.strategies.contract.tiles import TileWriter
@@ -45,6 +46,9 @@ class Contract(Strategy):
     """The strategy."""
 
     name: str = "contract"
+
+    def tiles(self, group: Group, device: str) -> bool:
+        return device == "cpu" and is_likely(group)
 
     def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
         if any(isinstance(fit, ContractFit) for fit in fits):

@@ -405,13 +405,15 @@ class TileWriter:
         vector = c // shape.lanes
         u = vector if jt is not None else vector % shape.vectors
         cell = self._sum(Place(it, r, vector // shape.vectors if jt is None else jt, u, c % shape.lanes))
-        nodes = self._moved(product.after, (i, j), {product.total: cell})
+        mirrored = product.mirrored or ()
+        after = product.after[: len(product.after) - len(mirrored)]
+        nodes, rest = (self._moved(each, (i, j), {product.total: cell}) for each in (after, mirrored))
         if not self.is_array:
-            return nodes
+            return (*nodes, *rest)
         back: TreeNode = Copy(self._load(product.total, (i, j)), cell)
         if product.is_only_added_to:  # perhaps nothing is
             back = Guard(conjoin(*(self._at(loop.lower) < self._at(loop.upper) for loop in product.loops)), (back,))
-        return (*nodes, back)
+        return (*nodes, back, *rest)
 
     # ------------------------------------------------------------------------------------------ places
 

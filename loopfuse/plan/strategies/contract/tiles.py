@@ -228,6 +228,7 @@ class TileWriter:
                 return (Copy(register, self._sum(place)),)
             found = Load(self.found, (place.u, place.v), register.dtype)
             keep = Guard(self._is_inside(place), (Copy(register, found),), predicated=True)
+            # What is nothing was made by no update: the checker need not look for one in the blocks before.
             return (Copy(found, self._sum(place)), Copy(register, zero_of(register.dtype)), keep)
 
         return (

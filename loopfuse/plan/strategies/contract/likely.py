@@ -70,4 +70,4 @@ def _is_product(s: Statement, reduced: tuple[Loop, ...], rows: str, columns: str
     if any(load.array == target.array for load in operands):
         return False
     along = [subscript_iterators(load) & {rows, columns} for load in operands]
-    return {rows} in along and {columns} in along and {rows, columns} not in along
+    return all(frozenset(each) in along for each in ((rows,), (columns,))) and frozenset((rows, columns)) not in along

@@ -20,6 +20,7 @@ from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP
+from loopfuse.plan.units.forest import may_reorder
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
@@ -267,9 +268,14 @@ class CostModel:
             return lambda statement: 1.0
         dims = self.dims(group)
         mixed, short = have_mixed_steps(group, dims[-1]), self.have_short(group, dims[-1])
+        nests = {s.id: find_nest(group, s, dims) for placed in group.members for s in placed.unit.statements}
+        in_strips = any(nest is not None and nest.strips for nest in nests.values())
+        reorders = self._team is not None and not in_strips and group.scope is not None and group.scope.reassociate
 
         def one(statement: Statement) -> float:
-            nest = find_nest(group, statement, dims)
+            nest = nests[statement.id]
+            if reorders and nest is not None and nest.has_lanes(statement) and may_reorder(statement, True):
+                return 1.0  # (beside strips no sums run in lanes)
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
             if nest is None or (nest.is_vector(statement) and not (mixed or short)):
                 strip = STRIP if len(dims) == 1 else LONG_STRIP

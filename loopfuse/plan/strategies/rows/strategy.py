@@ -83,8 +83,9 @@ class Rows(Strategy):
                 return RowsFit(group, body, memory)
             case (Way.ROWS | Way.NESTS), _:
                 return LanesFit(group, body, memory) if has_lanes(body) else None
-            case Way.COLUMNS, _:
-                return _blocks(group, site, body, memory)
+            case Way.COLUMNS, _:  # (which lie in memory once they are gone along)
+                joined = _body_of(group, site, join_nests(nodes), names)
+                return _blocks(group, site, joined or body, memory)
 
 
 def _blocks(group: Group, site: Site, body: Body, memory: tuple[Buffer, ...]) -> Fit | None:

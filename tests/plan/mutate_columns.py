@@ -94,7 +94,7 @@ ROWS: list[Row] = [
     Row("row added twice", "columns cpu", "all of a turn add its first row",
         rewrite("S1[", "x[k * 2 + l + rb * 5, c_5]", "x[k * 2 + rb * 5, c_5]", 1)),
     Row("partial results not started", "columns cpu", "they hold anything", gone(r"^copy s_part")),
-    Row("greatest started from 0", "columns cpu", "the neutral element of a sum", constant(r"^copy most.max_part", -inf, 0.0)),
+    Row("greatest started from the greatest", "columns cpu", "and not from the least", constant(r"^copy most.max_part", -inf, inf)),
     Row("one block's results", "columns cpu", "all blocks add to the first one's", each(r"^S1.*s_part", _first_block)),
     Row("strips overlap", "columns cpu", "two workers add to one place", bounds("c_5", upper="min(C, cb_1 * 3 + 4)")),
     Row("partial result left out", "columns cpu", "the first block's", bounds("rb_1", lower="1")),

@@ -25,11 +25,21 @@ from loopfuse.plan.mapping.threads import stands_for
 from loopfuse.plan.strategies.generic.generic import plan_map
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.body import COLUMN, Body, Pass, own_registers, touched
-from loopfuse.plan.strategies.rows.teams import body_at
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.strategies.versions import by_length
 from loopfuse.plan.units.groups import Group
-from loopfuse.tree.looptree import Buffer, Compute, Copy, Fold, Global, HostNode, Launch, Loop, LoopTree, Register, TreeNode
+from loopfuse.tree.looptree import (
+    Buffer,
+    Compute,
+    Copy,
+    Fold,
+    Global,
+    HostNode,
+    Launch,
+    Loop,
+    LoopTree,
+    TreeNode,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 

@@ -269,7 +269,9 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
         assert isinstance(each, Compute | Copy)
         value = emit_value(emitter, each.value)
         if isinstance(emitter.storage[each.target.array].buffer.home, Register):
-            taken, value, before = together(emitter, condition, value, emit_value(emitter, each.target))
+            taken, before = condition, emit_value(emitter, each.target)
+            if varies(emitter, node.condition):
+                taken, value, before = together(emitter, condition, value, before)
             store(emitter, each.target, emitter.builder.select(taken, value, before))
             continue
 

@@ -437,7 +437,8 @@ def _plan_model(
         one: Attempt, begin: Begin | None = None
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         rules = one.rules
-        cost = CostModel(model, rules.machine, options.size_map, registry.team if rules.teams else None)
+        team, tiles = (registry.team if rules.teams else None), (registry.tiles if rules.tiles else None)
+        cost = CostModel(model, rules.machine, options.size_map, team, tiles)
         streams = registry.streams(model, cost, rules) if rules.chains else None
         whole = registry.runs_whole if rules.teams else None
         planner = Planner(model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole)
@@ -531,7 +532,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
 def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
     """The plan with fusion off, which reports compare with, and where its arrays live."""
     machine = Rules.of(planned.options, planned.program).machine
-    cost = CostModel(planned.program, machine, planned.options.size_map, registry.team)
+    cost = CostModel(planned.program, machine, planned.options.size_map, registry.team, registry.tiles)
     reassociate = planned.options.reassociate
     plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
     items = registry.claimed(plan.items, planned.program, machine.device)

@@ -79,6 +79,11 @@ def team(group: Group, program: PolyProgram, device: str) -> int:
     return max(strategy.team(group, program, device) for strategy in STRATEGIES)
 
 
+def tiles(group: Group, device: str) -> bool:
+    """Would some strategy run the group in tiles of registers?"""
+    return any(strategy.tiles(group, device) for strategy in STRATEGIES)
+
+
 def runs_whole(unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
     """Does some strategy run the loop as it stands, whose iterations depend on each other through running values, or
     scattered updates?"""

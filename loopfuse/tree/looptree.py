@@ -227,8 +227,9 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class Guard:
     """Runs `then` where `condition` (affine in loop variables and symbols, or ALIGNED) holds,
-    `otherwise` elsewhere. `predicated`: a condition that nearly always holds. What `then` computes (from
-    registers, by what cannot fault) it computes anyway, and only what it writes asks the condition."""
+    `otherwise` elsewhere. `predicated`: what `then` computes (from registers, by what cannot fault) it computes anyway, and
+    only what it writes asks the condition: one that nearly always holds, or of a VECTOR loop one that lanes answer each
+    for itself."""
 
     condition: Expr
     then: tuple[TreeNode, ...]

@@ -234,7 +234,10 @@ def may_be_predicated(nodes: Sequence[TreeNode], homes: Mapping[str, Home]) -> b
         return not is_checked(part)
 
     return all(
-        isinstance(node, Compute) and node.predicate is None and all(map(is_safe, walk_expr(node.value)))
+        isinstance(node, Compute | Copy)
+        and getattr(node, "predicate", None) is None
+        and not getattr(node, "late", False)
+        and all(map(is_safe, walk_expr(node.value)))
         for node in nodes
     )
 

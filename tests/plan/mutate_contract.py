@@ -13,9 +13,9 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.nodes import Iter, compare, integer
 from loopfuse.plan.strategies.contract.shape import Shape
 from loopfuse.tree.looptree import Copy, Guard, Loop, LoopTree, TreeNode
-from tests.plan.mutate_edit import before, bounds, everywhere, home, put, rewrite
+from tests.plan.mutate_edit import before, bounds, everywhere, home, launches, put, rewrite
 from tests.plan.mutate_table import Base, Made, Row, planned
-from tests.plan.mutate_windows import CLAIM, each, gone, reading, writing
+from tests.plan.mutate_windows import CLAIM, each, gone, reading, test, writing
 
 SMALL = Shape(rows=2, vectors=2, lanes=2, row_tiles=2, column_tiles=2, steps=3)
 
@@ -61,6 +61,25 @@ kernel f(x: f32[C, W], w: f32[K, C, S], bias: f32[K], out y: f32[K, W-S+1]):
 """
 
 
+TRIANGLE = """
+kernel f(a: f32[N, K], b: f32[K, N], inout c: f32[N, N]):
+    for i in 0..N, j in i..N:
+        for k in 0..K:
+            c[i, j] += a[i, k] * b[k, j]
+        c[j, i] = c[i, j]
+"""
+
+IN_PROPORTION = """
+kernel f(a: f32[M, K], b: f32[K, N], out y: f32[M, N]):
+    for i in 0..M:
+        temp line: f32[N]
+        for j in 0..N:
+            line[j] = sum(k in 0..K: a[i, k] * b[k, j])
+        for j in 0..N:
+            y[i, j] = line[j] / line[0]
+"""
+
+
 def _tiled(name: str, text: str, *sizes: dict[str, int]) -> Base:
     base = planned(name, "cpu", *sizes, text=text, tuning=Tuning())
 
@@ -76,6 +95,8 @@ BASES = [
     _tiled("product", PRODUCT, SIZES, {"M": 4, "N": 8, "K": 3}, {"M": 1, "N": 1, "K": 2}, {"M": 2, "N": 3, "K": 0}),
     _tiled("product in place", IN_PLACE, SIZES, {"M": 5, "N": 4, "K": 1}, {"M": 3, "N": 9, "K": 0}),
     _tiled("gemm", ROWS_OF_THEIR_OWN, SIZES, {"M": 4, "N": 2, "K": 0}),
+    _tiled("triangle", TRIANGLE, {"N": 9, "K": 7}, {"N": 5, "K": 1}, {"N": 8, "K": 0}, {"N": 2, "K": 3}),
+    _tiled("distributed", IN_PROPORTION, SIZES, {"M": 4, "N": 8, "K": 3}),
     _tiled("convolution", CONVOLUTION, {"C": 2, "W": 13, "K": 7, "S": 3}, {"C": 1, "W": 3, "K": 2, "S": 1}),
 ]
 
@@ -97,6 +118,13 @@ def _again(tree: LoopTree) -> LoopTree:
         return (replace(node, body=(*starts, *node.body)),)
 
     return put("for kb in", give)(put("for jt in", take)(tree))
+
+
+def _from_memory(tree: LoopTree) -> LoopTree:
+    """The other half is copied from memory, before the sum is put there."""
+    return rewrite("S2[", "c_block[0, (i - ib * 4) // 2, (i - ib * 4) % 2, (j - jb * 8) // 2 // 2, (j - jb * 8) // 2 % 2, (j - jb * 8) % 2]", "c[i, j]")(
+        before("S2[", "if 0 < K")(tree)
+    )
 
 
 ROWS: list[Row] = [
@@ -163,6 +191,29 @@ ROWS: list[Row] = [
     Row("registers not made", "gemm cpu", "the panel holds anything", gone(r"^S2\[.*v_panel")),
     Row("block not scaled", "gemm cpu", "what stands before the product is left out", gone(r"^S1\[.*c_block")),
     Row("block scaled again", "gemm cpu", "what stands before the product runs for each block of steps", _again),
+    # ------------------------------------------------ triangles
+    Row("tile that an edge goes through left out", "triangle cpu", "a tile whose far corner alone is inside",
+        test(r"^if .*jt_2 \* 4 - ib .* \+ 3 >= 0$", ">= 0", 3)),
+    Row("tile that an edge goes through not started", "triangle cpu", "the same of what stands before",
+        test(r"^if .*jt \* 4 - ib .* \+ 3 >= 0$", ">= 0", 3)),
+    Row("tile taken for a whole one", "triangle cpu", "a corner is outside", test(r"^if .*jt_2 \* 4 - ib .* - 1 >= 0$", ">= 0", -2), harmless=CLAIM),
+    Row("block left out", "triangle cpu", "it has a corner inside", test(r"^if jb \* 8 - ib \* 4 \+ 7 >= 0", ">= 0", 6)),
+    Row("lane too many", "triangle cpu", "a lane beyond the edge adds too", test(r"^predicated if.* r_7 ", "r_7 >= 0", -1), harmless=CLAIM),
+    Row("lane too few", "triangle cpu", "the diagonal does not add", test(r"^predicated if.* r_7 ", "r_7 >= 0", 1)),
+    Row("lane of no column", "triangle cpu", "lanes behind the last column add too", test(r"^predicated if.* r_7 ", "v_8 < N", None), harmless=CLAIM),
+    Row("every lane adds", "triangle cpu", "none is asked", each(r"^predicated if.* r_7 ", lambda node: node.then), harmless=CLAIM),
+    Row("lanes keep nothing", "triangle cpu", "each block of steps starts from nothing", gone(r"^predicated if.* r_8 ")),
+    Row("lanes keep another row's sums", "triangle cpu", "a row of the block off by one", reading(r"^copy c_found", "c_block", 2, 1)),
+    Row("operand of the step before", "triangle cpu", "the row's elements are not taken", gone("^copy a_row")),
+    Row("operand of another vector", "triangle cpu", "all take the first one's",
+        rewrite("S1[", "b_columns[u_8, v_8]", "b_columns[0, v_8]", 1)),
+    Row("result beyond the edge", "triangle cpu", "a column too many of each row", bounds("j", lower="max(jb * 8, i - 1)")),
+    Row("result short of the edge", "triangle cpu", "the diagonal is left out", bounds("j", lower="max(jb * 8, i + 1)")),
+    Row("other half before the sum is there", "triangle cpu", "it copies what memory holds", _from_memory),
+    Row("other half in the same place", "triangle cpu", "the result twice in its own", rewrite("S2[", "c[j, i]", "c[i, j]")),
+    # ------------------------------------------------ loops distributed for a product
+    Row("what follows first", "distributed cpu", "its launch before the product's", launches(lambda found: [found[-1], *found[:-1]])),
+    Row("rows of what lies between", "distributed cpu", "all read the first row's", rewrite("S3[", "line[i_2, j_2]", "line[0, j_2]")),
     # ------------------------------------------------ nests
     Row("tile of columns beyond the last", "convolution cpu", "it does not end with the last column",
         everywhere("min(jt_1 * 4 + pb * 8, W - S - 3)", "jt_1 * 4 + pb * 8")),

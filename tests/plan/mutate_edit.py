@@ -52,7 +52,7 @@ def map_bodies(tree: LoopTree, function: Callable[[Nodes], Nodes]) -> LoopTree:
             case Loop() | Ticket():
                 return replace(each, body=nodes(each.body))
             case Guard():
-                return Guard(each.condition, nodes(each.then), nodes(each.otherwise))
+                return replace(each, then=nodes(each.then), otherwise=nodes(each.otherwise))
             case _:
                 return each
 
@@ -94,7 +94,7 @@ def _put(tree: LoopTree, at: str, nth: int, make: Callable[[Any], Nodes]) -> Loo
                 case Loop() | Ticket():
                     out.append(replace(node, body=nodes(node.body)))
                 case Guard():
-                    out.append(Guard(node.condition, nodes(node.then), nodes(node.otherwise)))
+                    out.append(replace(node, then=nodes(node.then), otherwise=nodes(node.otherwise)))
                 case _:
                     out.append(node)
         return tuple(out)

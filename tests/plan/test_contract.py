@@ -81,6 +81,95 @@ TAKEN = {
 """,
 }  # fmt: skip
 
+WEDGES = {
+    "an upper triangle": """    for i in 0..M, j in i..N:
+        y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "a lower triangle": """    for i in 0..M, j in 0..N:
+        if j <= i:
+            y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "columns outside, down to the diagonal": """    for j in 0..N, i in 0..M:
+        if i < j:
+            c[i, j] += 1.0
+            for k in 0..K:
+                c[i, j] += a[i, k] * b[k, j]
+""",
+    "columns of their own": """    for i in 0..M:
+        for j in 0..min(i, N):
+            c[i, j] *= 0.5
+        for k in 0..K:
+            for j in 0..min(i, N):
+                c[i, j] += a[i, k] * b[k, j]
+""",
+    "columns of their own, from the diagonal on": """    for i in 0..M:
+        for k in 0..K:
+            let v = a[i, k] * 2.0
+            for j in i+1..N:
+                c[i, j] += v * b[k, j]
+""",
+    "a band": """    for i in 0..M, j in 0..N:
+        if i <= j + 2 and j < i + 3:
+            c[i, j] += sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "a steep edge": """    for i in 0..M, j in 0..N:
+        if j >= 2*i - 3:
+            y[i, j] = max(sum(k in 0..K: a[i, k] * b[k, j]), 0.25)
+""",
+    "a gentle edge to the left": """    for i in 0..M, j in 0..N:
+        if i + j < N:
+            y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "some rows": """    for i in 0..M, j in 0..N:
+        if i >= 2:
+            y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "both halves": """    for i in 0..min(M, N), j in i..min(M, N):
+        c[i, j] = sum(k in 0..K: a[i, k] * b[k, j]) * 0.5
+        c[j, i] = c[i, j]
+""",
+    "the greatest": """    for i in 0..M, j in i..N:
+        y[i, j] = max(k in 0..K: a[i, k] + b[k, j])
+""",
+}  # fmt: skip
+"""Parts of the rows and columns."""
+
+APART = {
+    "an element of each row before": (["generic", "contract", "generic"], """    for i in 0..min(M, N):
+        c[i, i] = 1.0
+        for j in i+1..min(M, N):
+            c[i, j] = 0.0
+            for k in 0..K:
+                c[i, j] += a[i, k] * b[k, j]
+            c[j, i] = c[i, j]
+"""),
+    "the result where the row was": (["contract", "generic", "generic"], """    for i in 0..M:
+        temp line: f32[N]
+        for j in 0..N:
+            line[j] = sum(k in 0..min(K, N): c[i, k] * b[k, j])
+        for j in 0..N:
+            c[i, j] = line[j]
+"""),
+    "what another column writes": (["contract", "generic", "generic"], """    for i in 0..M:
+        for j in 0..N:
+            y[i, j] = 0.0
+        for k in 0..min(K, N):
+            for j in 0..N:
+                y[i, j] += c[i, k] * b[k, j]
+        for j in 0..N:
+            c[i, j] = y[i, j]
+"""),
+    "rows of the result put in proportion": (["contract", "generic", "generic"], """    temp t: f32[M, N]
+    for i in 0..M, j in 0..N:
+        t[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+    for i in 0..M:
+        let s = sum(j in 0..N: t[i, j])
+        for j in 0..N:
+            y[i, j] = t[i, j] / s
+"""),
+}  # fmt: skip
+"""Loops of which a part is a product: with the strategies of their launches."""
+
 LEFT = {
     "one operand": """    for i in 0..M, j in 0..N:
         y[i, j] = sum(k in 0..K: b[k, j] * w[k])
@@ -88,8 +177,16 @@ LEFT = {
     "a row at a time": """    for i in 0..M:
         y[i, 0] = sum(k in 0..K: a[i, k] * w[k])
 """,
-    "a triangle": """    for i in 0..M, j in 0..N:
+    "steps that rows bound": """    for i in 0..M, j in 0..N:
         y[i, j] = sum(k in 0..min(i, K): a[i, k] * b[k, j])
+""",
+    "columns two apart": """    for i in 0..M, j in 0..N:
+        if 2 * j >= i:
+            y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
+""",
+    "what is neither here nor there": """    for i in 0..M, j in 0..N:
+        if i != j:
+            y[i, j] = sum(k in 0..K: a[i, k] * b[k, j])
 """,
     "a condition": """    for i in 0..M, j in 0..N:
         y[i, j] = sum(k in 0..K: a[i, k] * b[k, j] if i != j else 0.0)
@@ -104,14 +201,10 @@ LEFT = {
         for k in 0..i:
             c[i, j] += a[i, k] * c[k, j]
 """,
-    "what another column writes": """    for i in 0..M:
-        for j in 0..N:
-            y[i, j] = 0.0
-        for k in 0..min(K, N):
-            for j in 0..N:
-                y[i, j] += c[i, k] * b[k, j]
-        for j in 0..N:
-            c[i, j] = y[i, j]
+    "twice the result in the other half": """    for i in 0..min(M, N), j in i..min(M, N):
+        for k in 0..K:
+            c[i, j] += a[i, k] * b[k, j]
+        c[j, i] = 2.0 * c[i, j]
 """,
     "a function of each": """    for i in 0..M, j in 0..N:
         y[i, j] = sum(k in 0..K: exp(a[i, k] * b[k, j]))
@@ -137,6 +230,22 @@ def test_products_are_taken(name: str, reassociate: bool) -> None:
     assert strategies(made) == ["contract", "generic"]
 
 
+@pytest.mark.parametrize("name", WEDGES)
+def test_products_on_a_part_of_rows_and_columns_are_taken(name: str) -> None:
+    assert strategies(planned(HEAD + WEDGES[name])) == ["contract", "generic"]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_loops_are_distributed_for_products(name: str) -> None:
+    wanted, text = APART[name]
+    assert strategies(planned(HEAD + text, reassociate=False)) == wanted
+
+
+def test_loops_are_not_distributed_without_fusion() -> None:
+    program = pipeline.read_program(Source("f.lf", HEAD + APART["the result where the row was"][1]))
+    assert strategies(pipeline.plan_kernel(program, "f", Options(target=CPU, fuel=0))) == ["generic"]
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_nothing_else_is(name: str) -> None:
     assert "contract" not in strategies(planned(HEAD + LEFT[name]))
@@ -159,10 +268,12 @@ def given(made: Any, sizes: dict[str, int]) -> dict[str, Any]:
     return found
 
 
+PARTS = [HEAD + text for text in (*WEDGES.values(), *(text for _, text in APART.values()))]
+
 SMALL_SIZES = [(0, 3, 3), (3, 0, 3), (3, 3, 0), (1, 1, 1), (2, 4, 3), (3, 5, 4), (5, 9, 2), (4, 8, 6), (9, 17, 7)]
 
 
-@pytest.mark.parametrize("text", [PRODUCT, IN_PLACE, ROWS_OF_THEIR_OWN, *(HEAD + text for text in TAKEN.values())])
+@pytest.mark.parametrize("text", [PRODUCT, IN_PLACE, ROWS_OF_THEIR_OWN, *(HEAD + text for text in TAKEN.values()), *PARTS])
 def test_the_tree_has_the_bits_of_the_program(text: str) -> None:
     with small_tiles():
         made = planned(text, reassociate=False)
@@ -207,6 +318,26 @@ def test_compiled_code_has_the_bits_of_the_program(text: str, dtype: str) -> Non
         for name, value in wanted.items():
             if isinstance(value, np.ndarray):
                 np.testing.assert_array_equal(arrays[name], value, f"{name} at {sizes}")
+
+
+@pytest.mark.parametrize("text", PARTS, ids=[*WEDGES, *APART])
+def test_compiled_parts_have_the_bits_of_the_program(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At sizes around those of tiles, by one thread and by several."""
+    made = planned(text, reassociate=False)
+    kernel = loopfuse.loads(text, reassociate=False)
+    shape = shape_of(with_vectors(MACHINE, ""), DType.F32)
+    sides = [
+        (0, 3, 2), (1, 1, 1), (shape.rows + 1, shape.columns + 1, shape.steps + 1), (shape.block_rows + 1, 5, 2),
+        (3, shape.block_columns + 1, 2), (2 * shape.rows + 1, shape.columns - 1, 3),
+    ]  # fmt: skip
+    for threads, (m, n, k) in zip("123721", sides, strict=True):
+        monkeypatch.setenv("LOOPFUSE_NUM_THREADS", threads)
+        sizes = {"M": m, "N": n, "K": k}
+        arrays = given(made, sizes)
+        right = interpret(made.program.kernel, arrays, sizes)
+        kernel(*(arrays[param.name] for param in made.program.kernel.params))
+        for name, value in right.items():
+            np.testing.assert_array_equal(arrays[name], value, f"{name} at {sizes}")
 
 
 def plain(v: dict[str, Any]) -> None:

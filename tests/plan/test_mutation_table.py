@@ -18,6 +18,7 @@ from tests.plan import (
     mutate_blocks,
     mutate_borders,
     mutate_collapse,
+    mutate_columns,
     mutate_contract,
     mutate_data,
     mutate_edges,
@@ -58,7 +59,7 @@ ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
     mutate_strips, mutate_registers, mutate_collapse, mutate_borders, mutate_turns,
-    mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram,
+    mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram, mutate_columns,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}
@@ -100,6 +101,9 @@ UNKNOWN = {
     "product cpu: sums of another row",
     "product cpu: sums of another vector",
     "gemm cpu: block not scaled",
+    "triangle cpu: tile that an edge goes through left out",
+    "triangle cpu: lane too few",
+    "triangle cpu: lanes keep nothing",
     "running cpu: total with the carry",
     "running cpu: s stored in every round",
 }

@@ -247,12 +247,16 @@ def test_taken(name: str) -> None:
     assert found.verdict.answer == "proved" and "rows" in strategies(found)
 
 
+IN_BLOCKS = {"column sums", "weighted"}
+"""Columns that a CPU adds up in blocks of rows: other ones go along a column several times, or have registers."""
+
+
 @pytest.mark.parametrize("name", ACROSS)
 def test_columns_are_taken_on_a_gpu(name: str) -> None:
     found = plan(ACROSS[name])
     assert found.verdict.answer == "proved" and "rows" in strategies(found)
     assert any("for 32 columns" in kernel.detail for kernel in found.report.kernels)
-    assert "rows" not in strategies(plan(ACROSS[name], CPU))
+    assert ("rows" in strategies(plan(ACROSS[name], CPU))) == (name in IN_BLOCKS)
 
 
 @pytest.mark.parametrize("target", [GPU, Target("sm_80"), CPU], ids=lambda target: target.name)
@@ -309,7 +313,8 @@ def test_taken_on_a_cpu(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_others(name: str) -> None:
     for target in (GPU, CPU):
-        assert "rows" not in strategies(plan(OTHERS[name], target))
+        # One worker has the row: it adds to what it found.
+        assert ("rows" in strategies(plan(OTHERS[name], target))) == (target == CPU and name == "a value that comes in")
 
 
 def test_the_order_of_sums_may_be_kept() -> None:

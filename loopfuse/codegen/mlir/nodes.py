@@ -226,6 +226,9 @@ def emit_prefetch(emitter: Emitter, source: nodes.Load) -> None:
 
 def emit_guard(emitter: Emitter, node: Guard) -> None:
     """`scf.if`; what the condition says of alignment and divisors holds in `then`."""
+    if node.predicated and _keeps_lanes(emitter, node):
+        emit_predicated(emitter, node, emit_value(emitter, node.condition))
+        return
     if varies(emitter, node.condition):
         each_lane(emitter, lambda: emit_guard(emitter, node))
         return
@@ -256,6 +259,12 @@ def emit_guard(emitter: Emitter, node: Guard) -> None:
     emitter.builder.branch(condition, then, otherwise if node.otherwise else None)
 
 
+def _keeps_lanes(emitter: Emitter, node: Guard) -> bool:
+    """Does each lane of a vector keep what its register holds, or take what is computed?"""
+    homes = (emitter.storage[each.target.array].buffer.home for each in node.then if isinstance(each, Compute | Copy))
+    return varies(emitter, node.condition) and all(isinstance(home, Register) for home in homes)
+
+
 def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
     """before: if c: s = s + f(x); y[i] = g(x)     after: s = c ? s + f(x) : s; v = g(x); if c: y[i] = v"""
     for each in node.then:
@@ -265,8 +274,10 @@ def emit_predicated(emitter: Emitter, node: Guard, condition: Value) -> None:
         value = emit_value(emitter, each.value)
         note_write(emitter, each)
         if isinstance(emitter.storage[each.target.array].buffer.home, Register):
-            before = emit_value(emitter, each.target)
-            store(emitter, each.target, emitter.builder.select(condition, value, before))
+            taken, before = condition, emit_value(emitter, each.target)
+            if varies(emitter, node.condition):
+                taken, value, before = together(emitter, condition, value, before)
+            store(emitter, each.target, emitter.builder.select(taken, value, before))
             continue
 
         def write(target: nodes.Load = each.target, value: Value = value) -> None:

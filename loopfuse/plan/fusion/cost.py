@@ -20,6 +20,7 @@ from loopfuse.lang.walk import iterators, loads, symbols
 from loopfuse.plan.mapping.cpu_nest import LINE, MIXED, find_nest, have_mixed_steps
 from loopfuse.plan.mapping.space import CPU_WRITE, order_dims
 from loopfuse.plan.mapping.strips import LONG_STRIP, STRIP
+from loopfuse.plan.units.forest import may_reorder
 from loopfuse.plan.units.groups import Group, HostGroup, Legality, PlanItem, whole_name
 from loopfuse.plan.units.recompute import Resolver, TooMany, Value
 from loopfuse.plan.units.storage import touches
@@ -38,6 +39,10 @@ IN_WINDOWS = 0.75
 """What a block of time steps takes on a GPU of the operations that are counted: its loads are mostly registers. (Without it an
 H200, whose memory is faster, took 12 steps of a wave equation together where 16 are 19 % faster, and 6 of a box where 8
 are 4 %.)"""
+
+IN_TILES = 6.0
+"""How many times as fast as they are counted the operations of a product in tiles of registers are: its operands are in registers
+for many sums."""
 
 IN_ROWS = 3.0
 """What a block of time steps on a CPU takes of the time in which a sweep moves as many bytes: it reads and writes a row of each
@@ -66,7 +71,8 @@ class Estimate:
 
 class CostModel:
     """Prices groups of one program at assumed sizes. `team`: how many threads run one point of a group
-    together, neighbours in memory along its inner loop (`Strategy.team`)."""
+    together, neighbours in memory along its inner loop (`Strategy.team`). `tiles`: is a group run in tiles of registers
+    (`Strategy.tiles`)?"""
 
     def __init__(
         self,
@@ -74,8 +80,11 @@ class CostModel:
         machine: Machine,
         sizes: Mapping[str, int],
         team: Callable[[Group, PolyProgram, str], int] | None = None,
+        tiles: Callable[[Group, str], bool] | None = None,
     ) -> None:
         self.program = program
+        self._tiles = tiles
+        self._tiled: dict[int, tuple[Group, bool]] = {}
         self._team = team
         self._teams: dict[int, tuple[Group, int]] = {}
         self.machine, self.device = machine, machine.device
@@ -137,7 +146,10 @@ class CostModel:
         mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
         last = self.dims(group)[-1] if group.dims else ""
         touched = sorted(mine, key=self.order.__getitem__)
-        if self.device == "cpu" and group.legality is Legality.INDEPENDENT and group.dims:
+        if self.is_tiled(group):
+            operations /= IN_TILES
+            moved = sum(self.traffic(group, name, last) for name in touched)
+        elif self.device == "cpu" and group.legality is Legality.INDEPENDENT and group.dims:
             moved = sum(self.cpu_traffic(group, name) for name in touched)
         else:
             moved = sum(self.traffic(group, name, last) for name in touched)
@@ -165,6 +177,21 @@ class CostModel:
         if id(group) not in self._teams:
             self._teams[id(group)] = group, self._team(group, self.program, self.device)
         return self._teams[id(group)][1]
+
+    def is_tiled(self, group: Group) -> bool:
+        """Is the group run in tiles of registers?"""
+        if self._tiles is None:
+            return False
+        if id(group) not in self._tiled:
+            self._tiled[id(group)] = group, self._tiles(group, self.device)
+        return self._tiled[id(group)][1]
+
+    def takes_tiles(self, group: Group) -> bool:
+        """Might tiles of registers run a part of the group: does it update something by what it reads at other places?"""
+        if self._tiles is None or self.device == "gpu":
+            return False
+        statements = (s for unit in group.units for s in unit.statements)
+        return any(s.target in loads(s.value) and len(s.reads) > 2 for s in statements)
 
     def dims(self, group: Group) -> tuple[str, ...]:
         """The group's dimensions, slowest first."""
@@ -241,9 +268,14 @@ class CostModel:
             return lambda statement: 1.0
         dims = self.dims(group)
         mixed, short = have_mixed_steps(group, dims[-1]), self.have_short(group, dims[-1])
+        nests = {s.id: find_nest(group, s, dims) for placed in group.members for s in placed.unit.statements}
+        in_strips = any(nest is not None and nest.strips for nest in nests.values())
+        reorders = self._team is not None and not in_strips and group.scope is not None and group.scope.reassociate
 
         def one(statement: Statement) -> float:
-            nest = find_nest(group, statement, dims)
+            nest = nests[statement.id]
+            if reorders and nest is not None and nest.has_lanes(statement) and may_reorder(statement, True):
+                return 1.0  # (beside strips no sums run in lanes)
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
             if nest is None or (nest.is_vector(statement) and not (mixed or short)):
                 strip = STRIP if len(dims) == 1 else LONG_STRIP

@@ -147,7 +147,7 @@ class Planner:
             if apart:
                 return apart
         if unit.parallel:
-            return [unit]
+            return self.products_apart(unit, cell, scope) or [unit]
         running = running_along(unit, scope)
         if self.runs(unit, running):
             return [unit]
@@ -194,6 +194,29 @@ class Planner:
         mark = len(self.decisions)
         split = self.distribute((nest, *inner), parts, scope)
         if any(isinstance(e, Unit) and self.runs(e, find_scattered(e, scope, self.program)) for e in split):
+            return split
+        del self.decisions[mark:]
+        return []
+
+    def products_apart(self, unit: Unit, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
+        """The parts of a loop, where one of them is a product that tiles of registers run, which the whole is not, and that
+        is faster; else nothing.
+
+        before: for i: D[i, i] = 1; for j: C[i, j] = A[i, :] @ B[:, j]
+        after:  for i: D[i, i] = 1        for i, j: C[i, j] = A[i, :] @ B[:, j]
+        """
+        nest = cell[-1]
+        whole = single_group(unit, scope)
+        if len(cell) > 1 or not isinstance(nest, Nest) or self.fuel == 0 or not self.cost.takes_tiles(whole):
+            return []
+        inner, parts = separable(nest, scope)
+        if len(parts) < 2 or self.cost.is_tiled(whole):
+            return []
+        mark = len(self.decisions)
+        split = self.distribute((nest, *inner), parts, scope)
+        groups = [single_group(each, scope) for each in split if isinstance(each, Unit)]
+        seconds = sum(self.cost.group(group).seconds for group in groups)
+        if len(groups) == len(split) and any(map(self.cost.is_tiled, groups)) and seconds < self.cost.group(whole).seconds:
             return split
         del self.decisions[mark:]
         return []

@@ -54,9 +54,13 @@ class CpuNest:
         write = statement.write.load
         price = sum(access_price(each.load, self.inner, self.around) for each in statement.reads)
         price += 2 * access_price(write, self.inner, self.around)
+        return price + (IN_TURN if self.waits(statement) else 0.0)
+
+    def waits(self, statement: Statement) -> bool:
+        """Does each iteration of the innermost loop update what the one before did?"""
+        write = statement.write.load
         fixed = all(self.inner not in iterators(part) for part in write.index)
-        waits = fixed and not self.strips and write.dtype.is_float and self.updates(statement)
-        return price + (IN_TURN if waits else 0.0)
+        return fixed and not self.strips and write.dtype.is_float and self.updates(statement)
 
     def updates(self, statement: Statement) -> bool:
         """Does the statement read what it writes?"""
@@ -65,6 +69,10 @@ class CpuNest:
     def is_vector(self, statement: Statement) -> bool:
         """Do neighbours in the innermost loop run as lanes of vectors?"""
         return self.price(statement) == 0.0
+
+    def has_lanes(self, statement: Statement) -> bool:
+        """Would its iterations be lanes of vectors if a sum might be added up in another order?"""
+        return self.waits(statement) and self.price(statement) == IN_TURN
 
     def moved(self, access: Access, is_write: bool) -> float:
         """How many times what it uses the access moves."""

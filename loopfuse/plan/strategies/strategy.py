@@ -99,6 +99,10 @@ class Strategy:
         loops: what a price takes. 1: none do."""
         return 1
 
+    def tiles(self, group: Group, device: str) -> bool:
+        """Would it run the group in tiles of registers, whose operands come from caches? A price takes less for that."""
+        return False
+
     def runs_whole(self, unit: Unit, found: Running | Scattered, program: PolyProgram, device: str) -> bool:
         """Would it run a loop as it stands whose iterations depend on each other through running values, or scattered
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""

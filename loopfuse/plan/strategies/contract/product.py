@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopfuse.lang.index import conjoin
 from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Call, Compare, Expr, Load, Select
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, walk_expr
+from loopfuse.plan.strategies.contract.wedge import Edge, find_edges, without_condition
 from loopfuse.tree.looptree import Buffer, Compute, Global, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import node_expressions
@@ -24,7 +26,8 @@ from loopfuse.tree.walk import node_expressions
 @dataclass(frozen=True, slots=True)
 class Product:
     """`before`, then `loops` (outermost first) around `made` and `update`, then `after`. `rows` and `columns` are the
-    variables that stand for the dimensions; `made` are registers that the innermost loop sets for all columns at once."""
+    variables that stand for the dimensions; `made` are registers that the innermost loop sets for all columns at once.
+    `edges`: there is a row and column where it lies inside all of them."""
 
     rows: str
     columns: str
@@ -33,6 +36,7 @@ class Product:
     made: tuple[Compute, ...]
     update: Compute
     after: tuple[Compute, ...]
+    edges: tuple[Edge, ...] = ()
 
     @property
     def total(self) -> Load:
@@ -70,6 +74,20 @@ class Product:
         """Does nothing write the total but the update, which may have no steps?"""
         return all(node.target != self.total for node in (*self.before, *self.after))
 
+    @property
+    def mirrored(self) -> tuple[Compute, ...] | None:
+        """What stands behind from where the total's array is first written at another place (`C[j, i] = C[i, j]`), which may be
+        the total's own: once that is done, the total is neither read nor written but by such copies. None where it is."""
+        elsewhere = [
+            number for number, node in enumerate(self.after)
+            if node.target.array == self.total.array and node.target != self.total
+        ]  # fmt: skip
+        if not elsewhere:
+            return ()
+        rest = self.after[elsewhere[0] :]
+        is_apart = all(node.value == self.total or self.total not in (node.target, *loads(node.value)) for node in rest)
+        return rest if is_apart else None
+
     @staticmethod
     def _is_along(load: Load, var: str, other: str) -> bool:
         found = subscript_iterators(load)
@@ -83,9 +101,18 @@ def has_unit_stride(load: Load, var: str) -> bool:
     return (linear(load.index[-1]) or {}).get(var) == 1
 
 
-def read_product(nodes: Sequence[TreeNode], order: Sequence[str], buffers: Mapping[str, Buffer]) -> Product | None:
+def read_product(
+    nodes: Sequence[TreeNode], order: Sequence[str], buffers: Mapping[str, Buffer], conditions: Sequence[Expr] = ()
+) -> Product | None:
     """The product that a point runs; None where its nodes have another form. `order`: the variables of the
-    point's dimensions, the last one that of neighbours in memory."""
+    point's dimensions, the last one that of neighbours in memory. `conditions`: what holds of the points that there are."""
+    found = without_condition(nodes)
+    if found is None:
+        return None
+    nodes, own = found
+    inside = conjoin(*conditions, *sorted(own, key=repr))
+    if not iterators(inside) <= set(order):
+        return None
     at = [number for number, node in enumerate(nodes) if isinstance(node, Loop)]
     if len(at) != 1 or len(order) < 2:
         return None
@@ -93,7 +120,10 @@ def read_product(nodes: Sequence[TreeNode], order: Sequence[str], buffers: Mappi
     if nest is None or before is None or after is None:
         return None
     for rows in reversed(order[:-1]):
-        found = Product(rows, order[-1], before, *nest, after)
+        edges = find_edges(inside, rows, order[-1])
+        if edges is None:
+            continue
+        found = Product(rows, order[-1], before, *nest, after, edges)
         if _has_reuse(found) and _is_bounded(found) and _is_alone(found, buffers) and _fits(found, buffers):
             return found
     return None
@@ -159,10 +189,13 @@ def _is_alone(product: Product, buffers: Mapping[str, Buffer]) -> bool:
     made = {node.target.array for node in product.made}
     if any(node.target != total and not _is_register(node.target, buffers) for node in product.before):
         return False
+    mirrored = product.mirrored
+    if mirrored is None:
+        return False
     for part in (product.before, (*product.made, product.update), product.after):
         written: set[str] = set()
         for node in part:
-            for load in (*loads(node.value), node.target):
+            for load in loads(node.value) if node in mirrored else (*loads(node.value), node.target):
                 if load.array == total.array and load != total:
                     return False
             for load in loads(node.value):
@@ -186,6 +219,8 @@ def _fits(product: Product, buffers: Mapping[str, Buffer]) -> bool:
     as they are, and the block to start from what stands before."""
     if len(product.loops) == 1:
         return True
+    if product.edges:
+        return False
     lie_well = all(has_unit_stride(load, product.columns) for load in product.column_operands)
     return product.is_set_first and lie_well and not product.made
 

@@ -27,9 +27,11 @@ from loopfuse.plan.mapping.space import (
 )
 from loopfuse.plan.mapping.threads import stands_for, symbolic_body
 from loopfuse.plan.strategies.contract.columns import COLUMNS, find_columns
+from loopfuse.plan.strategies.contract.likely import is_likely
 from loopfuse.plan.strategies.contract.product import Product, read_product
 from loopfuse.plan.strategies.contract.shape import Shape, shape_of
 from loopfuse.plan.strategies.contract.tiles import TileWriter
+from loopfuse.plan.strategies.contract.wedge import around
 from loopfuse.plan.strategies.generic.generic import plan_map
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.strategy import Fit, Strategy
@@ -45,6 +47,9 @@ class Contract(Strategy):
 
     name: str = "contract"
 
+    def tiles(self, group: Group, device: str) -> bool:
+        return device == "cpu" and is_likely(group)
+
     def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
         if any(isinstance(fit, ContractFit) for fit in fits):
             yield replace(rules, tiles=False), "products run a row at a time"
@@ -56,7 +61,9 @@ class Contract(Strategy):
         if any(extent.step != 1 for extent in extents.values()):
             return None
         nodes, names = symbolic_body(group, site)
-        ends = {stands_for(dim): extent for dim, extent in extents.items()}
+        ends = {
+            stands_for(dim): Extent(tidy(each.lower), tidy(each.upper), each.step) for dim, each in extents.items()
+        }
         kept = frozenset(name for name, store in site.stores.items() if store.home != "global")
         order = [stands_for(dim) for dim in order_dims(group, kept, CPU_WRITE)]
         product = read_product(nodes, order, names.buffers)
@@ -65,8 +72,11 @@ class Contract(Strategy):
             if columns is None:
                 return None
             order = [stands_for(dim) for dim in group.dims]
-            product = read_product(columns.nodes, [*order, COLUMNS], names.buffers)
-            ends[COLUMNS] = columns.extent
+            found = around(columns.extent, COLUMNS, ends)
+            if found is None:
+                return None
+            ends[COLUMNS], conditions = found
+            product = read_product(columns.nodes, [*order, COLUMNS], names.buffers, conditions)
         if product is None or any(iterators(end) for each in ends.values() for end in (each.lower, each.upper)):
             return None
         shape = shape_of(site.machine, product.total.dtype)

@@ -8,6 +8,9 @@
 Every sum takes its steps in the loop's own order, and goes on from what it found: which tile it is in changes no bit.
 A tile at the edge of the block, where rows or columns are fewer, is as large as all: what is beyond the last row
 or column is that row or column once more, in registers of its own, and goes nowhere.
+
+Where a product has a part of its rows and columns alone (`wedge`), tiles that have nothing of it are left out, and a tile that an
+edge goes through asks for each sum whether it is one: an update of vectors, of which each lane is kept or not.
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import map_expr, moved_to, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Extent
 from loopfuse.plan.strategies.contract.product import Product, registers_of
 from loopfuse.plan.strategies.contract.shape import Shape
+from loopfuse.plan.strategies.contract.wedge import corners
 from loopfuse.tree.looptree import (
     Buffer,
     Copy,
@@ -54,6 +59,11 @@ class Place:
 Body = Callable[[Expr], tuple[TreeNode, ...]]
 
 
+def zero_of(dtype: DType) -> Const:
+    """Nothing, as a value of the type."""
+    return Const(0.0 if dtype.is_float else dtype is not DType.BOOL and 0, dtype)
+
+
 @dataclass
 class TileWriter:
     """Writes the nodes of the block `row_block`, `column_block`. `ends`: the ranges of rows and columns; `point`: the
@@ -81,6 +91,15 @@ class TileWriter:
         extents = (1, shape.row_tiles, shape.rows, shape.column_tiles, shape.vectors, shape.lanes)
         self.block = self._buffer(f"{total.array}_block", total, extents, LineBuffer(1))
         self.sums = self._buffer(f"{total.array}_sums", total, (shape.rows, shape.vectors, shape.lanes), Register())
+        self.masked: dict[Load, str] = {}
+        if self.product.edges:
+            extents = (shape.vectors, shape.lanes)
+            self.found = self._buffer(f"{total.array}_found", total, extents, Register())
+            for load in self.product.row_operands:
+                self.masked[load] = self._buffer(f"{load.array}_row", load, (shape.rows,), Register())
+            for load in self.product.column_operands:
+                extents = (shape.vectors, shape.lanes)
+                self.masked[load] = self._buffer(f"{load.array}_columns", load, extents, Register())
         self.own: dict[str, str] = {}
         for register in registers_of(self.product, self.names.buffers):
             self.own[register.name] = self.names.fresh(register.name)
@@ -93,6 +112,10 @@ class TileWriter:
 
     def nodes(self) -> tuple[TreeNode, ...]:
         """What the worker runs."""
+        size = self.shape.block_rows, self.shape.block_columns
+        return self._where_inside(self.first_row, self.first_column, size, self._block)
+
+    def _block(self) -> tuple[TreeNode, ...]:
         if not self.is_packed:
             return (self._starts(), self._over_tiles(lambda it, jt: self._tile(it, jt, self._nest(it, jt))), *self._ends())
         (loop,) = self.product.loops
@@ -105,18 +128,70 @@ class TileWriter:
 
         return (self._starts(), self._loop(f"{loop.var}b", blocks, steps), *self._ends())
 
+    # ---------------------------------------------------------------------------------------- edges
+
+    def _where_inside(
+        self, row: Expr, column: Expr, size: tuple[int, int], make: Callable[[], tuple[TreeNode, ...]]
+    ) -> tuple[TreeNode, ...]:
+        """What a tile of this size runs that begins with a row and a column, if something of it may lie inside."""
+        nodes = make()
+        return (Guard(conjoin(*self._corners(row, column, size, False)), nodes),) if self.product.edges else nodes
+
+    def _corners(self, row: Expr, column: Expr, size: tuple[int, int], least: bool) -> list[Expr]:
+        product = self.product
+        found = corners(product.edges, (product.rows, row, size[0]), (product.columns, column, size[1]), least)
+        return [self._at(condition) for condition in found]
+
+    def _ways(
+        self, it: Expr, jt: Expr, plain: Callable[[], tuple[TreeNode, ...]], masked: Callable[[], tuple[TreeNode, ...]]
+    ) -> tuple[TreeNode, ...]:
+        """What a tile runs: `plain` where it lies inside, `masked` where an edge goes through it."""
+        if not self.product.edges:
+            return plain()
+        row = tidy(self.first_row + it * self.shape.rows)
+        column = tidy(self.first_column + jt * self.shape.columns)
+        size = self.shape.rows, self.shape.columns
+        whole = conjoin(*self._corners(row, column, size, True))
+        return self._where_inside(row, column, size, lambda: (Guard(whole, plain(), masked()),))
+
+    def _point(self, place: Place) -> tuple[Expr, Expr]:
+        """The row and column of a sum, whether there is one or not."""
+        return tidy(self.first_row + place.it * self.shape.rows + place.r), self._whole_column(place)
+
+    def _is_inside(self, place: Place) -> Expr:
+        """Is there a row and column for the sum, inside all edges?"""
+        row, column = self._point(place)
+        rows, columns = self.ends
+        at = {self.product.rows: row, self.product.columns: column}
+        inside = [self._at(edge.at(at)) >= integer(0) for edge in self.product.edges]
+        return conjoin(*inside, row < rows.upper, column < columns.upper)
+
     # ---------------------------------------------------------------------------------------- parts
 
     def _starts(self) -> TreeNode:
         """The sums of the block as the product finds them."""
+        total = self.product.total
 
-        def one(place: Place) -> tuple[TreeNode, ...]:
-            point = self._row(place), self._column(place)
-            total, cell = self.product.total, self._sum(place)
+        def start(place: Place, point: tuple[Expr, Expr]) -> tuple[TreeNode, ...]:
+            cell = self._sum(place)
             before = self._moved(self.product.before, point, {total: cell})
             return before if self.product.is_set_first else (Copy(cell, self._load(total, point)), *before)
 
-        return self._over_tiles(lambda it, jt: (self._over_tile(it, jt, one, Where.SERIAL),))
+        def one(place: Place) -> tuple[TreeNode, ...]:
+            return start(place, (self._row(place), self._column(place)))
+
+        def where_inside(place: Place) -> tuple[TreeNode, ...]:
+            nothing = Copy(self._sum(place), zero_of(total.dtype))
+            return (Guard(self._is_inside(place), start(place, self._point(place)), (nothing,)),)
+
+        def tile(it: Expr, jt: Expr) -> tuple[TreeNode, ...]:
+            return self._ways(
+                it, jt,
+                lambda: (self._over_tile(it, jt, one, Where.SERIAL),),
+                lambda: (self._over_tile(it, jt, where_inside, Where.SERIAL, Where.SERIAL),),
+            )  # fmt: skip
+
+        return self._over_tiles(tile)
 
     def _steps(self, first: Expr, end: Expr) -> tuple[TreeNode, ...]:
         """The steps of the reduced loop from `first` to before `end`."""
@@ -131,17 +206,33 @@ class TileWriter:
         packed += self._made_panels(first, end)
 
         def tile(it: Expr, jt: Expr) -> tuple[TreeNode, ...]:
-            def step(k: Expr) -> tuple[TreeNode, ...]:
-                return self._updates(it, jt, {loop.var: k}, tidy(k - first))
+            def way(
+                updates: Callable[[Expr, Expr, Mapping[str, Expr], Expr], tuple[TreeNode, ...]],
+            ) -> tuple[TreeNode, ...]:
+                def step(k: Expr) -> tuple[TreeNode, ...]:
+                    return updates(it, jt, {loop.var: k}, tidy(k - first))
 
-            return self._tile(it, jt, self._between(loop.var, first, end, step))
+                nest = self._between(loop.var, first, end, step)
+                return self._tile(it, jt, nest, is_masked=updates == self._masked_updates)
+
+            return self._ways(it, jt, lambda: way(self._updates), lambda: way(self._masked_updates))
 
         return (*packed, self._over_tiles(tile))
 
-    def _tile(self, it: Expr, jt: Expr, inside: TreeNode) -> tuple[TreeNode, ...]:
-        """The sums of a tile are in registers while `inside` runs."""
+    def _tile(self, it: Expr, jt: Expr, inside: TreeNode, is_masked: bool = False) -> tuple[TreeNode, ...]:
+        """The sums of a tile are in registers while `inside` runs. `is_masked`: those outside are nothing."""
+
+        def take(place: Place) -> tuple[TreeNode, ...]:
+            register = self._register(place)
+            if not is_masked:
+                return (Copy(register, self._sum(place)),)
+            found = Load(self.found, (place.u, place.v), register.dtype)
+            keep = Guard(self._is_inside(place), (Copy(register, found),), predicated=True)
+            # What is nothing was made by no update: the checker need not look for one in the blocks before.
+            return (Copy(found, self._sum(place)), Copy(register, zero_of(register.dtype)), keep)
+
         return (
-            self._over_tile(it, jt, lambda place: (Copy(self._register(place), self._sum(place)),)),
+            self._over_tile(it, jt, take),
             inside,
             self._over_tile(it, jt, lambda place: (Copy(self._sum(place), self._register(place)),)),
         )
@@ -155,6 +246,35 @@ class TileWriter:
             return self._moved((self.product.update,), (self._row(place), self._column(place)), cells, steps)
 
         return (self._over_tile(it, jt, one),)
+
+    def _masked_updates(
+        self, it: Expr, jt: Expr, steps: Mapping[str, Expr], number: Expr
+    ) -> tuple[TreeNode, ...]:
+        """The same of the sums inside. All are computed, and those outside keep what they are."""
+        product = self.product
+
+        def operand(load: Load, place: Place) -> Load:
+            if load in product.row_operands:
+                return Load(self.masked[load], (place.r,), load.dtype)
+            return Load(self.masked[load], (place.u, place.v), load.dtype)
+
+        def taken(loads: Sequence[Load], place: Place) -> tuple[TreeNode, ...]:
+            return tuple(Copy(operand(load, place), self.panels[load](place, number)) for load in loads)
+
+        def one(place: Place) -> tuple[TreeNode, ...]:
+            cells = {load: operand(load, place) for load in self.panels}
+            cells[product.total] = self._register(place)
+            update = self._moved((product.update,), self._point(place), cells, steps)
+            return (Guard(self._is_inside(place), update, predicated=True),)
+
+        def row(r: Expr) -> tuple[TreeNode, ...]:
+            return taken(product.row_operands, Place(it, r, jt, ZERO, ZERO))
+
+        return (
+            self._loop("r", integer(self.shape.rows), row, Where.UNROLLED),
+            self._over_columns(lambda u, v: taken(product.column_operands, Place(it, ZERO, jt, u, v))),
+            self._over_tile(it, jt, one),
+        )
 
     def _nest(self, it: Expr, jt: Expr) -> TreeNode:
         """All reduced loops, around the updates of a tile."""
@@ -252,7 +372,7 @@ class TileWriter:
                 def column(j: Expr) -> tuple[TreeNode, ...]:
                     return self._end(i, j, it, r, None, tidy(j - self.first_column))
 
-                return (self._between("j", self.first_column, last, column),)
+                return self._columns_inside(i, last, column)
             r = tidy(i - self._first_row_of(it))
 
             def tile(jt: Expr) -> tuple[TreeNode, ...]:
@@ -265,6 +385,20 @@ class TileWriter:
 
         return (self._between("i", self.first_row, end, row),)
 
+    def _columns_inside(self, row: Expr, last: Expr, body: Body) -> tuple[TreeNode, ...]:
+        """A loop over the block's columns of a row, from its first to before `last`, that lie inside."""
+        lower, upper, holds = self.first_column, last, list[Expr]()
+        for edge in self.product.edges:
+            rest = self._at(edge.at({self.product.rows: row, self.product.columns: ZERO}))
+            if edge.column > 0:
+                lower = combine("max", lower, tidy(0 - rest))
+            elif edge.column < 0:
+                upper = combine("min", upper, tidy(rest + 1))
+            else:
+                holds.append(rest >= ZERO)
+        loop = self._between("j", lower, upper, body)
+        return (Guard(conjoin(*holds), (loop,)),) if holds else (loop,)
+
     def _end(self, i: Expr, j: Expr, it: Expr, r: Expr, jt: Expr | None, c: Expr) -> tuple[TreeNode, ...]:
         """What stands behind the product for row `i` and column `j`: row `r` of tile `it`, and column `c` of tile `jt`
         (None: of all tiles)."""
@@ -272,13 +406,15 @@ class TileWriter:
         vector = c // shape.lanes
         u = vector if jt is not None else vector % shape.vectors
         cell = self._sum(Place(it, r, vector // shape.vectors if jt is None else jt, u, c % shape.lanes))
-        nodes = self._moved(product.after, (i, j), {product.total: cell})
+        mirrored = product.mirrored or ()
+        after = product.after[: len(product.after) - len(mirrored)]
+        nodes, rest = (self._moved(each, (i, j), {product.total: cell}) for each in (after, mirrored))
         if not self.is_array:
-            return nodes
+            return (*nodes, *rest)
         back: TreeNode = Copy(self._load(product.total, (i, j)), cell)
         if product.is_only_added_to:  # perhaps nothing is
             back = Guard(conjoin(*(self._at(loop.lower) < self._at(loop.upper) for loop in product.loops)), (back,))
-        return (*nodes, back)
+        return (*nodes, back, *rest)
 
     # ------------------------------------------------------------------------------------------ places
 
@@ -387,10 +523,11 @@ class TileWriter:
         jt: Expr,
         body: Callable[[Place], tuple[TreeNode, ...]],
         rows: Where = Where.UNROLLED,
+        lanes: Where = Where.VECTOR,
     ) -> Loop:
         """All places of a tile: its rows, and of each the vectors."""
 
         def row(r: Expr) -> tuple[TreeNode, ...]:
-            return (self._over_columns(lambda u, v: body(Place(it, r, jt, u, v))),)
+            return (self._over_columns(lambda u, v: body(Place(it, r, jt, u, v)), lanes),)
 
         return self._loop("r", integer(self.shape.rows), row, rows)

@@ -194,21 +194,23 @@ def read_body(
     names: Names,
     reassociate: bool,
     private: frozenset[str] = frozenset(),
+    alone: bool = False,
 ) -> Body | None:
     """`nodes` as what is done with a row; None where they have another form, or threads would need what
-    others have. `private`: arrays that nothing else touches."""
+    others have. `private`: arrays that nothing else touches. `alone`: one thread has all of a value in memory, so that it may be
+    updated as it was found, and set under conditions."""
     try:
-        return _Reader(program, names, reassociate, private).read(nodes)
+        return _Reader(program, names, reassociate, private, alone).read(nodes)
     except _Other:
         return None
 
 
 class _Reader:
     def __init__(
-        self, program: PolyProgram, names: Names, reassociate: bool, private: frozenset[str]
+        self, program: PolyProgram, names: Names, reassociate: bool, private: frozenset[str], alone: bool
     ) -> None:
         self.by_id, self.buffers, self.reassociate = program.by_id, names.buffers, reassociate
-        self.private = private
+        self.private, self.alone = private, alone
 
     def read(self, nodes: Sequence[TreeNode]) -> Body:
         steps: list[TreeNode | Pass] = []
@@ -316,10 +318,11 @@ class _Reader:
             if COLUMN in subscript_iterators(one) and len(starts) > 1:
                 raise _Other  # the same place would be another thread's
             if COLUMN not in subscript_iterators(one):
-                if name in guarded or any(loads(part) for part in one.index):
+                if (name in guarded and not self.alone) or any(loads(part) for part in one.index):
                     raise _Other
                 values[name] = one
-        if not all(self.is_set_first(steps, place) for place in values.values()):
+        updated = {update.target for step in steps if isinstance(step, Pass) for update in step.updates} if self.alone else set[Load]()
+        if not all(place in updated or self.is_set_first(steps, place) for place in values.values()):
             raise _Other
         return values, frozenset(accesses.keys() - written)
 

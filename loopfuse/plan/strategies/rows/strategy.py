@@ -4,7 +4,7 @@ On a GPU one thread a row would read places far apart from its neighbours', and 
 warp's, or a block's where it is long, or a cluster's where no block could hold it; which, its length says when
 the kernel is called, so that there are several launches of which one runs (`along`). So do points that reduce several
 dimensions (`nests`), and columns, whose neighbours are neighbours in memory (`columns`). On a CPU a row is one worker's, and stays in its cache from pass to pass; a
-reduction along it runs in lanes, where one sum after the other would wait for each addition.
+reduction along it runs in lanes, where one sum after the other would wait for each addition; columns are added up in blocks of rows (`blocks`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from loopfuse.plan.mapping.threads import chunk_of, stands_for, symbolic_body
 from loopfuse.plan.strategies.generic.generic import FEWEST
 from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.rows.along import RowsFit
+from loopfuse.plan.strategies.rows.blocks import BlocksFit, find_steps
 from loopfuse.plan.strategies.rows.body import Body, read_body
 from loopfuse.plan.strategies.rows.columns import ColumnsFit
 from loopfuse.plan.strategies.rows.cpu import has_lanes, lane_nodes
@@ -56,7 +57,7 @@ class Rows(Strategy):
         return LANES if device == "gpu" and is_likely(group, program) else 1
 
     def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
-        if any(isinstance(fit, TeamsFit | LanesFit) for fit in fits):
+        if any(isinstance(fit, TeamsFit | LanesFit | BlocksFit) for fit in fits):
             yield replace(rules, teams=False), "a row is one thread's"
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
@@ -82,8 +83,18 @@ class Rows(Strategy):
                 return RowsFit(group, body, memory)
             case (Way.ROWS | Way.NESTS), _:
                 return LanesFit(group, body, memory) if has_lanes(body) else None
-            case _:
-                return None
+            case Way.COLUMNS, _:  # (which lie in memory once they are gone along)
+                joined = _body_of(group, site, join_nests(nodes), names)
+                return _blocks(group, site, joined or body, memory)
+
+
+def _blocks(group: Group, site: Site, body: Body, memory: tuple[Buffer, ...]) -> Fit | None:
+    """Columns in blocks of rows, where there is one loop over them, by ones."""
+    plain = len(group.dims) == 1 and dim_extents(group, site.program)[group.dims[0]].step == 1
+    around = group.scope.host if group.scope else ()
+    if not plain or around or not any(one.updates for one in body.passes) or find_steps(body) is None:
+        return None
+    return BlocksFit(group, body, memory)
 
 
 ROWS = Rows()
@@ -100,7 +111,7 @@ def _body_of(group: Group, site: Site, nodes: Sequence[TreeNode], names: Names) 
         for name, _ in access.parts
     }
     private = frozenset(a.name for a in site.program.arrays.values() if a.kind == "temp") - outside
-    return read_body(nodes, site.program, names, group.scope.reassociate, private)
+    return read_body(nodes, site.program, names, group.scope.reassociate, private, alone=site.device == "cpu")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ A kernel has one name in all three. `tests/test_suites.py` runs them.
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import sys
 from functools import cache
@@ -51,10 +52,15 @@ def fit(kernel: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """`arguments` made fit for a suite's kernel where plain random numbers are not; of other kernels as they are."""
     for suite in SUITES:
         found = part(suite.name, "references").PREPARE.get(kernel)
-        if found is not None:
+        if found is not None and _needed_by(found) <= arguments.keys():  # another kernel may have the name
             with np.errstate(all="ignore"):
                 return {**arguments, **found(**arguments)}
     return arguments
+
+
+def _needed_by(function: Any) -> set[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name for each in parameters if each.kind is not inspect.Parameter.VAR_KEYWORD}
 
 
 def arguments_of(case: Case, kernel: nodes.Kernel, sizes: dict[str, int]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loopfuse.base.dtypes import DType
@@ -90,12 +90,18 @@ expressions = st.recursive(leaves, _larger, max_leaves=8)
 values = st.fixed_dictionaries({name: st.integers(-6, 9) for name in ("H", "W", "N", "i")})
 
 
+# A busy machine makes them slowly.
+SLOW_IS_FINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@SLOW_IS_FINE
 @given(expressions, values)
 def test_printing_keeps_the_value(expr: Expr, names: dict[str, int]) -> None:
     expected = evaluate_index(expr, names)
     assert eval(to_python(expr), {"min": min, "max": max}, dict(names)) == expected
 
 
+@SLOW_IS_FINE
 @given(st.sampled_from(["add", "sub", "mul", "floordiv", "mod", "min", "max"]),
        expressions, st.integers(1, 5), values)  # fmt: skip
 def test_combine_keeps_the_value(name: str, expr: Expr, k: int, names: dict[str, int]) -> None:
@@ -103,12 +109,14 @@ def test_combine_keeps_the_value(name: str, expr: Expr, k: int, names: dict[str,
     assert evaluate_index(combine(name, expr, integer(k)), names) == evaluate_index(plain, names)
 
 
+@SLOW_IS_FINE
 @given(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from([-3, -2, -1, 1, 2, 3]))
 def test_trip_count_is_the_length_of_range(lower: int, upper: int, step: int) -> None:
     names = {"i": lower, "N": upper}
     assert evaluate_index(trip_count(i, N, step), names) == len(range(lower, upper, step))
 
 
+@SLOW_IS_FINE
 @given(expressions, expressions, values)
 def test_substitute(expr: Expr, value: Expr, names: dict[str, int]) -> None:
     inner = {**names, "i": evaluate_index(value, names)}

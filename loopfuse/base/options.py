@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
-from loopfuse.base.machine import MACHINES, Machine, machine_of
+from loopfuse.base.machine import MACHINES, Machine, machine_of, with_vectors
 
 Code = Literal["ptx", "object", "llvm"]
 
@@ -45,6 +45,10 @@ class Target:
     def planned(self) -> Machine:
         """The machine it is planned for."""
         return self.machine or machine_of(self.name)
+
+    def fitted(self, machine: Machine) -> Machine:
+        """A machine of this target with the registers and instructions of the processor that code is made for."""
+        return with_vectors(machine, self.cpu_name or cpu_from_environment(), self.cpu_features)
 
     @property
     def words(self) -> str:

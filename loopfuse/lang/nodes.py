@@ -231,6 +231,11 @@ Expr = Const | Iter | Symbol | Load | Unary | Binary | Compare | Select | Cast |
 # -------------------------------------------------------------------------- index arithmetic
 
 
+def zero(dtype: DType) -> Const:
+    """0 (or false) of a type."""
+    return Const(0.0 if dtype.is_float else dtype is not DType.BOOL and 0, dtype)
+
+
 def integer(value: int) -> Const:
     """The i64 constant `value`."""
     return Const(value, DType.I64)

@@ -101,20 +101,13 @@ def _targets(lines: Sequence[str], start: int, end: int) -> tuple[str, ...]:
     return ()
 
 
-def _innermost(targets: Mapping[str, Sequence[str]]) -> list[frozenset[str]]:
-    """The blocks of each loop that has no loop inside."""
+def _innermost(targets: Mapping[str, Sequence[str]], blocks: Collection[str] | None = None) -> list[frozenset[str]]:
+    """The blocks of each loop that has no loop inside; of those among `blocks`."""
     out: list[frozenset[str]] = []
-    todo = [frozenset(targets)]
-    while todo:
-        blocks = todo.pop()
-        for loop in _cycles(blocks, targets):
-            heads = {to for label in targets if label not in loop for to in targets[label]} & loop
-            rest = loop - heads
-            inner = [*_cycles(rest, targets)] if heads else []
-            if inner:
-                todo.append(rest)
-            else:
-                out.append(loop)
+    for loop in _cycles(targets if blocks is None else blocks, targets):
+        heads = {to for label in targets if label not in loop for to in targets[label]} & loop
+        inside = _innermost(targets, loop - heads) if heads else []
+        out += inside or [loop]
     return out
 
 

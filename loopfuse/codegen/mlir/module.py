@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import CPU, LANES, MULTIPROCESSOR, machine_of, with_vectors
-from loopfuse.base.options import Target, cpu_from_environment
+from loopfuse.base.machine import CPU, LANES, MULTIPROCESSOR, machine_of
+from loopfuse.base.options import Target
 from loopfuse.codegen.abi import (
     Chain,
     accessed_buffers,
@@ -77,8 +77,7 @@ def emit_module(
     codes = {key: number for number, key in enumerate(check_table(tree), start=1)}
     narrowest = min((b.dtype.bytes for b in (*kernel.arrays, *tree.buffers)), default=1)
     held = cache(lambda: ranges_of(tree))
-    cpu = target.cpu_name or cpu_from_environment()
-    machine = with_vectors(machine_of(target.name), cpu, target.cpu_features)
+    machine = target.fitted(machine_of(target.name))
     for launch in tree.launches:
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
         entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest

@@ -275,7 +275,7 @@ class CostModel:
         def one(statement: Statement) -> float:
             nest = nests[statement.id]
             if reorders and nest is not None and nest.has_lanes(statement) and may_reorder(statement, True):
-                return 1.0  # (beside strips no sums run in lanes)
+                return 1.0  # (beside strips they are priced in order, also where lanes take them)
             lanes = max(1.0, VECTOR / statement.write.load.dtype.bytes)
             if nest is None or (nest.is_vector(statement) and not (mixed or short)):
                 strip = STRIP if len(dims) == 1 else LONG_STRIP

@@ -13,7 +13,7 @@ from typing import Any
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import TRUE, conjoin, in_range, trip_count
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, compare, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, compare, integer, zero
 from loopfuse.lang.walk import children, iterators, map_expr, substitute, symbols, with_children
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Item, Nest, statements_of
@@ -182,12 +182,9 @@ class BodyBuilder:
                 continue
             array = self.program.arrays[name]
             names = [self.names.fresh(f"{name}_{k}") for k in range(len(array.extents))]
-            zero = Const(False if array.dtype is DType.BOOL else 0, array.dtype)
-            if array.dtype.is_float:
-                zero = Const(0.0, array.dtype)
             place = Load(name, tuple(Iter(each) for each in names), array.dtype)
             at = self.storage(place, self.program.statements[0], iteration)
-            nodes: tuple[TreeNode, ...] = (Copy(at, zero),)
+            nodes: tuple[TreeNode, ...] = (Copy(at, zero(array.dtype)),)
             for var, extent in reversed([*zip(names, array.extents, strict=True)]):
                 end = self.scalars(tidy(substitute(extent, iteration)), iteration)
                 nodes = (Loop(var, integer(0), end, 1, Where.SERIAL, nodes),)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopfuse.base.machine import Machine, machine_of, with_vectors
-from loopfuse.base.options import Options, Tuning, cpu_from_environment
+from loopfuse.base.machine import Machine, machine_of
+from loopfuse.base.options import Options, Tuning
 from loopfuse.poly.model import PolyProgram
 
 DEFAULT = Tuning()
@@ -38,8 +38,7 @@ class Rules:
         device at hand: the plan decides the order of its sums, which is one for all devices of a target."""
         target = options.target
         sums = any(statement.reduction for statement in program.statements)
-        machine = machine_of(target.name) if sums else target.planned
-        machine = with_vectors(machine, target.cpu_name or cpu_from_environment(), target.cpu_features)
+        machine = target.fitted(machine_of(target.name) if sums else target.planned)
         shares = machine.has_warps or machine.device == "cpu"
         return Rules(
             machine,

@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, integer
+from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer, zero
 from loopfuse.lang.walk import map_expr, moved_to, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Extent
@@ -57,11 +56,6 @@ class Place:
 
 
 Body = Callable[[Expr], tuple[TreeNode, ...]]
-
-
-def zero_of(dtype: DType) -> Const:
-    """Nothing, as a value of the type."""
-    return Const(0.0 if dtype.is_float else dtype is not DType.BOOL and 0, dtype)
 
 
 @dataclass
@@ -181,7 +175,7 @@ class TileWriter:
             return start(place, (self._row(place), self._column(place)))
 
         def where_inside(place: Place) -> tuple[TreeNode, ...]:
-            nothing = Copy(self._sum(place), zero_of(total.dtype))
+            nothing = Copy(self._sum(place), zero(total.dtype))
             return (Guard(self._is_inside(place), start(place, self._point(place)), (nothing,)),)
 
         def tile(it: Expr, jt: Expr) -> tuple[TreeNode, ...]:
@@ -229,7 +223,7 @@ class TileWriter:
             found = Load(self.found, (place.u, place.v), register.dtype)
             keep = Guard(self._is_inside(place), (Copy(register, found),), predicated=True)
             # What is nothing was made by no update: the checker need not look for one in the blocks before.
-            return (Copy(found, self._sum(place)), Copy(register, zero_of(register.dtype)), keep)
+            return (Copy(found, self._sum(place)), Copy(register, zero(register.dtype)), keep)
 
         return (
             self._over_tile(it, jt, take),

@@ -18,8 +18,8 @@ from loopfuse.lang.nodes import (
     combine,
     compare,
     integer,
+    zero,
 )
-from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.plan.strategies.sliding.body import WindowBody
 from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
@@ -88,7 +88,7 @@ def zero_of(tile: WindowTile, stage: Stage) -> Const:
     """What a cell holds that has no element: anything would do, but what it held before would have
     to be kept until then."""
     dtype = tile.program.arrays[stage.array].dtype
-    return Const(neutral("sum", dtype), dtype)
+    return zero(dtype)
 
 
 def over(

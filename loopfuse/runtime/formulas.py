@@ -48,17 +48,14 @@ class _Total(ast.NodeTransformer):
         return node
 
 
-@lru_cache(maxsize=4096)
-def _compile(text: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    """The formula as a function of the names it reads, and those names in order."""
+def parsed(text: str) -> ast.Expression:
+    """The formula as Python reads it, of nothing but what a formula may have; InternalError[bad-manifest]."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError) as error:
         raise InternalError(
             Diagnostic("bad-manifest", f"the manifest holds `{text}`, which is no formula")
         ) from error
-    names: set[str] = set()
-    called: set[int] = set()
     for node in ast.walk(tree):
         good = isinstance(node, _ALLOWED)
         if isinstance(node, ast.Constant):
@@ -69,9 +66,6 @@ def _compile(text: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
                 and node.func.id in _FUNCTIONS
                 and not node.keywords
             )
-            called.add(id(node.func))
-        elif isinstance(node, ast.Name) and id(node) not in called:
-            names.add(node.id)
         if not good:
             raise InternalError(
                 Diagnostic(
@@ -79,6 +73,15 @@ def _compile(text: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
                     f"the manifest holds `{text}`, and `{type(node).__name__}` is not allowed there",
                 )
             )
+    return tree
+
+
+@lru_cache(maxsize=4096)
+def _compile(text: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """The formula as a function of the names it reads, and those names in order."""
+    tree = parsed(text)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
     order = tuple(sorted(names))
     arguments = ast.arguments([], [ast.arg(name) for name in order], None, [], [], None, [])
     function = ast.Expression(ast.Lambda(arguments, _Total().visit(tree).body))

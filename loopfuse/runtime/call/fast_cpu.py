@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from loopfuse.runtime.arrays.checks import raise_offender
@@ -15,7 +15,6 @@ from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import work_of
 from loopfuse.runtime.devices.steps import launches_of
 from loopfuse.runtime.devices.workspaces import Workspaces
-from loopfuse.runtime.formulas import names_in
 
 _VARIABLE = "LOOPFUSE_NUM_THREADS"
 
@@ -98,21 +97,35 @@ class Cpu(Machine):
             spaces = draft.field("workspaces", lambda m: _spaces(m, manifest))
             draft.add(f"{spaces}.free()")
 
+    def loop(self, draft: Draft, number: int, sites: Sequence[int]) -> bool:
+        """One call that runs all of it."""
+        loop, _ = self._loaded.loops[number]
+        for site, one in zip(sites, loop.launches, strict=True):
+            words_of(draft, site, one)
+
+        def make(m: Making) -> Callable[[int, int], None]:
+            blocks = [m.block(site, one["arguments"]) for site, one in zip(sites, loop.launches, strict=True)]
+            return cpu.loop_runner(self._loaded, number, blocks, m.values, self._touched(m))
+
+        lower, upper = (draft.number(str(loop.loop[end])) for end in ("lower", "upper"))
+        draft.add(f"{draft.field(('loop', number), make)}({lower}, {upper})")
+        return True
+
     def launch(
         self, draft: Draft, site: int, one: Mapping[str, Any], variables: tuple[str, ...]
     ) -> None:
         """One call of the site's launcher with its grid."""
-        text = str(one["grid"])
-        grid = draft.over(text, variables) if names_in(text) & set(variables) else draft.number(text)
-        adapter, manifest = self._loaded.adapters[one["name"]], self._loaded.manifest
+        grid, adapter = draft.number(str(one["grid"])), self._loaded.adapters[one["name"]]
         words_of(draft, site, one)
 
         def make(m: Making) -> Callable[[int], None]:
-            touched = sum(m.bytes.values()) + _spaces(m, manifest).total
-            block = m.block(site, one["arguments"])
-            return cpu.launcher(adapter, block.address, work_of(one, touched, m.values))
+            return cpu.launcher(adapter, m.block(site, one["arguments"]).address, work_of(one, self._touched(m), m.values))
 
         draft.add(f"{draft.field(('launcher', site), make)}({grid})")
+
+    def _touched(self, making: Making) -> int:
+        """Bytes of all arrays and workspaces."""
+        return sum(making.bytes.values()) + _spaces(making, self._loaded.manifest).total
 
 
 def _word(making: Making) -> ctypes.c_int64:

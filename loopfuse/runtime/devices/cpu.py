@@ -8,7 +8,7 @@ how many there are, never changes a result: iterations of a launch are independe
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,10 +18,19 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import cpu_from_environment
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
+from loopfuse.runtime.devices.host_loops import (
+    FUNCTION,
+    HostLoop,
+    Run,
+    host_loops,
+    host_text,
+    run_loop,
+)
 from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
-from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, run_steps
-from loopfuse.runtime.devices.threads import ADAPTER, Launch, pool, thread_count
+from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, walk_steps
+from loopfuse.runtime.devices.threads import ADAPTER, Launch, OwnPool, pool, thread_count
 from loopfuse.runtime.devices.workspaces import Workspaces
+from loopfuse.runtime.formulas import evaluate
 from loopfuse.runtime.native_code import linked
 
 _LLVM_TYPES = {
@@ -36,6 +45,8 @@ class LoadedObject:
 
     manifest: dict[str, Any]
     adapters: dict[str, int]
+    loops: dict[int, tuple[HostLoop, Run]]
+    """The loops among the manifest's steps, by their number."""
     engine: Any = field(repr=False)
 
 
@@ -88,7 +99,7 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     InternalError[bad-object] when an entry of the manifest is missing from it.
     """
     names = {launch["name"]: launch for launch in launches_of(manifest["steps"])}
-    text = "\n".join(_adapter_ir(launch) for launch in names.values())
+    text = "\n".join([*map(_adapter_ir, names.values()), host_text(manifest)])
     engine = linked(text, data if names else b"")
     adapters = {name: engine.get_function_address(f"{name}.adapter") for name in names}
     missing = [name for name in names if not engine.get_function_address(name)]
@@ -96,7 +107,11 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
         raise InternalError(
             Diagnostic("bad-object", f"the object file lacks the entry {', '.join(missing)}")
         )
-    return LoadedObject(manifest, adapters, engine)
+    loops = {
+        number: (loop, FUNCTION(engine.get_function_address(loop.function)))
+        for number, loop in host_loops(manifest).items()
+    }
+    return LoadedObject(manifest, adapters, loops, engine)
 
 
 def host_cpu() -> str:
@@ -157,6 +172,45 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     return serial if threads == 1 else parallel
 
 
+def loop_runner(
+    loaded: LoadedObject, number: int, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], touched: int
+) -> Callable[[int, int], None]:
+    """A function that runs the loop of step `number` from its lower to its upper bound, for one thread at a time to call;
+    `blocks` are those of its launches. The thread count is the one of now."""
+    loop, run = loaded.loops[number]
+    threads = thread_count()
+    works = [work_of(one, touched, values) for one in loop.launches]
+    found = pool(threads) if threads > 1 else None
+    words = loop.words(values)
+    if words is None or not (found is None or isinstance(found, OwnPool)):
+        return _loop_in_python(loaded, number, blocks, values, works)
+    loop.tell(words, found.native(threads) if found else (0, 0, 1), [block.address for block in blocks], works)
+    address, step = ctypes.addressof(words), int(loop.loop["step"])
+
+    def whole(lower: int, upper: int, keep: Any = (words, blocks)) -> None:
+        run_loop(run, address, lower, upper, step)
+
+    return whole
+
+
+def _loop_in_python(
+    loaded: LoadedObject, number: int, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], works: Sequence[Work]
+) -> Callable[[int, int], None]:
+    """The same, with other threads than ours, and where a formula reads more than integers of 64 bits."""
+    loop, _ = loaded.loops[number]
+    launchers = {
+        id(one): launcher(loaded.adapters[one["name"]], block.address, work)
+        for one, block, work in zip(loop.launches, blocks, works, strict=True)
+    }
+    known = {id(one): block for one, block in zip(loop.launches, blocks, strict=True)}
+
+    def whole(lower: int, upper: int) -> None:
+        steps = [{"loop": {**loop.loop, "lower": lower, "upper": upper}}]
+        walk_steps(steps, values, lambda one: known[id(one)], lambda one, grid, _: launchers[id(one)](grid))
+
+    return whole
+
+
 def run(loaded: LoadedObject, binding: Binding) -> None:
     """Run the kernel on the bound arguments; returns when it is done."""
     manifest = loaded.manifest
@@ -174,19 +228,21 @@ def run(loaded: LoadedObject, binding: Binding) -> None:
 
 def _run(loaded: LoadedObject, binding: Binding, pointers: dict[str, int], touched: int) -> None:
     """The launches; `touched`: bytes of all arrays and workspaces."""
-    manifest = loaded.manifest
-    launchers: dict[int, Callable[[int], None]] = {}
-
-    def launch(one: Mapping[str, Any], grid: int, block: ArgumentBlock) -> None:
-        launch = launchers.get(block.address)
-        if launch is None:
-            launch = launcher(
-                loaded.adapters[one["name"]], block.address, work_of(one, touched, binding.values)
-            )
-            launchers[block.address] = launch
-        launch(grid)
-
+    manifest, values = loaded.manifest, binding.values
     word = ctypes.c_int64(0)
     pointers[ERROR_WORD] = ctypes.addressof(word)
-    run_steps(manifest, pointers, binding.values, binding.aligned, launch)
-    raise_offender(manifest, word.value, binding.values)
+
+    def block_of(one: Mapping[str, Any]) -> ArgumentBlock:
+        return ArgumentBlock(one["arguments"], pointers, values, binding.aligned)
+
+    def launch(one: Mapping[str, Any], grid: int, block: ArgumentBlock) -> None:
+        launcher(loaded.adapters[one["name"]], block.address, work_of(one, touched, values))(grid)
+
+    for number, step in enumerate(manifest["steps"]):
+        if "loop" in step:
+            lower, upper = (int(evaluate(str(step["loop"][end]), values)) for end in ("lower", "upper"))
+            blocks = [block_of(one) for one in launches_of([step])]
+            loop_runner(loaded, number, blocks, values, touched)(lower, upper)
+        else:
+            walk_steps([step], values, block_of, launch)
+    raise_offender(manifest, word.value, values)

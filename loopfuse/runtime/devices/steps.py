@@ -113,6 +113,18 @@ def run_steps(
 ) -> None:
     """Run the manifest's steps: `launch(description, grid, block)` for each launch whose grid is
     not empty, in order, host loops around them."""
+    walk_steps(
+        manifest["steps"], values, lambda one: ArgumentBlock(one["arguments"], pointers, values, aligned), launch
+    )
+
+
+def walk_steps(
+    steps: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Any],
+    block_of: Callable[[Mapping[str, Any]], ArgumentBlock],
+    launch: Launcher,
+) -> None:
+    """The same of some steps; `block_of(description)` is asked once for each launch that runs."""
     environment = dict(values)
     blocks: dict[int, ArgumentBlock] = {}
     fixed_grids: dict[int, int] = {}
@@ -141,13 +153,12 @@ def run_steps(
                 continue
             block = blocks.get(key)
             if block is None:
-                block = ArgumentBlock(one["arguments"], pointers, environment, aligned)
-                blocks[key] = block
+                block = blocks[key] = block_of(one)
             for name in variables:
                 block.update(name, environment[name])
             launch(one, grid, block)
 
-    visit(manifest["steps"], ())
+    visit(steps, ())
 
 
 def buffer_bytes(buffer: Mapping[str, Any], values: Mapping[str, Any]) -> int:

@@ -116,6 +116,15 @@ class OwnPool:
                 if self.workers < wanted:  # the system gives no more: it is not asked again
                     self.ranges = self.workers + 1
 
+    def native(self, threads: int) -> tuple[int, int, int]:
+        """For native code that launches by itself: the function (`native_pool.pool_text`) and its state, and how many
+        threads of the `threads` that it wants a launch may have."""
+        if not self.workers:
+            return 0, 0, 1
+        if threads > self.workers + 1 and self.workers + 1 < self.ranges:
+            self.grow(threads)
+        return ctypes.cast(self._launch, ctypes.c_void_p).value or 0, self._state, min(threads, self.workers + 1)
+
     def launcher(self, adapter: int, block: int) -> Launch:
         """See `Pool`."""
         if not self.workers:

@@ -1,0 +1,185 @@
+"""Loops around launches as native code: what runs, in which order, with which numbers; threads; interrupts."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import signal
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import loopfuse
+from loopfuse.runtime.call.call_paths import CallPaths
+from loopfuse.runtime.devices import cpu, host_loops
+from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, walk_steps
+from runtime.manifests import build_object, launch, manifest, pointer, value
+
+# Notes a launch: log[0] counts; then site, t, s, begin and end of each.
+NOTE_IR = """
+define void @note_0(ptr %log, i64 %site, i64 %t, i64 %s, i64 %begin, i64 %end) {
+  %count = load i64, ptr %log
+  %more = add i64 %count, 1
+  store i64 %more, ptr %log
+  %words = mul i64 %count, 5
+  %first = add i64 %words, 1
+  %p0 = getelementptr i64, ptr %log, i64 %first
+  %p1 = getelementptr i64, ptr %p0, i64 1
+  %p2 = getelementptr i64, ptr %p0, i64 2
+  %p3 = getelementptr i64, ptr %p0, i64 3
+  %p4 = getelementptr i64, ptr %p0, i64 4
+  store i64 %site, ptr %p0
+  store i64 %t, ptr %p1
+  store i64 %s, ptr %p2
+  store i64 %begin, ptr %p3
+  store i64 %end, ptr %p4
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def note() -> bytes:
+    return build_object(NOTE_IR)
+
+
+def formula(chance: random.Random, names: tuple[str, ...], depth: int = 3) -> str:
+    """A formula over the names, of everything that one may have."""
+    if depth == 0 or chance.random() < 0.2:
+        return chance.choice([*names, str(chance.randrange(-9, 10))])
+    a, b, c = (formula(chance, names, depth - 1) for _ in range(3))
+    relation = f"{a} {chance.choice(['<', '<=', '>', '>=', '==', '!='])} {b}"
+    return chance.choice([
+        f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} // {b})", f"({a} % {b})", f"({a} // 7)", f"({a} % -3)",
+        f"min({a}, {b})", f"max({a}, {b}, {c})", f"abs({a})", f"(-{a})", f"({a} if {relation} else {c})",
+        f"({a} if {relation} and not {c} < {a} else {b})", f"({b} if {relation} or {c} == {a} else {c})",
+    ])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_launches_are_those_of_python(note: bytes, seed: int) -> None:
+    chance = random.Random(seed)
+    step, inner = chance.choice([1, 1, 2, 3, -1, -2]), chance.choice([1, 2, -1])
+    arguments = [pointer("log"), value("site", "i64"), value("t", "i64"), value("s", "i64")]
+    ends = sorted([chance.randrange(-5, 5), chance.randrange(-5, 9)], reverse=step < 0)
+    first = launch("note_0", f"min(5, {formula(chance, ('N', 't'))})", *arguments)
+    second = launch("note_0", f"min(9, {formula(chance, ('N', 'M', 't', 's'))})", *arguments)
+    nested = {"loop": {"var": "s", "lower": f"({formula(chance, ('N', 't'))}) % 7", "upper": f"({formula(chance, ('M', 't'))}) % 9",
+                       "step": inner, "body": [second]}}
+    steps = [{"loop": {"var": "t", "lower": str(ends[0]), "upper": str(ends[1]), "step": step, "body": [first, nested, first]}}]
+    made = manifest("k", [], ["N", "M"], steps=steps)
+    values = {"N": chance.randrange(-20, 40), "M": chance.randrange(1, 9), "site": 3, "s": -1, "t": 77}
+    loaded = cpu.load(made, note)
+    logs = [np.zeros(100_000, np.int64) for _ in range(2)]
+    for number, log in enumerate(logs):
+        pointers = {"log": log.ctypes.data}
+        blocks = {id(one): ArgumentBlock(one["arguments"], pointers, values, True) for one in launches_of(steps)}
+        if number:
+            numbered = [blocks[id(one)] for one in loaded.loops[0][0].launches]
+            cpu.loop_runner(loaded, 0, numbered, values, 0)(*ends)
+        else:
+
+            def python(one: Any, grid: int, block: ArgumentBlock) -> None:
+                cpu.launcher(loaded.adapters["note_0"], block.address, cpu.Work(0))(grid)
+
+            walk_steps(steps, {k: v for k, v in values.items() if k not in "ts"}, lambda one: blocks[id(one)], python)
+    assert logs[0].tolist() == logs[1].tolist()
+
+
+JACOBI = """kernel jacobi(inout a: f64[N], inout b: f64[N], steps: i64):
+    for t in 0..steps:
+        for i in 1..N-1:
+            b[i] = 0.5 * a[i-1] + 0.25 * (a[i] + a[i+1])
+        for i in 1..N-1:
+            a[i] = 0.5 * b[i-1] + 0.25 * (b[i] + b[i+1])
+"""
+
+
+def jacobi(a: Any, b: Any, steps: int) -> None:
+    """The same in NumPy."""
+    for _ in range(steps):
+        b[1:-1] = 0.5 * a[:-2] + 0.25 * (a[1:-1] + a[2:])
+        a[1:-1] = 0.5 * b[:-2] + 0.25 * (b[1:-1] + b[2:])
+
+
+@pytest.mark.parametrize("layer", ["own", "numba"])
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_threads(threads: str, layer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if layer == "numba":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("LOOPFUSE_NUM_THREADS", threads)
+    monkeypatch.setenv("LOOPFUSE_THREAD_LAYER", layer)
+    kernel = loopfuse.loads(JACOBI, target="cpu", fp="strict")
+    for n in (3, 50, 300_000):
+        a, b = np.random.default_rng(n).random((2, n))
+        c, d = a.copy(), b.copy()
+        for steps in (7, 7, 0, 2):
+            kernel(a, b, steps)
+            jacobi(c, d, steps)
+            np.testing.assert_array_equal(a, c)
+            np.testing.assert_array_equal(b, d)
+
+
+def test_python_is_asked_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_loops, "PATIENCE_NANOSECONDS", -1)
+    kernel = loopfuse.loads(JACOBI, target="cpu", fp="strict")
+    a, b = np.random.default_rng(0).random((2, 40))
+    c, d = a.copy(), b.copy()
+    for _ in range(3):
+        kernel(a, b, 11)
+        jacobi(c, d, 11)
+    np.testing.assert_array_equal(a, c)
+
+
+@pytest.mark.parametrize("calls", [0, 3])
+def test_a_long_loop_can_be_interrupted(calls: int) -> None:
+    """At its first call, and on its fast path."""
+    kernel = loopfuse.loads(JACOBI, target="cpu")
+    a, b = np.random.default_rng(0).random((2, 3000))
+    for _ in range(calls):
+        kernel(a, b, 2)
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    start = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            kernel(a, b, 1 << 40)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - start < 30
+    c, d = a.copy(), b.copy()
+    kernel(a, b, 3)  # and nothing is lost
+    loopfuse.loads(JACOBI, target="cpu")(c, d, 3)
+    np.testing.assert_array_equal(a, c)
+
+
+def test_a_fast_call_has_no_loop_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    real = CallPaths.learn
+
+    def learn(self: CallPaths, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        made.extend(path.source for path in self._paths.values() if path is not None)
+
+    monkeypatch.setattr(CallPaths, "learn", learn)
+    kernel = loopfuse.loads(JACOBI, target="cpu")
+    a, b = np.random.default_rng(0).random((2, 30))
+    for _ in range(3):
+        kernel(a, b, 4)
+    assert made and not any("for " in source for source in made)
+
+
+def test_words_are_integers_of_64_bits() -> None:
+    loop = {"var": "t", "lower": "0", "upper": "N", "step": 1, "body": [launch("k_0", "n + t")]}
+    host = host_loops.host_loops(manifest("k", [], ["N"], steps=[{"loop": loop}]))[0]
+    assert host.names == ("n",)
+    assert host.words({"n": 1.5}) is None and host.words({"n": 1 << 63}) is None and host.words({}) is None
+    words = host.words({"n": -2})
+    assert ctypes.sizeof(words) == 8 * (host_loops.FIRST_SITE + 3) and words[-1] == -2

@@ -95,6 +95,10 @@ class Machine:
     """Seconds a launch."""
     threads: float
     """So many are needed for full speed."""
+    turn: float = 0.0
+    """Seconds a launch in a loop of launches, whose threads are awake."""
+    turn_alone: float = 0.0
+    """The same where its caller runs it."""
     uncoalesced: float = 1.0
     """Bytes moved for each that is used where neighbouring threads are far apart."""
     strided: float = 1.0
@@ -221,7 +225,7 @@ def with_vectors(machine: Machine, cpu: str, features: str = "") -> Machine:
 
 
 CPU = Machine(
-    "cpu", "cpu", 1.0e11, 4.0e11, launch=5e-6, threads=16, cache=1 << 20, resident=resident_bytes(),
+    "cpu", "cpu", 1.0e11, 4.0e11, launch=5e-6, turn=1e-6, turn_alone=5e-8, threads=16, cache=1 << 20, resident=resident_bytes(),
 )  # fmt: skip
 
 _PLANNED = {"cpu": CPU, "gfx942": MACHINES["mi300x"]}

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runtime.manifests import build_object, launch, manifest, pointer, value
 
 import loopfuse
 from loopfuse.runtime.call.call_paths import CallPaths
 from loopfuse.runtime.devices import cpu, host_loops
 from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, walk_steps
-from runtime.manifests import build_object, launch, manifest, pointer, value
 
 # Notes a launch: log[0] counts; then site, t, s, begin and end of each.
 NOTE_IR = """
@@ -72,20 +72,21 @@ def test_launches_are_those_of_python(note: bytes, seed: int) -> None:
     made = manifest("k", [], ["N", "M"], steps=steps)
     values = {"N": chance.randrange(-20, 40), "M": chance.randrange(1, 9), "site": 3, "s": -1, "t": 77}
     loaded = cpu.load(made, note)
-    logs = [np.zeros(100_000, np.int64) for _ in range(2)]
-    for number, log in enumerate(logs):
+    native, python = (np.zeros(100_000, np.int64) for _ in range(2))
+
+    def blocks(log: Any) -> dict[int, ArgumentBlock]:
         pointers = {"log": log.ctypes.data}
-        blocks = {id(one): ArgumentBlock(one["arguments"], pointers, values, True) for one in launches_of(steps)}
-        if number:
-            numbered = [blocks[id(one)] for one in loaded.loops[0][0].launches]
-            cpu.loop_runner(loaded, 0, numbered, values, 0)(*ends)
-        else:
+        return {id(one): ArgumentBlock(one["arguments"], pointers, values, True) for one in launches_of(steps)}
 
-            def python(one: Any, grid: int, block: ArgumentBlock) -> None:
-                cpu.launcher(loaded.adapters["note_0"], block.address, cpu.Work(0))(grid)
+    def launch_from_python(one: Any, grid: int, block: ArgumentBlock) -> None:
+        cpu.launcher(loaded.adapters["note_0"], block.address, cpu.Work(0))(grid)
 
-            walk_steps(steps, {k: v for k, v in values.items() if k not in "ts"}, lambda one: blocks[id(one)], python)
-    assert logs[0].tolist() == logs[1].tolist()
+    of_native, of_python = blocks(native), blocks(python)
+    numbered = [of_native[id(one)] for one in loaded.loops[0][0].launches]
+    cpu.loop_runner(loaded, 0, numbered, values, 0)(*ends)
+    known = {name: number for name, number in values.items() if name not in "ts"}
+    walk_steps(steps, known, lambda one: of_python[id(one)], launch_from_python)
+    assert native.tolist() == python.tolist()
 
 
 JACOBI = """kernel jacobi(inout a: f64[N], inout b: f64[N], steps: i64):

@@ -52,6 +52,9 @@ array in turn, where a sweep moves through all of them at once, and its copies a
 STARTS = 3.0
 """Vectors of a strip that its loop would take in the time that it takes to start."""
 
+IN_CACHE = 16.0
+"""How many times as fast as from memory something comes from the cache of one processor."""
+
 FEW = 32
 """A group that touches fewer than one in so many elements of an array, as a loop over a border does, is
 taken to move just those."""
@@ -143,32 +146,44 @@ class CostModel:
             threads *= self.team(group)
             if group.legality is Legality.REDUCED:
                 threads = min(threads, 1024.0 * 256)
-        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
-        last = self.dims(group)[-1] if group.dims else ""
-        touched = sorted(mine, key=self.order.__getitem__)
         if self.is_tiled(group):
             operations /= IN_TILES
-            moved = sum(self.traffic(group, name, last) for name in touched)
-        elif self.device == "cpu" and group.legality is Legality.INDEPENDENT and group.dims:
-            moved = sum(self.cpu_traffic(group, name) for name in touched)
-        else:
-            moved = sum(self.traffic(group, name, last) for name in touched)
+        moved = sum(self.moved(group).values())
         speed = min(1.0, max(threads, 1.0) / machine.threads)
         memory, busy = moved / machine.bandwidth, operations / machine.operations
         memory *= 1.0 if group.fit is None else group.fit.waiting
         # Threads of a GPU compute while others wait for memory; a CPU has too few for that.
         seconds = (max(memory, busy) if self.device == "gpu" else memory + busy) / speed
-        launches = 2 if group.legality is Legality.REDUCED else 1
-        return Estimate(seconds + launches * machine.launch, moved, operations, threads, anew)
+        return Estimate(seconds + launches_of(group) * machine.launch, moved, operations, threads, anew)
 
-    def of_items(self, items: Sequence[PlanItem]) -> float:
-        """Seconds of groups and host loops that run one after the other."""
-        return sum(
-            self.trips((item.loop,)) * self.of_items(item.body)
-            if isinstance(item, HostGroup)
-            else self.group(item).seconds
-            for item in items
-        )
+    def moved(self, group: Group) -> dict[str, float]:
+        """Bytes that a run of a group moves, of each array."""
+        mine = {name for u in group.units for s in u.statements for name in arrays_of(s)}
+        touched = sorted(mine, key=self.order.__getitem__)
+        if self.device == "cpu" and group.legality is Legality.INDEPENDENT and group.dims and not self.is_tiled(group):
+            return {name: self.cpu_traffic(group, name) for name in touched}
+        last = self.dims(group)[-1] if group.dims else ""
+        return {name: self.traffic(group, name, last) for name in touched}
+
+    def turn(self, items: Sequence[PlanItem]) -> float:
+        """Seconds of groups and loops of launches in one turn of a CPU's loop around them: what is worth little is
+        run by the caller."""
+        return sum(self.trips((item.loop,)) * self.turn(item.body) if isinstance(item, HostGroup) else self._turn(item) for item in items)
+
+    def _turn(self, group: Group) -> float:
+        machine, launches = self.machine, launches_of(group)
+        alone, threads = self.alone(group)
+        return min(alone / threads + launches * machine.turn, alone + launches * machine.turn_alone)
+
+    def alone(self, group: Group) -> tuple[float, float]:
+        """Seconds of a group in a turn of a CPU's loop, by one thread, without its launch; and how many threads could share
+        them. What a turn uses of lines of elements lies in a cache since the last one, if it is little."""
+        machine, found = self.machine, self.group(group)
+        threads = min(max(found.threads, 1.0), machine.threads)
+        near = sum(moved for name, moved in self.moved(group).items() if len(self.program.arrays[name].extents) < 2)
+        saved = near * (1 - 1 / IN_CACHE) / machine.bandwidth if near <= machine.cache else 0.0
+        shared = found.seconds - launches_of(group) * machine.launch
+        return max(0.0, shared * threads - saved * machine.threads), threads
 
     def team(self, group: Group) -> int:
         """How many threads run a point of the group together (asked for each of its accesses)."""
@@ -414,6 +429,11 @@ class CostModel:
         depth = {len(s.loops) for s in users}
         host = len(group.scope.host) if group.scope else 0
         return not inner or max(depth) - host <= len(group.dims)
+
+
+def launches_of(group: Group) -> int:
+    """How many launches a group is: partial results are put together by a second one."""
+    return 2 if group.legality is Legality.REDUCED else 1
 
 
 def arrays_of(statement: Statement) -> tuple[str, ...]:

@@ -47,6 +47,10 @@ from loopfuse.plan.units.scattered import Scattered, find_scattered
 from loopfuse.poly.isl_relations import is_short
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 
+APART = 0.5
+"""Loops that are taken apart pass values through memory that were in registers: so much of the time of one thread must launches of
+the parts take at most. (Smith-Waterman, half of which is parallel along a row, took twice as long.)"""
+
 MAX_UNITS = 64
 """The most loops of one kernel: more would take long to plan and to assemble, and save nothing
 that counts (a loop more moves at most one array less)."""
@@ -266,16 +270,16 @@ class Planner:
         one thread waits for memory so long that nothing is slower."""
         if self.cost.device != "cpu" or self.fuel == 0:
             return ""
-        units = (make_unit(label_of(cell), cell, inner) for cell in cells(nest.children))
+        whole = cells(nest.children)
+        units = (make_unit(label_of(cell), cell, inner) for cell in whole)
         groups = (Group(Legality.SERIAL, (), (_bare(unit),), scope=inner) for unit in units)
-        alone = sum(self.cost.group(group).seconds - self.cost.machine.launch for group in groups)
-        launched = self.cost.of_items(body)
-        if launched <= alone:
+        alone = sum(self.cost.alone(group)[0] for group in groups)
+        launched = self.cost.turn(body)
+        if launched < alone * (APART if len(body) > len(whole) else 1.0):
             return ""
-        return (
-            f"its iterations run one by one, in one thread: about {in_words(alone)} each, and {in_words(launched)} "
-            "if each started other threads"
-        )
+        one, other = in_words(alone), in_words(launched)
+        compared = f"and {other} if each started other threads" if one != other else "no more than if each started other threads"
+        return f"its iterations run one by one, in one thread: about {one} each, {compared}"
 
     def blocked(self, host: HostGroup, scope: Scope, mark: int) -> list[HostGroup]:
         """The time loop in blocks of several iterations a launch, where its body is a chain. The body's

@@ -14,16 +14,22 @@ long was measured: `tests/long_tests.txt`, made by
 from __future__ import annotations
 
 import gc
+import math
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LONG = 0.2
+LONG = 0.15
 """Seconds of processor time, its children's too, from which on a test is not for the default run."""
+
+BEARABLE = 0.5
+"""Of a function all of whose tests are long, the shortest stays if it takes no longer than this; of a
+file, in any case: the default run comes into every file."""
 
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
 
@@ -36,9 +42,9 @@ KEPT = (
     r"test_affine_files\.py.*upstream_agrees",
     r"test_second_process\.py.*a_hit_on_the_cpu",
     r"test_late_ptx\.py.*late\[wave\]",
-    r"test_guard_pages\.py.*(sample|random_programs)",
+    r"test_guard_pages\.py.*sample",
     r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
-    r"test_random_functions\.py.*random_functions\[",
+    r"test_random_functions\.py.*random_functions\[[0-3]\]",
     r"test_suites\.py.*(is_right|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
     r"test_cases\.py.*promised\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
     r"test_polybench_page\.py.*current\[(polybench/cholesky|livermore/05_)",
@@ -208,9 +214,26 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is not None:
         output["took"] = took
     elif session.config.getoption("--write-times"):
-        kept = {name for name in LONG_TESTS.read_text().splitlines() if name not in took}
-        long = sorted(kept | {name for name, seconds in took.items() if seconds > LONG})
+        unseen = {name: math.inf for name in LONG_TESTS.read_text().splitlines() if name not in took}
+        long = sorted(long_of({**unseen, **took}))
         LONG_TESTS.write_text("".join(f"{name}\n" for name in long))
+
+
+def long_of(took: Mapping[str, float]) -> set[str]:
+    """The tests that are long, by what each of them took; not those that stay for their function or their file."""
+    short = {name for name, seconds in took.items() if seconds <= LONG or _is_kept(name)}
+    for part, limit in (("[", BEARABLE), ("::", sys.float_info.max)):
+        shown = {name.partition(part)[0] for name in short}
+        for name in sorted(took, key=lambda name: took[name]):
+            group = name.partition(part)[0]
+            if group not in shown and took[name] <= limit:
+                shown.add(group)
+                short.add(name)
+    return {name for name in took if took[name] > LONG and name not in short}
+
+
+def _is_kept(name: str) -> bool:
+    return any(re.search(part, name) for part in KEPT)
 
 
 def pytest_collection_finish() -> None:
@@ -228,7 +251,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid in long and not any(re.search(part, item.nodeid) for part in KEPT):
+        if item.nodeid in long and not _is_kept(item.nodeid):
             item.add_marker(pytest.mark.whole)
     for file, part, every in _EVERY:
         alike = (one for one in items if one.path.name == file and re.search(part, one.name))

@@ -8,7 +8,8 @@
 The tests of the first two take each kind of thing in the smallest program that shows it; what
 multiplies kinds (every edge mode in every chain, every width of every type) is slow. Which tests are
 long was measured: `tests/long_tests.txt`, made by
-`python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short.
+`python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short, or the
+shortest of its function or its file.
 """
 
 from __future__ import annotations
@@ -161,12 +162,17 @@ _EVERY = (
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""
 
 _FIRST = (
-    "test_cases.py", "test_mutation_table.py", "test_random_programs.py", "test_benchmarks_ptx.py",
+    "test_cases.py", "test_turns.py", "test_mutation_table.py", "test_random_functions.py", "test_random_programs.py",
+    "test_suites.py", "test_mlir_roundtrip.py", "test_rows.py", "test_scan.py", "test_affine.py", "test_gpu_clearing.py",
+    "test_contract.py", "test_guard_pages.py", "test_together.py", "test_python_kernels.py", "test_benchmarks_ptx.py",
+    "test_linear.py", "test_strips.py", "test_mathfns.py", "test_histogram.py", "test_fuse.py", "test_interior.py",
     "test_upstream.py", "test_determinism.py", "test_types_table.py", "test_testing_equivalent.py",
     "test_random_python.py", "test_metamorphic.py", "test_benchmarks.py", "test_window_edges.py",
+    "test_well_known_ptx.py", "test_polybench_page.py", "test_native_ptx.py", "test_columns_ptx.py",
     "test_straddled_ptx.py", "test_planes_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
     "test_verify_mutants.py", "test_verify_unknown.py", "test_sliding_planes.py", "test_time_blocks.py",
-    "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py",
+    "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py", "test_rings.py",
+    "test_recurrences.py", "test_rows_ptx.py", "test_fixes.py", "test_python_locals.py", "test_data_dependent.py",
     "test_lower.py", "test_docs.py", "test_pyfunc_examples.py", "test_line_info.py",
     "test_window_registers.py", "test_arguments.py", "test_limits.py", "test_text.py",
     "test_c_launcher.py", "test_affine_files.py", "test_remember.py", "test_second_process.py",

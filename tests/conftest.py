@@ -43,7 +43,7 @@ KEPT = (
     r"test_affine_files\.py.*upstream_agrees",
     r"test_second_process\.py.*a_hit_on_the_cpu",
     r"test_late_ptx\.py.*late\[wave\]",
-    r"test_guard_pages\.py.*sample",
+    r"test_guard_pages\.py.*sample\[1\]",
     r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
     r"test_random_functions\.py.*random_functions\[[0-3]\]",
     r"test_suites\.py.*(is_right|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
@@ -228,14 +228,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def long_of(took: Mapping[str, float]) -> set[str]:
     """The tests that are long, by what each of them took; not those that stay for their function or their file."""
     short = {name for name, seconds in took.items() if seconds <= LONG or _is_kept(name)}
+    stay: set[str] = set()
     for part, limit in (("[", BEARABLE), ("::", sys.float_info.max)):
-        shown = {name.partition(part)[0] for name in short}
+        shown = {name.partition(part)[0] for name in short | stay}
         for name in sorted(took, key=lambda name: took[name]):
             group = name.partition(part)[0]
             if group not in shown and took[name] <= limit:
                 shown.add(group)
-                short.add(name)
-    return {name for name in took if took[name] > LONG and name not in short}
+                stay.add(name)
+    return {name for name, seconds in took.items() if seconds > LONG and name not in stay}
 
 
 def _is_kept(name: str) -> bool:

@@ -8,22 +8,29 @@
 The tests of the first two take each kind of thing in the smallest program that shows it; what
 multiplies kinds (every edge mode in every chain, every width of every type) is slow. Which tests are
 long was measured: `tests/long_tests.txt`, made by
-`python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short.
+`python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short, or the
+shortest of its function or its file.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LONG = 0.2
+LONG = 0.15
 """Seconds of processor time, its children's too, from which on a test is not for the default run."""
+
+BEARABLE = 0.5
+"""Of a function all of whose tests are long, the shortest stays if it takes no longer than this; of a
+file, in any case: the default run comes into every file."""
 
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
 
@@ -36,9 +43,9 @@ KEPT = (
     r"test_affine_files\.py.*upstream_agrees",
     r"test_second_process\.py.*a_hit_on_the_cpu",
     r"test_late_ptx\.py.*late\[wave\]",
-    r"test_guard_pages\.py.*(sample|random_programs)",
+    r"test_guard_pages\.py.*sample\[1\]",
     r"test_mutation_table\.py.*rejected\[\w*(ring|window)",
-    r"test_random_functions\.py.*random_functions\[",
+    r"test_random_functions\.py.*random_functions\[[0-3]\]",
     r"test_suites\.py.*(is_right|the_same)\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
     r"test_cases\.py.*promised\[(polybench/(trisolv|syrk)|livermore/(11|15)_|algorithms/spmv)",
     r"test_polybench_page\.py.*current\[(polybench/cholesky|livermore/05_)",
@@ -155,12 +162,17 @@ _EVERY = (
 """(file, what a test's name holds, n): of these, which are alike, every n-th runs by default."""
 
 _FIRST = (
-    "test_cases.py", "test_mutation_table.py", "test_random_programs.py", "test_benchmarks_ptx.py",
+    "test_cases.py", "test_turns.py", "test_mutation_table.py", "test_random_functions.py", "test_random_programs.py",
+    "test_suites.py", "test_mlir_roundtrip.py", "test_rows.py", "test_scan.py", "test_affine.py", "test_gpu_clearing.py",
+    "test_contract.py", "test_guard_pages.py", "test_together.py", "test_python_kernels.py", "test_benchmarks_ptx.py",
+    "test_linear.py", "test_strips.py", "test_mathfns.py", "test_histogram.py", "test_fuse.py", "test_interior.py",
     "test_upstream.py", "test_determinism.py", "test_types_table.py", "test_testing_equivalent.py",
     "test_random_python.py", "test_metamorphic.py", "test_benchmarks.py", "test_window_edges.py",
+    "test_well_known_ptx.py", "test_polybench_page.py", "test_native_ptx.py", "test_columns_ptx.py",
     "test_straddled_ptx.py", "test_planes_ptx.py", "test_types_ptx.py", "test_deps_random.py", "test_verify_speed.py",
     "test_verify_mutants.py", "test_verify_unknown.py", "test_sliding_planes.py", "test_time_blocks.py",
-    "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py",
+    "test_sliding.py", "test_line_buffers.py", "test_lines_ptx.py", "test_played_gpu.py", "test_rings.py",
+    "test_recurrences.py", "test_rows_ptx.py", "test_fixes.py", "test_python_locals.py", "test_data_dependent.py",
     "test_lower.py", "test_docs.py", "test_pyfunc_examples.py", "test_line_info.py",
     "test_window_registers.py", "test_arguments.py", "test_limits.py", "test_text.py",
     "test_c_launcher.py", "test_affine_files.py", "test_remember.py", "test_second_process.py",
@@ -208,9 +220,27 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is not None:
         output["took"] = took
     elif session.config.getoption("--write-times"):
-        kept = {name for name in LONG_TESTS.read_text().splitlines() if name not in took}
-        long = sorted(kept | {name for name, seconds in took.items() if seconds > LONG})
+        unseen = {name: math.inf for name in LONG_TESTS.read_text().splitlines() if name not in took}
+        long = sorted(long_of({**unseen, **took}))
         LONG_TESTS.write_text("".join(f"{name}\n" for name in long))
+
+
+def long_of(took: Mapping[str, float]) -> set[str]:
+    """The tests that are long, by what each of them took; not those that stay for their function or their file."""
+    short = {name for name, seconds in took.items() if seconds <= LONG or _is_kept(name)}
+    stay: set[str] = set()
+    for part, limit in (("[", BEARABLE), ("::", sys.float_info.max)):
+        shown = {name.partition(part)[0] for name in short | stay}
+        for name in sorted(took, key=lambda name: took[name]):
+            group = name.partition(part)[0]
+            if group not in shown and took[name] <= limit:
+                shown.add(group)
+                stay.add(name)
+    return {name for name, seconds in took.items() if seconds > LONG and name not in stay}
+
+
+def _is_kept(name: str) -> bool:
+    return any(re.search(part, name) for part in KEPT)
 
 
 def pytest_collection_finish() -> None:
@@ -228,7 +258,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid in long and not any(re.search(part, item.nodeid) for part in KEPT):
+        if item.nodeid in long and not _is_kept(item.nodeid):
             item.add_marker(pytest.mark.whole)
     for file, part, every in _EVERY:
         alike = (one for one in items if one.path.name == file and re.search(part, one.name))

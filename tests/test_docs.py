@@ -35,10 +35,11 @@ KNOWN = {"sh", "lf", "python", "text", "json", "mlir", "toml", "c", ""}
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its page, line, language, text, and the heading above it."""
+    """A fenced block: its page, line, number on the page, language, text, and the heading above it."""
 
     page: Path
     line: int
+    number: int
     language: str
     text: str
     heading: str
@@ -46,11 +47,16 @@ class Block:
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
+    @property
+    def name(self) -> str:
+        """How pytest shows it, whatever lines are added above it."""
+        return f"{self.page.relative_to(ROOT)}#{self.number}"
+
 
 def blocks_of(page: Path) -> Iterator[Block]:
     heading = ""
     fence: re.Match[str] | None = None
-    start, lines = 0, list[str]()
+    start, found, lines = 0, 0, list[str]()
     for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
         if fence is None:
             if title := re.match(r"#+ +(.*)", line):
@@ -58,7 +64,8 @@ def blocks_of(page: Path) -> Iterator[Block]:
             fence = re.match(r"( *)(```+) *([\w-]*)(.*)$", line)
             start, lines = number, []
         elif line.strip() == fence.group(2):
-            yield Block(page, start, fence.group(3), "\n".join(lines) + "\n", heading)
+            found += 1
+            yield Block(page, start, found, fence.group(3), "\n".join(lines) + "\n", heading)
             fence = None
         else:
             lines.append(line.removeprefix(fence.group(1)))
@@ -71,6 +78,11 @@ INSTALL = [b for b in BLOCKS if b.page.name == "README.md" and b.language == "sh
 
 def of(language: str) -> list[Block]:
     return [b for b in BLOCKS if b.language == language and b not in INSTALL]
+
+
+def name_of(block: Block) -> str:
+    """How pytest shows a block."""
+    return block.name
 
 
 def is_error_page(block: Block) -> bool:
@@ -105,7 +117,7 @@ def commands_of(block: Block) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("block", of("sh"), ids=str)
+@pytest.mark.parametrize("block", of("sh"), ids=name_of)
 def test_shell(block: Block, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from loopfuse.cli import _run
 
@@ -120,7 +132,7 @@ def test_shell(block: Block, checkout: Path, capsys: pytest.CaptureFixture[str])
         assert said.out, f"{block}: {command} says nothing"
 
 
-@pytest.mark.parametrize("block", [b for b in of("lf") if not is_error_page(b)], ids=str)
+@pytest.mark.parametrize("block", [b for b in of("lf") if not is_error_page(b)], ids=name_of)
 def test_programs(block: Block) -> None:
     try:
         check(parse(Source(str(block), block.text)))
@@ -143,14 +155,14 @@ def is_code(heading: str) -> bool:
     return re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", heading) is not None
 
 
-@pytest.mark.parametrize("block", [b for b in of("lf") if is_error_page(b)], ids=str)
+@pytest.mark.parametrize("block", [b for b in of("lf") if is_error_page(b)], ids=name_of)
 def test_errors(block: Block) -> None:
     if not is_code(block.heading):
         pytest.skip("not under a code")
     assert block.heading in codes_of(block.text, str(block)), f"{block}: not {block.heading}"
 
 
-@pytest.mark.parametrize("block", [b for b in of("python") if not is_error_page(b)], ids=str)
+@pytest.mark.parametrize("block", [b for b in of("python") if not is_error_page(b)], ids=name_of)
 def test_python(block: Block, checkout: Path) -> None:
     # In a file: a kernel is read from its source. (Those of the error pages have a test of their own.)
     (checkout / "block.py").write_text(block.text, "utf-8")

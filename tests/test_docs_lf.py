@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import engines
 import pytest
@@ -19,16 +18,15 @@ _BLOCK = re.compile(r"^```lf\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def blocks() -> list[tuple[str, Source]]:
-    """(where, text) of each block; its line number is kept by leading empty lines."""
+    """(page and number on the page, text) of each block."""
     found: list[tuple[str, Source]] = []
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if path.name == "errors.md" or "errors.d" in path.parts:
             continue  # refused programs, each pinned by a test of its own
         text = path.read_text() if path.exists() else ""
-        for match in _BLOCK.finditer(text):
-            line = text.count("\n", 0, match.start(1)) + 1
-            name = str(Path(path).relative_to(ROOT))
-            found.append((f"{name}:{line}", Source(name, match[1])))
+        name = str(path.relative_to(ROOT))
+        for number, match in enumerate(_BLOCK.finditer(text), 1):
+            found.append((f"{name}#{number}", Source(name, match[1])))
     return found
 
 
@@ -51,6 +49,6 @@ def test_block_runs(source: Source) -> None:
 
 def test_blocks_are_found() -> None:
     """The language page shows every construct; a broken pattern must not pass."""
-    names = {where.split(":")[0] for where, _ in blocks()}
+    names = {where.split("#")[0] for where, _ in blocks()}
     assert {"docs/language.md", "docs/types.md"} <= names
     assert len(blocks()) >= 15

@@ -7,6 +7,7 @@ stand. `LAZY` names modules that must be imported inside a function, not when a 
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -162,7 +163,8 @@ def module_of(file: Path) -> str:
     return ".".join(parts)
 
 
-def imports_of(file: Path) -> Iterator[tuple[str, bool, int]]:
+@functools.cache
+def imports_of(file: Path) -> tuple[tuple[str, bool, int], ...]:
     """(module, at load time, line) of every import that runs."""
 
     def visit(body: list[ast.stmt] | list[ast.AST], at_load: bool) -> Iterator[tuple[str, bool, int]]:
@@ -186,7 +188,7 @@ def imports_of(file: Path) -> Iterator[tuple[str, bool, int]]:
                 inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
                 yield from visit(list(ast.iter_child_nodes(node)), at_load and not inside)
 
-    yield from visit(ast.parse(file.read_text("utf-8")).body, True)
+    return tuple(visit(ast.parse(file.read_text("utf-8")).body, True))
 
 
 def is_within(module: str, place: str) -> bool:

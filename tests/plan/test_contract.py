@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -212,6 +213,7 @@ LEFT = {
 }  # fmt: skip
 
 
+@functools.cache
 def planned(text: str, reassociate: bool = True, target: Target = CPU) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", text))
     made = pipeline.plan_kernel(program, "f", Options(target=target, reassociate=reassociate))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 import time
 from typing import Any
@@ -143,6 +144,7 @@ CONDITION = """
     """
 
 
+@functools.cache
 def planned(text: str) -> pipeline.Planned:
     program = pipeline.read_program(Source("test.lf", textwrap.dedent(text)))
     return pipeline.plan_kernel(program, program.kernels[0].name, Options(target=CPU))

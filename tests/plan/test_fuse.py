@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 import warnings
 from pathlib import Path
@@ -20,6 +21,7 @@ NO_WINDOWS = Tuning(windows=False)
 """Recomputation instead: windows would be taken first."""
 
 
+@functools.cache
 def plan(text: str, target: Target = GPU, **options: object) -> pipeline.Planned:
     """The plan of the only kernel in `text`."""
     program = pipeline.read_program(Source("t.lf", textwrap.dedent(text)))

@@ -3,6 +3,7 @@ are small where trees are interpreted."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,7 @@ OTHERS = {
 VALUES = {"N": 700, "R": 9, "C": 45, "B": 64}
 
 
+@functools.cache
 def plan(text: str, target: Target = GPU, head: str = HEAD, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", head + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))

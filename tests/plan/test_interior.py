@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from pathlib import Path
 
@@ -147,6 +148,7 @@ GUARDED_ROWS = """
     """
 
 
+@functools.cache
 def planned(text: str, name: str = "k") -> pipeline.Planned:
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
     found = pipeline.plan_kernel(program, name, Options(target=CPU))

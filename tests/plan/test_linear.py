@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -183,6 +184,7 @@ def text_of(body: str, dtype: str) -> str:
     return (HEAD + body).replace("T[", f"{dtype}[").replace(": T ", f": {dtype} ").replace("T(", f"{dtype}(")
 
 
+@functools.cache
 def plan(body: str, target: Target = GPU, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", text_of(body, "f32")))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))

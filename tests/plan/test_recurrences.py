@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tests.plan.mutate_prefetch import RECURRENCE
 HEAD = "kernel f(a: f32[B, T, D], w: f32[T], i: i32[B, T, D], inout s: f32[B, D], out y: f32[B, T, D]):\n"
 
 
+@functools.cache
 def planned(text: str, target: str = "sm_90") -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", text))
     made = pipeline.plan_kernel(program, "f", Options(target=CPU if target == "cpu" else Target(target)))

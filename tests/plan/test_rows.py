@@ -3,6 +3,7 @@ wrong in one place."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -227,11 +228,13 @@ NOT_NESTS = {
 }
 
 
+@functools.cache
 def of_nests(text: str, target: Target, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", INNER + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))
 
 
+@functools.cache
 def plan(text: str, target: Target = GPU, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", HEAD + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,7 @@ OTHERS = {
 }
 
 
+@functools.cache
 def plan(text: str, target: Target = GPU, head: str = HEAD, **options: Any) -> pipeline.Planned:
     program = pipeline.read_program(Source("f.lf", head + text))
     return pipeline.plan_kernel(program, "f", Options(target=target, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Iterator
@@ -107,6 +108,7 @@ ALL = {
 }  # fmt: skip
 
 
+@functools.cache
 def planned(text: str) -> Planned:
     program = pipeline.read_program(Source("k.lf", textwrap.dedent(text)))
     # (Sums of columns that may be in another order are added up in blocks of rows.)

@@ -18,7 +18,7 @@ from loopfuse.base.options import Tuning
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.units.forest import Unit
+from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
@@ -107,6 +107,11 @@ class Strategy:
         """Would it run a loop as it stands whose iterations depend on each other through running values, or scattered
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
+
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> Group | None:
+        """A nest that no thread could share, or whose loops would run in an order that is dear, in another order by the exact
+        dependences, with the strategy's fit; None where it knows none."""
+        return None
 
     def may_collapse(self, group: Group, site: Site) -> bool:
         """Would it run the group whatever dimensions of it, neighbours in memory, are run as one?"""

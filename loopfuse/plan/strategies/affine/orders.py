@@ -1,0 +1,283 @@
+"""Orders for a nest: which are legal by the exact dependences, and which is taken.
+
+    as it is         a permutation of the nest's dimensions, whose innermost loop is independent of itself: vectors
+    split            a dimension in three, before, at and behind where it meets an outer one (k in Floyd-Warshall's i and j), where
+                     that makes its parts independent
+    in blocks        of an outer dimension k so many iterations together: what they make for each other first, then all rows
+                     that need nothing but that, by threads, each through the whole block while it is in a cache
+    skewed           rows of a nest in which nothing is independent, several at once, each so far behind the one before it
+                     that what it needs is there
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any
+
+from loopfuse.plan.mapping.strips import access_price
+from loopfuse.plan.strategies.affine.space import Space
+from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.poly.isl_orders import (
+    Affine,
+    Coordinate,
+    in_time,
+    moves_at,
+    order_of,
+    part_of,
+    runs_forward,
+    sides_of,
+    whole_rows,
+)
+from loopfuse.poly.model import Statement
+
+BLOCK = 32
+"""Iterations of an outer loop that go together through each row."""
+
+TOGETHER = 8
+"""Rows of a skewed nest at once: so many divisions or sums of others go on while one waits for its own."""
+
+MOST_SKEW = 3
+"""How many columns a row is behind the one before it, at most."""
+
+
+class Axis(enum.Enum):
+    """How a dimension of an order is run."""
+
+    HOST = "host"  # the host's loop, around launches
+    PART = "part"  # parts, one after the other, in the text
+    THREADS = "threads"  # by threads, where it is independent
+    SERIAL = "serial"
+    LANES = "vectors"  # in vectors, where it is independent
+    ROWS = "rows"  # written out: several rows, each at another place
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an order: the values of its dimensions of parts, the statements that run in it, and, by dimension (of those
+    that threads or vectors may take), which of them depend on an earlier iteration of which."""
+
+    sides: tuple[int, ...]
+    maps: Mapping[str, Any]
+    moving: Mapping[int, frozenset[tuple[str, str]]]
+
+    def is_independent(self, depth: int, ids: Collection[str]) -> bool:
+        """Do iterations of a loop along the dimension, which runs these statements, depend on no others?"""
+        return depth in self.moving and not any(source in ids and sink in ids for source, sink in self.moving[depth])
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`axes` with a name for each (of the loop of the program that it goes along); the last dimension of time, which has no axis,
+    is the text's. `words`: the order as reports say it."""
+
+    axes: tuple[Axis, ...]
+    names: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Dim:
+    """A dimension to be: of the space's `dim`s, the one on whose sides another lies, a block of it, or its own value."""
+
+    axis: Axis
+    dim: int
+    against: int = -1
+    block: int = 0
+
+
+def find_order(unit: Unit, space: Space, scope: Scope) -> Order | None:
+    """The order that a nest is run in; None where the program's is as good as any."""
+    search = _Search(unit, space, scope)
+    return search.vectors() or search.skewed()
+
+
+class _Search:
+    def __init__(self, unit: Unit, space: Space, scope: Scope) -> None:
+        self.unit, self.space, self.scope = unit, space, scope
+        self.texts = {statement.id: number for number, statement in enumerate(unit.statements)}
+        self.by_id = {statement.id: statement for statement in unit.statements}
+        self.dependences = [
+            d for d in scope.touching(unit.ids) if d.source in unit.ids and d.sink in unit.ids
+        ]
+
+    # ------------------------------------------------------------------------------- vectors
+
+    def vectors(self) -> Order | None:
+        """The first legal order whose innermost loop goes along memory in vectors."""
+        count = len(self.space.dims)
+        for dims in permutations(range(count)):
+            if not self.goes_along(dims[-1]) or not self.is_legal(tuple(_Dim(Axis.SERIAL, dim) for dim in dims)):
+                continue
+            for candidate in self.candidates(dims):
+                found = self.made(candidate)
+                if found is not None:
+                    return found
+        return None
+
+    def candidates(self, dims: Sequence[int]) -> Iterator[tuple[_Dim, ...]]:
+        """Orders along a permutation, best first."""
+        last = _Dim(Axis.LANES, dims[-1])
+        if len(dims) == 3:
+            a, b, _ = dims
+            yield (
+                _Dim(Axis.HOST, a, block=BLOCK), _Dim(Axis.PART, b, against=a, block=BLOCK), _Dim(Axis.THREADS, b),
+                _Dim(Axis.SERIAL, a), last,
+            )  # fmt: skip
+            yield _Dim(Axis.HOST, a), _Dim(Axis.THREADS, b), last
+            yield (
+                _Dim(Axis.HOST, a), _Dim(Axis.PART, b, against=a), _Dim(Axis.THREADS, b),
+                _Dim(Axis.PART, dims[-1], against=a), last,
+            )  # fmt: skip
+
+    def made(self, candidate: tuple[_Dim, ...]) -> Order | None:
+        """The order, where it is legal, its innermost loop is independent wherever it is run, and threads have something."""
+        maps = self.maps(candidate)
+        times = self.times(maps)
+        if not all(map(runs_forward, times)):
+            return None
+        pieces = self.pieces(candidate, maps, times)
+        lanes, threads = len(candidate) - 1, next(k for k, dim in enumerate(candidate) if dim.axis is Axis.THREADS)
+        wide = {id for id in self.by_id if self.space.is_full(id)}
+        if not all(piece.is_independent(lanes, wide) for piece in pieces):
+            return None
+        if not any(piece.is_independent(threads, piece.maps) for piece in pieces if wide & piece.maps.keys()):
+            return None
+        return Order(tuple(dim.axis for dim in candidate), self.named(candidate), pieces, self.words(candidate))
+
+    def goes_along(self, dim: int) -> bool:
+        """Are neighbours in a dimension neighbours in memory, for all statements that have all dimensions?"""
+        full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
+        return bool(full) and all(self._goes_along(statement, dim) for statement in full)
+
+    def _goes_along(self, statement: Statement, dim: int) -> bool:
+        inner = self.space.own[statement.id][dim]
+        if any(access_price(access.load, inner, "") for access in (*statement.reads, statement.write)):
+            return False
+        if statement.predicate is not None:
+            return False
+        return any(inner in self.names_of(part) for part in statement.write.load.index)
+
+    @staticmethod
+    def names_of(part: Any) -> set[str]:
+        from loopfuse.lang.walk import iterators
+
+        return set(iterators(part))
+
+    # -------------------------------------------------------------------------------- skewed
+
+    def skewed(self) -> Order | None:
+        """Rows of the two innermost dimensions together, the least skew that dependences allow."""
+        count = len(self.space.dims)
+        if not all(map(self.space.is_full, self.texts)):
+            return None
+        for rows, columns in ((count - 2, count - 1), (count - 1, count - 2)):
+            outer = [dim for dim in range(count) if dim not in (rows, columns)]
+            for skew in range(1, MOST_SKEW + 1):
+                found = self.skewed_by(outer, rows, columns, skew)
+                if found is not None:
+                    return found
+        return None
+
+    def skewed_by(self, outer: Sequence[int], rows: int, columns: int, skew: int) -> Order | None:
+        """`outer`, blocks of rows, places along rows, rows."""
+        maps: dict[str, Any] = {}
+        depth = len(outer) + 2
+        for id, statement in self.by_id.items():
+            values = self.space.values[id]
+            place = Coordinate(((1, values[columns], 1), (skew, values[rows], 1)))
+            coordinates = [
+                *(Coordinate(((1, values[dim], 1),)) for dim in outer),
+                Coordinate(((1, values[rows], TOGETHER),)), place, Coordinate(((1, values[rows], 1),)), self.text(id),
+            ]  # fmt: skip
+            maps[id] = order_of(statement.domain, coordinates)
+        times = self.times(maps)
+        if not all(map(runs_forward, times)) or any(moves_at(each, depth, {}) for each in times):
+            return None
+        parts = whole_rows(maps, depth, TOGETHER)
+        pieces = tuple(
+            Piece((side,), dict(inside), {depth + 1: frozenset[tuple[str, str]]()} if side == 1 else {})
+            for side, inside in enumerate(parts)
+            if inside
+        )
+        names = self.space.dims
+        axes = (*(Axis.SERIAL for _ in outer), Axis.SERIAL, Axis.PART, Axis.SERIAL, Axis.ROWS)
+        order = ", ".join([*(names[dim] for dim in outer), names[rows], names[columns]])
+        words = f"order {order}; {TOGETHER} of {names[rows]} at once, each {skew} of {names[columns]} behind"
+        labels = (*(names[dim] for dim in outer), f"{names[rows]}b", "", names[columns], names[rows])
+        return Order(axes, labels, pieces, words)
+
+    # --------------------------------------------------------------------------------- maps
+
+    def text(self, id: str) -> Coordinate:
+        """Where in the text a statement stands."""
+        return Coordinate(((1, (("", self.texts[id]),), 1),))
+
+    def is_legal(self, dims: tuple[_Dim, ...]) -> bool:
+        """Does every dependence run forward?"""
+        return all(map(runs_forward, self.times(self.maps(dims))))
+
+    def maps(self, dims: tuple[_Dim, ...]) -> dict[str, Any]:
+        """The order of each statement."""
+        return {
+            id: order_of(statement.domain, [*(self.coordinate(id, dim) for dim in dims), self.text(id)])
+            for id, statement in self.by_id.items()
+        }
+
+    def coordinate(self, id: str, dim: _Dim) -> Coordinate:
+        """A dimension of time of a statement."""
+        values = self.space.values[id]
+        value = values[dim.dim]
+        if dim.axis is Axis.PART and dim.block:
+            # before: i, k     after: whether i lies behind all of k's block
+            behind: tuple[tuple[int, Affine, int], ...] = ((1, value, dim.block), (-1, values[dim.against], dim.block), (-1, (("", 1),), 1))
+            return Coordinate(behind, 2)
+        if dim.axis is Axis.PART:
+            return Coordinate(((1, value, 1), (-1, values[dim.against], 1)), 3)
+        return Coordinate(((1, value, max(1, dim.block)),))
+
+    def times(self, maps: Mapping[str, Any]) -> list[Any]:
+        """The dependences as pairs of times."""
+        return [in_time(d.relation, maps[d.source], maps[d.sink]) for d in self.dependences]
+
+    def pieces(self, dims: tuple[_Dim, ...], maps: Mapping[str, Any], times: Sequence[Any]) -> tuple[Piece, ...]:
+        """The parts of an order, in order, and what is independent in each."""
+        parts = [k for k, dim in enumerate(dims) if dim.axis is Axis.PART]
+        values = [sorted({side for order in maps.values() for side in sides_of(order, k)}) for k in parts]
+        asked = [k for k, dim in enumerate(dims) if dim.axis in (Axis.THREADS, Axis.LANES)]
+        known: dict[tuple[int, tuple[tuple[int, int], ...]], frozenset[tuple[str, str]]] = {}
+        out: list[Piece] = []
+        for sides in product(*values):
+            fixed = dict(zip(parts, sides, strict=True))
+            inside = {id: part_of(order, fixed) for id, order in maps.items()}
+            inside = {id: order for id, order in inside.items() if not order.is_empty()}
+            if not inside:
+                continue
+            moving: dict[int, frozenset[tuple[str, str]]] = {}
+            for depth in asked:
+                before = tuple((k, side) for k, side in fixed.items() if k < depth)
+                if (depth, before) not in known:
+                    ends = ((d.source, d.sink) for d, each in zip(self.dependences, times) if moves_at(each, depth, dict(before)))
+                    known[depth, before] = frozenset(ends)
+                moving[depth] = known[depth, before]
+            out.append(Piece(sides, inside, moving))
+        return tuple(out)
+
+    def named(self, dims: tuple[_Dim, ...]) -> tuple[str, ...]:
+        """The names of the loops."""
+        return tuple(f"{self.space.dims[dim.dim]}b" if dim.block else self.space.dims[dim.dim] for dim in dims)
+
+    def words(self, dims: tuple[_Dim, ...]) -> str:
+        """`order k, i, j; blocks of 32 k; threads over i; vectors over j`."""
+        names = self.space.dims
+        order = [names[dim.dim] for dim in dims if dim.axis is not Axis.PART and not dim.block]
+        said = [f"order {', '.join(order)}"]
+        said += [f"blocks of {dim.block} {names[dim.dim]}" for dim in dims if dim.block and dim.axis is not Axis.PART]
+        said += [
+            f"{names[dim.dim]} split at {names[dim.against]}" for dim in dims if dim.axis is Axis.PART and not dim.block
+        ]
+        said += [f"{dim.axis.value} over {names[dim.dim]}" for dim in dims if dim.axis in (Axis.THREADS, Axis.LANES)]
+        return "; ".join(said)

@@ -68,7 +68,7 @@ def order_of(domain: Any, coordinates: Sequence[Coordinate]) -> Any:
             value = reduce(lambda one, other: one.union_add(other), parts)
         values.append(value)
     order = relation_of(domain.get_space(), values, "time").intersect_domain(domain)
-    return order.set_tuple_name(OUT, "")
+    return order.reset_tuple_id(OUT)
 
 
 def in_time(relation: Any, source: Any, sink: Any) -> Any:
@@ -122,6 +122,7 @@ class ScanIf:
 
     condition: Expr
     body: tuple[ScanNode, ...]
+    otherwise: tuple[ScanNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +179,8 @@ class _Reading:
                 every = [children.get_at(k) for k in range(children.n_ast_node())]
                 return tuple(found for child in every for found in self.nodes(child, known))
             case "if_":
-                if node.if_has_else_node():
-                    raise Unknown("a condition with two ways")
-                return (ScanIf(self.value(node.if_get_cond(), known), self.nodes(node.if_get_then_node(), known)),)
+                ways = [node.if_get_then_node(), *([node.if_get_else_node()] if node.if_has_else_node() else [])]
+                return (ScanIf(self.value(node.if_get_cond(), known), *(self.nodes(way, known) for way in ways)),)
             case "for_":
                 return self.loop(node, known)
             case "user":
@@ -218,39 +218,35 @@ def whole_blocks(points: Any, size: int) -> Any:
     return below.subtract(every.subtract(points).project_out(SET, last, 1)).coalesce()
 
 
-def whole_rows(orders: Mapping[str, Any], depth: int, size: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def whole_rows(orders: Mapping[str, Any], depth: int, first: int, size: int) -> tuple[dict[str, Any], ...]:
     """Orders of rows in blocks of `size`, cut along dimension `depth - 1`, the place along the rows: before, where and behind where
-    all rows of a block are at that place, whichever statement. Dimension `depth` is the row, `depth - 2` its block.
+    all rows of a block are at that place, whichever statement; and blocks that have no such place. Dimension `depth` is the row,
+    `first` its number in the block, `depth - 2` the block.
 
-    before: [.., block, place, row, text]        after: [.., block, side, place, row, text], three times
+    before: [.., block, place, row, number, text]        after: [.., block, side, place, row, text], four times
     """
     points: Any = None
     for order in orders.values():
         times = order.range()
-        times = times.project_out(SET, depth + 1, times.dim(SET) - depth - 1)
+        times = times.project_out(SET, first + 1, times.dim(SET) - first - 1).project_out(SET, depth, first - depth)
         points = times if points is None else points.intersect(times)
     assert points is not None
-    # { [.., block, place, row - size * block] }
-    space = points.get_space()
-    local = islpy.LocalSpace.from_space(space)
-    values = [islpy.PwAff.from_aff(islpy.Aff.var_on_domain(local, SET, k)) for k in range(depth + 1)]
-    values[depth] = values[depth].sub(values[depth - 2].scale_val(islpy.Val.int_from_si(space.get_ctx(), size)))
-    relative = points.apply(relation_of(space, values, ""))
-    full = whole_blocks(relative.reset_tuple_id(), size)
-    at = full.get_space()
-    later = islpy.Map.lex_lt(at)
+    full = whole_blocks(points.coalesce(), size)
+    later = islpy.Map.lex_lt(full.get_space())
     for k in range(depth - 1):
         later = later.equate(IN, k, OUT, k)
     before = later.reverse().intersect_domain(full).range().subtract(full)
-    sides = (before, full, full.complement().subtract(before))
+    blocks = full.project_out(SET, depth - 1, 1).add_dims(SET, 1)
+    behind = blocks.subtract(before).subtract(full)
+    sides = (before, full, behind, blocks.complement())
     out: list[dict[str, Any]] = []
     for side, places in enumerate(sides):
         inside: dict[str, Any] = {}
         for id, order in orders.items():
             more = order.dim(OUT) - depth
-            cut = order.intersect_range(places.add_dims(SET, more).reset_tuple_id()).coalesce()
+            cut = order.intersect_range(places.add_dims(SET, more)).coalesce()
             if not cut.is_empty():
-                cut = cut.insert_dims(OUT, depth - 1, 1).fix_val(OUT, depth - 1, side)
+                cut = cut.project_out(OUT, first, 1).insert_dims(OUT, depth - 1, 1).fix_val(OUT, depth - 1, side)
                 inside[id] = cut.reset_tuple_id(OUT)
         out.append(inside)
-    return out[0], out[1], out[2]
+    return tuple(out)

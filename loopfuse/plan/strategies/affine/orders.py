@@ -18,7 +18,7 @@ from itertools import permutations, product
 from typing import Any
 
 from loopfuse.plan.mapping.strips import access_price
-from loopfuse.plan.strategies.affine.space import Space
+from loopfuse.plan.strategies.affine.space import Space, minus
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.poly.isl_orders import (
     Affine,
@@ -41,6 +41,10 @@ TOGETHER = 8
 
 MOST_SKEW = 3
 """How many columns a row is behind the one before it, at most."""
+
+
+_ALONE = 3
+"""The side of blocks that have too few rows: one by one."""
 
 
 class Axis(enum.Enum):
@@ -185,22 +189,29 @@ class _Search:
     def skewed_by(self, outer: Sequence[int], rows: int, columns: int, skew: int) -> Order | None:
         """`outer`, blocks of rows, places along rows, rows."""
         maps: dict[str, Any] = {}
+        plain: dict[str, Any] = {}
         depth = len(outer) + 2
         for id, statement in self.by_id.items():
             values = self.space.values[id]
-            place = Coordinate(((1, values[columns], 1), (skew, values[rows], 1)))
-            coordinates = [
-                *(Coordinate(((1, values[dim], 1),)) for dim in outer),
-                Coordinate(((1, values[rows], TOGETHER),)), place, Coordinate(((1, values[rows], 1),)), self.text(id),
-            ]  # fmt: skip
-            maps[id] = order_of(statement.domain, coordinates)
+            around = [Coordinate(((1, values[dim], 1),)) for dim in outer]
+            row, from_first = values[rows], minus(values[rows], self.space.first[rows])
+            block = Coordinate(((1, from_first, TOGETHER),))
+            place = Coordinate(((1, values[columns], 1), (skew, row, 1)))
+            number = Coordinate(((1, from_first, 1), (-TOGETHER, from_first, TOGETHER)))
+            one = Coordinate(((1, row, 1),))
+            maps[id] = order_of(statement.domain, [*around, block, place, one, number, self.text(id)])
+            side, along = Coordinate(((1, (("", _ALONE),), 1),)), Coordinate(((1, values[columns], 1),))
+            plain[id] = order_of(statement.domain, [*around, block, side, one, along, self.text(id)])
         times = self.times(maps)
         if not all(map(runs_forward, times)) or any(moves_at(each, depth, {}) for each in times):
             return None
-        parts = whole_rows(maps, depth, TOGETHER)
+        if not all(map(runs_forward, self.times(plain))):
+            return None
+        parts = whole_rows(maps, depth, depth + 1, TOGETHER)
+        alone = {id: plain[id].intersect_domain(order.domain()) for id, order in parts[_ALONE].items()}
         pieces = tuple(
             Piece((side,), dict(inside), {depth + 1: frozenset[tuple[str, str]]()} if side == 1 else {})
-            for side, inside in enumerate(parts)
+            for side, inside in enumerate((*parts[:_ALONE], alone))
             if inside
         )
         names = self.space.dims

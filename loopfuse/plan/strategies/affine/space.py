@@ -28,9 +28,10 @@ MOST_STATEMENTS = 8
 @dataclass(frozen=True, slots=True)
 class Space:
     """`dims`: a name for each dimension, outermost first; `values`: where each statement stands in each of them, and
-    which of its iterators that is ("": a value of others)."""
+    which of its iterators that is ("": a value of others). `first`: where the loops of the deepest statement start."""
 
     dims: tuple[str, ...]
+    first: tuple[Affine, ...]
     values: Mapping[str, tuple[Affine, ...]]
     own: Mapping[str, tuple[str, ...]]
 
@@ -57,7 +58,16 @@ def find_space(unit: Unit) -> Space | None:
     if walk.failed:
         return None
     dims = tuple(loop.iterator.split(".")[0] for loop in deepest.loops)
-    return Space(dims, walk.values, walk.own)
+    first = tuple(_ends(Nest(loop, ()), 1, False) for loop in deepest.loops)
+    return Space(dims, tuple(each[0] for each in first if each is not None), walk.values, walk.own)
+
+
+def minus(one: Affine, other: Affine) -> Affine:
+    """The difference of two affine values."""
+    found = dict(one)
+    for name, c in other:
+        found[name] = found.get(name, 0) - c
+    return tuple((name, c) for name, c in found.items() if c)
 
 
 Frame = tuple[Sequence[Item], int]

@@ -14,6 +14,8 @@ from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.rules import Rules
+from loopfuse.poly.isl import Unknown, context_of
+from loopfuse.poly.isl_orders import ScanNode
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
@@ -38,26 +40,38 @@ class Affine(Strategy):
         if any(not s.write.exact for s in unit.statements):
             return None
         space = find_space(unit)
-        order = None if space is None else find_order(unit, space, scope)
-        if order is None:
+        if space is None:
             return None
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
-        return replace(group, fit=AffineFit(group, order))
 
+        def search() -> AffineFit | None:
+            order = find_order(unit, space, scope)
+            return None if order is None else AffineFit(group, order, scan_order(order, program))
+
+        try:
+            fit = context_of(program.context, OPERATIONS).ask(search)
+        except Unknown:
+            return None
+        return None if fit is None else replace(group, fit=fit)
+
+
+OPERATIONS = 400_000
+"""isl operations that the search for an order may take."""
 
 AFFINE = Affine()
 
 
 @dataclass(frozen=True, slots=True)
 class AffineFit(Fit):
-    """A group in an order of its own."""
+    """A group in an order of its own, and the loops that isl writes for that."""
 
     group: Group
     order: Order
+    nodes: tuple[ScanNode, ...]
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         writer = TreeWriter(self.order, self.group, site, name, labels)
-        return tuple(writer.host(scan_order(self.order, site), {}))
+        return tuple(writer.host(self.nodes, {}))
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`affine, order k, i, j; threads over i; vectors over j`."""

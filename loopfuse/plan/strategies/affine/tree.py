@@ -15,6 +15,7 @@ from loopfuse.plan.strategies.affine.orders import TOGETHER, Axis, Order
 from loopfuse.plan.units.groups import Group
 from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, scan, variable_of
 from loopfuse.poly.isl_relations import condition_expr
+from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -22,11 +23,11 @@ VECTORS = 2
 """Vector registers that one vector of the innermost loop fills."""
 
 
-def scan_order(order: Order, site: Site) -> tuple[ScanNode, ...]:
+def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
     """The loops of an order."""
     parts = [(id, number, each) for number, piece in enumerate(order.pieces) for id, each in piece.maps.items()]
     written = [k for k, axis in enumerate(order.axes) if axis is Axis.PART]
-    return scan(parts, site.program.context, site.program.symbols, written)
+    return scan(parts, program.context, program.symbols, written)
 
 
 @dataclass
@@ -65,7 +66,7 @@ class TreeWriter:
                 case ScanLoop(depth=depth) if self.order.axes[depth] is Axis.THREADS and self.is_independent(node):
                     flush()
                     out.append(self.threads(node, at, conditions))
-                case ScanIf(condition=condition, body=body) if any(
+                case ScanIf(condition=condition, body=body, otherwise=()) if any(
                     isinstance(each, ScanLoop) and self.order.axes[each.depth] is Axis.THREADS for each in body
                 ):
                     flush()
@@ -108,8 +109,9 @@ class TreeWriter:
             match node:
                 case ScanLeaf():
                     out += self.leaf(node, at)
-                case ScanIf(condition=condition, body=body):
-                    out.append(Guard(self.value(condition, at), tuple(self.nodes(body, at))))
+                case ScanIf(condition=condition, body=body, otherwise=otherwise):
+                    ways = tuple(self.nodes(body, at)), tuple(self.nodes(otherwise, at))
+                    out.append(Guard(self.value(condition, at), *ways))
                 case ScanLoop():
                     out += self.loop(node, at)
         return out
@@ -186,4 +188,4 @@ def _leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
         if isinstance(node, ScanLeaf):
             yield node.statement, node.tag
         else:
-            yield from _leaves(node.body)
+            yield from _leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))

@@ -6,7 +6,7 @@ constant, or on which side of zero it is. isl's AST generator writes the loops o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -218,35 +218,35 @@ def whole_blocks(points: Any, size: int) -> Any:
     return below.subtract(every.subtract(points).project_out(SET, last, 1)).coalesce()
 
 
-def whole_rows(orders: Mapping[str, Any], depth: int, first: int, size: int) -> tuple[dict[str, Any], ...]:
-    """Orders of rows in blocks of `size`, cut along dimension `depth - 1`, the place along the rows: before, where and behind where
-    all rows of a block are at that place, whichever statement; and blocks that have no such place. Dimension `depth` is the row,
-    `first` its number in the block, `depth - 2` the block.
+def whole_rows(orders: Mapping[str, Any], full: Collection[str], block: int, row: int, size: int) -> tuple[dict[str, Any], ...]:
+    """Orders of rows in blocks of `size`, cut along the dimension before `row`, the place along the rows: before, where and behind where
+    all rows of a block are at that place, in all statements `full`; and blocks that have no such place. The first `block` dimensions
+    say which block; the one after `row` is the row's number in it.
 
-    before: [.., block, place, row, number, text]        after: [.., block, side, place, row, text], four times
+    before: [block, .., place, row, number, text]        after: [block, .., side, place, row, text], four times
     """
     points: Any = None
-    for order in orders.values():
-        times = order.range()
-        times = times.project_out(SET, first + 1, times.dim(SET) - first - 1).project_out(SET, depth, first - depth)
+    for id in full:
+        times = orders[id].range()
+        times = times.project_out(SET, row + 2, times.dim(SET) - row - 2).project_out(SET, row, 1)
         points = times if points is None else points.intersect(times)
     assert points is not None
-    full = whole_blocks(points.coalesce(), size)
-    later = islpy.Map.lex_lt(full.get_space())
-    for k in range(depth - 1):
+    whole = whole_blocks(points.coalesce(), size)
+    later = islpy.Map.lex_lt(whole.get_space())
+    for k in range(row - 1):
         later = later.equate(IN, k, OUT, k)
-    before = later.reverse().intersect_domain(full).range().subtract(full)
-    blocks = full.project_out(SET, depth - 1, 1).add_dims(SET, 1)
-    behind = blocks.subtract(before).subtract(full)
-    sides = (before, full, behind, blocks.complement())
+    before = later.reverse().intersect_domain(whole).range().subtract(whole)
+    blocks = whole.project_out(SET, block, row - block).add_dims(SET, row - block)
+    behind = blocks.subtract(before).subtract(whole)
+    sides = (before, whole, behind, blocks.complement())
     out: list[dict[str, Any]] = []
     for side, places in enumerate(sides):
         inside: dict[str, Any] = {}
         for id, order in orders.items():
-            more = order.dim(OUT) - depth
+            more = order.dim(OUT) - row
             cut = order.intersect_range(places.add_dims(SET, more)).coalesce()
             if not cut.is_empty():
-                cut = cut.project_out(OUT, first, 1).insert_dims(OUT, depth - 1, 1).fix_val(OUT, depth - 1, side)
+                cut = cut.project_out(OUT, row + 1, 1).insert_dims(OUT, row - 1, 1).fix_val(OUT, row - 1, side)
                 inside[id] = cut.reset_tuple_id(OUT)
         out.append(inside)
     return tuple(out)

@@ -96,7 +96,7 @@ class _Dim:
 def find_order(unit: Unit, space: Space, scope: Scope) -> Order | None:
     """The order that a nest is run in; None where the program's is as good as any."""
     search = _Search(unit, space, scope)
-    return search.vectors() or search.skewed()
+    return search.vectors() or search.together()
 
 
 class _Search:
@@ -171,43 +171,46 @@ class _Search:
 
         return set(iterators(part))
 
-    # -------------------------------------------------------------------------------- skewed
+    # ---------------------------------------------------------------------------------- rows
 
-    def skewed(self) -> Order | None:
-        """Rows of the two innermost dimensions together, the least skew that dependences allow."""
+    def together(self) -> Order | None:
+        """Rows of a nest together, with the least skew that dependences allow: of an inner dimension where that is possible."""
         count = len(self.space.dims)
-        if not all(map(self.space.is_full, self.texts)):
-            return None
-        for rows, columns in ((count - 2, count - 1), (count - 1, count - 2)):
-            outer = [dim for dim in range(count) if dim not in (rows, columns)]
-            for skew in range(1, MOST_SKEW + 1):
-                found = self.skewed_by(outer, rows, columns, skew)
+        for skew in range(MOST_SKEW + 1):
+            for rows in reversed(range(count - 1)):
+                found = self.skewed(rows, skew)
                 if found is not None:
                     return found
         return None
 
-    def skewed_by(self, outer: Sequence[int], rows: int, columns: int, skew: int) -> Order | None:
-        """`outer`, blocks of rows, places along rows, rows."""
+    def skewed(self, rows: int, skew: int) -> Order | None:
+        """Blocks of the dimension `rows` around what lies inside it, each row so many iterations of the next dimension behind the
+        one before it."""
         maps: dict[str, Any] = {}
         plain: dict[str, Any] = {}
-        depth = len(outer) + 2
+        count = len(self.space.dims)
+        depth = count
         for id, statement in self.by_id.items():
-            values = self.space.values[id]
-            around = [Coordinate(((1, values[dim], 1),)) for dim in outer]
-            row, from_first = values[rows], minus(values[rows], self.space.first[rows])
+            values = [Coordinate(((1, value, 1),)) for value in self.space.values[id]]
+            row, from_first = self.space.values[id][rows], minus(self.space.values[id][rows], self.space.first[rows])
             block = Coordinate(((1, from_first, TOGETHER),))
-            place = Coordinate(((1, values[columns], 1), (skew, row, 1)))
+            values[rows + 1] = Coordinate((*values[rows + 1].terms, (skew, row, 1)))
             number = Coordinate(((1, from_first, 1), (-TOGETHER, from_first, TOGETHER)))
-            one = Coordinate(((1, row, 1),))
-            maps[id] = order_of(statement.domain, [*around, block, place, one, number, self.text(id)])
-            side, along = Coordinate(((1, (("", _ALONE),), 1),)), Coordinate(((1, values[columns], 1),))
-            plain[id] = order_of(statement.domain, [*around, block, side, one, along, self.text(id)])
+            around, inside, one = [*values[:rows], block], values[rows + 1 :], values[rows]
+            maps[id] = order_of(statement.domain, [*around, *inside, one, number, self.text(id)])
+            alone = [*around, *inside[:-1], Coordinate(((1, (("", _ALONE),), 1),)), one, inside[-1], self.text(id)]
+            plain[id] = order_of(statement.domain, alone)
         times = self.times(maps)
-        if not all(map(runs_forward, times)) or any(moves_at(each, depth, {}) for each in times):
+        full = {id for id in maps if self.space.is_full(id)}
+        if not all(map(runs_forward, times)) or not all(map(runs_forward, self.times(plain))):
             return None
-        if not all(map(runs_forward, self.times(plain))):
+        if any(
+            moves_at(each, depth, {})
+            for d, each in zip(self.dependences, times, strict=True)
+            if d.source in full and d.sink in full
+        ):
             return None
-        parts = whole_rows(maps, depth, depth + 1, TOGETHER)
+        parts = whole_rows(maps, full, rows + 1, depth, TOGETHER)
         alone = {id: plain[id].intersect_domain(order.domain()) for id, order in parts[_ALONE].items()}
         pieces = tuple(
             Piece((side,), dict(inside), {depth + 1: frozenset[tuple[str, str]]()} if side == 1 else {})
@@ -215,11 +218,13 @@ class _Search:
             if inside
         )
         names = self.space.dims
-        axes = (*(Axis.SERIAL for _ in outer), Axis.SERIAL, Axis.PART, Axis.SERIAL, Axis.ROWS)
-        order = ", ".join([*(names[dim] for dim in outer), names[rows], names[columns]])
-        words = f"order {order}; {TOGETHER} of {names[rows]} at once, each {skew} of {names[columns]} behind"
-        labels = (*(names[dim] for dim in outer), f"{names[rows]}b", "", names[columns], names[rows])
-        return Order(axes, labels, pieces, words)
+        axes = [Axis.SERIAL] * (depth - 1)
+        words = f"order {', '.join(names)}; {TOGETHER} of {names[rows]} at once"
+        if skew:
+            words += f", each {skew} of {names[rows + 1]} behind"
+        inside_names = names[rows + 1 :]
+        labels = (*names[:rows], f"{names[rows]}b", *inside_names[:-1], "", inside_names[-1], names[rows])
+        return Order((*axes, Axis.PART, Axis.SERIAL, Axis.ROWS), labels, pieces, words)
 
     # --------------------------------------------------------------------------------- maps
 

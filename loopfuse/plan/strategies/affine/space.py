@@ -58,8 +58,10 @@ def find_space(unit: Unit) -> Space | None:
     if walk.failed:
         return None
     dims = tuple(loop.iterator.split(".")[0] for loop in deepest.loops)
-    first = tuple(_ends(Nest(loop, ()), 1, False) for loop in deepest.loops)
-    return Space(dims, tuple(each[0] for each in first if each is not None), walk.values, walk.own)
+    first = tuple(
+        tuple((name, c if loop.step > 0 else -c) for name, c in (linear(loop.lower) or {}).items()) for loop in deepest.loops
+    )
+    return Space(dims, first, walk.values, walk.own)
 
 
 def minus(one: Affine, other: Affine) -> Affine:
@@ -116,9 +118,11 @@ def _beside(siblings: Sequence[Item], number: int, count: int) -> tuple[Affine, 
     behind it, at their first."""
     before = [each for each in siblings[:number] if isinstance(each, Nest)]
     after = [each for each in siblings[number + 1 :] if isinstance(each, Nest)]
-    if before:
-        return _ends(before[-1], count, True)
-    return _ends(after[0], count, False) if after else None
+    found = [
+        *(_ends(nest, count, True) for nest in reversed(before)),
+        *(_ends(nest, count, False) for nest in after),
+    ]
+    return next((each for each in found if each is not None), None)
 
 
 def _chain(nest: Nest, count: int) -> list[Nest]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Order, find_order
@@ -16,7 +17,7 @@ from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.isl import Unknown, context_of
 from loopfuse.poly.isl_orders import ScanNode
-from loopfuse.poly.model import PolyProgram
+from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import HostNode, Launch, LoopTree
 
 
@@ -33,7 +34,7 @@ class Affine(Strategy):
     def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> Group | None:
         if device != "cpu" or scope.host:
             return None
-        if any(program.arrays[name].private_to for s in unit.statements for name, _ in s.write.parts):
+        if not all(map(partial(stands_alone, unit, program), unit.statements)):
             return None
         if any(len(access.parts) > 1 for s in unit.statements for access in (*s.reads, s.write)):
             return None
@@ -53,6 +54,12 @@ class Affine(Strategy):
         except Unknown:
             return None
         return None if fit is None else replace(group, fit=fit)
+
+
+def stands_alone(unit: Unit, program: PolyProgram, statement: Statement) -> bool:
+    """Is what the statement writes seen by others than those of the same iteration of its loops, or set and used in one point?"""
+    private = {i for name, _ in statement.write.parts for i in program.arrays[name].private_to}
+    return not private or all(private == set(s.iterators) for s in unit.statements)
 
 
 OPERATIONS = 400_000

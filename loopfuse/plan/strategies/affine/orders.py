@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
 
+from loopfuse.lang.price import own_price
+from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.strips import access_price
 from loopfuse.plan.strategies.affine.space import Space, minus
 from loopfuse.plan.units.forest import Scope, Unit
@@ -36,8 +38,15 @@ from loopfuse.poly.model import Statement
 BLOCK = 32
 """Iterations of an outer loop that go together through each row."""
 
-TOGETHER = 8
-"""Rows of a skewed nest at once: so many divisions or sums of others go on while one waits for its own."""
+TOGETHER = 4
+"""Rows of a nest at once: so many sums of others go on while one waits for its own. More would want more pointers than there are
+registers (on an EPYC Cholesky takes 1.45 times as long with 8, Livermore's 23 twice)."""
+
+WAITING = 8
+"""The same where each value takes a division or a function, for which the others wait longer (seidel-2d: 0.75 of 4)."""
+
+SLOW = 5.0
+"""Instructions in the time of such an operation, at least."""
 
 MOST_SKEW = 3
 """How many columns a row is behind the one before it, at most."""
@@ -75,12 +84,13 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Order:
     """`axes` with a name for each (of the loop of the program that it goes along); the last dimension of time, which has no axis,
-    is the text's. `words`: the order as reports say it."""
+    is the text's. `words`: the order as reports say it. `size`: how many rows go together."""
 
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
     words: str
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,11 @@ def find_order(unit: Unit, space: Space, scope: Scope) -> Order | None:
     """The order that a nest is run in; None where the program's is as good as any."""
     search = _Search(unit, space, scope)
     return search.vectors() or search.together()
+
+
+def _is_slow(statement: Statement) -> bool:
+    """Does the statement take a division or a function of floats?"""
+    return any(own_price(part, "cpu") >= SLOW for part in walk_expr(statement.value) if part.dtype.is_float)
 
 
 class _Search:
@@ -163,19 +178,16 @@ class _Search:
             return False
         if statement.predicate is not None:
             return False
-        return any(inner in self.names_of(part) for part in statement.write.load.index)
-
-    @staticmethod
-    def names_of(part: Any) -> set[str]:
-        from loopfuse.lang.walk import iterators
-
-        return set(iterators(part))
+        return any(inner in iterators(part) for part in statement.write.load.index)
 
     # ---------------------------------------------------------------------------------- rows
 
     def together(self) -> Order | None:
         """Rows of a nest together, with the least skew that dependences allow: of an inner dimension where that is possible."""
         count = len(self.space.dims)
+        full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
+        if not any(statement.target.dtype.is_float for statement in full):
+            return None  # whole numbers wait for nothing long
         for skew in range(MOST_SKEW + 1):
             for rows in reversed(range(count - 1)):
                 found = self.skewed(rows, skew)
@@ -189,13 +201,13 @@ class _Search:
         maps: dict[str, Any] = {}
         plain: dict[str, Any] = {}
         count = len(self.space.dims)
-        depth = count
+        depth, size = count, self.size()
         for id, statement in self.by_id.items():
             values = [Coordinate(((1, value, 1),)) for value in self.space.values[id]]
             row, from_first = self.space.values[id][rows], minus(self.space.values[id][rows], self.space.first[rows])
-            block = Coordinate(((1, from_first, TOGETHER),))
+            block = Coordinate(((1, from_first, size),))
             values[rows + 1] = Coordinate((*values[rows + 1].terms, (skew, row, 1)))
-            number = Coordinate(((1, from_first, 1), (-TOGETHER, from_first, TOGETHER)))
+            number = Coordinate(((1, from_first, 1), (-size, from_first, size)))
             around, inside, one = [*values[:rows], block], values[rows + 1 :], values[rows]
             maps[id] = order_of(statement.domain, [*around, *inside, one, number, self.text(id)])
             alone = [*around, *inside[:-1], Coordinate(((1, (("", _ALONE),), 1),)), one, inside[-1], self.text(id)]
@@ -210,7 +222,7 @@ class _Search:
             if d.source in full and d.sink in full
         ):
             return None
-        parts = whole_rows(maps, full, rows + 1, depth, TOGETHER)
+        parts = whole_rows(maps, full, rows + 1, depth, size)
         alone = {id: plain[id].intersect_domain(order.domain()) for id, order in parts[_ALONE].items()}
         pieces = tuple(
             Piece((side,), dict(inside), {depth + 1: frozenset[tuple[str, str]]()} if side == 1 else {})
@@ -219,12 +231,17 @@ class _Search:
         )
         names = self.space.dims
         axes = [Axis.SERIAL] * (depth - 1)
-        words = f"order {', '.join(names)}; {TOGETHER} of {names[rows]} at once"
+        words = f"order {', '.join(names)}; {size} of {names[rows]} at once"
         if skew:
             words += f", each {skew} of {names[rows + 1]} behind"
         inside_names = names[rows + 1 :]
         labels = (*names[:rows], f"{names[rows]}b", *inside_names[:-1], "", inside_names[-1], names[rows])
-        return Order((*axes, Axis.PART, Axis.SERIAL, Axis.ROWS), labels, pieces, words)
+        return Order((*axes, Axis.PART, Axis.SERIAL, Axis.ROWS), labels, pieces, words, size)
+
+    def size(self) -> int:
+        """How many rows go together."""
+        full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
+        return WAITING if any(map(_is_slow, full)) else TOGETHER
 
     # --------------------------------------------------------------------------------- maps
 

@@ -11,7 +11,7 @@ from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.affine.orders import TOGETHER, Axis, Order
+from loopfuse.plan.strategies.affine.orders import Axis, Order
 from loopfuse.plan.units.groups import Group
 from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, scan, variable_of
 from loopfuse.poly.isl_relations import condition_expr
@@ -152,11 +152,11 @@ class TreeWriter:
     def rows(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode] | None:
         """A block's rows, written out; None where there are not as many."""
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
-        if constant_value(tidy(upper - lower)) != TOGETHER or node.step != 1:
+        if constant_value(tidy(upper - lower)) != self.order.size or node.step != 1:
             return None
         row = self.site.names.fresh("r")
         inside = {**at, variable_of(node.depth): tidy(lower + Iter(row))}
-        return [Loop(row, integer(0), integer(TOGETHER), 1, Where.UNROLLED, tuple(self.nodes(node.body, inside)))]
+        return [Loop(row, integer(0), integer(self.order.size), 1, Where.UNROLLED, tuple(self.nodes(node.body, inside)))]
 
     def leaf(self, node: ScanLeaf, at: Mapping[str, Expr]) -> list[TreeNode]:
         statement = self.site.program.statement(node.statement)

@@ -172,7 +172,7 @@ class _Reading:
         return tidy(substitute(ast_expr(ast, self.symbols), dict(known)))
 
     def nodes(self, node: Any, known: Mapping[str, Expr]) -> tuple[ScanNode, ...]:
-        kind = islpy.ast_node_type(node.get_type()).name
+        kind: str = islpy.ast_node_type(node.get_type()).name
         match kind:
             case "block":
                 children = node.block_get_children()

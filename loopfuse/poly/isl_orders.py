@@ -163,6 +163,10 @@ def scan(parts: Sequence[tuple[str, int, Any]], context: Any, symbols: Sequence[
     return _Reading(tuple(parts), frozenset(symbols)).nodes(build.node_from_schedule_map(union), {})
 
 
+def _kind(node: Any) -> str:
+    return islpy.ast_node_type(node.get_type()).name
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     parts: tuple[tuple[str, int, Any], ...]
@@ -172,8 +176,7 @@ class _Reading:
         return tidy(substitute(ast_expr(ast, self.symbols), dict(known)))
 
     def nodes(self, node: Any, known: Mapping[str, Expr]) -> tuple[ScanNode, ...]:
-        kind: str = islpy.ast_node_type(node.get_type()).name
-        match kind:
+        match kind := _kind(node):
             case "block":
                 children = node.block_get_children()
                 every = [children.get_at(k) for k in range(children.n_ast_node())]

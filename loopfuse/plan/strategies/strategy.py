@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from loopfuse.base.options import Tuning
+from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
@@ -34,6 +35,12 @@ class Fit:
 
     launches: ClassVar[int] = 1
     """How many of its launches run in a call."""
+
+    @property
+    def runs(self) -> Expr:
+        """How many launches a call starts, as a formula: `launches`, but where the strategy has loops of the host of its own."""
+        return integer(self.launches)
+
     team: ClassVar[int] = 1
     """How many threads run one point of the group together (at least)."""
 

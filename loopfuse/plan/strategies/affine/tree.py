@@ -30,6 +30,67 @@ def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
     return scan(parts, program.context, program.symbols, written)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one launch runs: a loop that threads share, or whatever one thread does; where `conditions` hold."""
+
+    nodes: tuple[ScanNode, ...]
+    threads: bool
+    conditions: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """Launches one after the other, in a loop of the host or once."""
+
+    loop: ScanLoop | None
+    parts: tuple[Part, ...]
+
+
+def host_runs(nodes: Sequence[ScanNode], order: Order) -> list[HostRun]:
+    """What the host does to run these loops."""
+    out: list[HostRun] = []
+    once: list[ScanNode] = []
+    for node in (*nodes, None):
+        is_host = isinstance(node, ScanLoop) and order.axes[node.depth] is Axis.HOST
+        if (node is None or is_host) and once:
+            out.append(HostRun(None, tuple(_parts(once, order, ()))))
+            once = []
+        if isinstance(node, ScanLoop) and is_host:
+            out.append(HostRun(node, tuple(_parts(node.body, order, ()))))
+        elif node is not None:
+            once.append(node)
+    return out
+
+
+def _parts(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, ...]) -> Iterator[Part]:
+    waiting: list[ScanNode] = []
+
+    def shared(node: ScanNode) -> bool:
+        return isinstance(node, ScanLoop) and order.axes[node.depth] is Axis.THREADS and is_independent(node, order)
+
+    for node in nodes:
+        inside = isinstance(node, ScanIf) and not node.otherwise and any(map(shared, node.body))
+        if (shared(node) or inside) and waiting:
+            yield Part(tuple(waiting), False, conditions)
+            waiting = []
+        if shared(node):
+            yield Part((node,), True, conditions)
+        elif isinstance(node, ScanIf) and inside:
+            yield from _parts(node.body, order, (*conditions, node.condition))
+        else:
+            waiting.append(node)
+    if waiting:
+        yield Part(tuple(waiting), False, conditions)
+
+
+def is_independent(node: ScanLoop, order: Order) -> bool:
+    """Is the loop's dimension independent in every piece that it runs?"""
+    leaves = set(_leaves(node.body))
+    ids = {id for id, _ in leaves}
+    return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in leaves)
+
+
 @dataclass
 class TreeWriter:
     """Writes the launches of an order, called after `name`."""
@@ -48,38 +109,26 @@ class TreeWriter:
 
     # ----------------------------------------------------------------------------- the host
 
-    def host(self, nodes: Sequence[ScanNode], at: Mapping[str, Expr], conditions: tuple[Expr, ...] = ()) -> list[HostNode]:
-        """`at`: what variables of the scan are in the tree."""
+    def host(self, nodes: Sequence[ScanNode]) -> list[HostNode]:
+        """The launches, and the loops of the host around them."""
         out: list[HostNode] = []
-        waiting: list[ScanNode] = []
-
-        def flush() -> None:
-            if waiting:
-                out.append(self.alone(self.nodes(waiting, at), conditions))
-                waiting.clear()
-
-        for node in nodes:
-            match node:
-                case ScanLoop(depth=depth) if self.order.axes[depth] is Axis.HOST and not conditions:
-                    flush()
-                    out.append(self.host_loop(node, at))
-                case ScanLoop(depth=depth) if self.order.axes[depth] is Axis.THREADS and self.is_independent(node):
-                    flush()
-                    out.append(self.threads(node, at, conditions))
-                case ScanIf(condition=condition, body=body, otherwise=()) if any(
-                    isinstance(each, ScanLoop) and self.order.axes[each.depth] is Axis.THREADS for each in body
-                ):
-                    flush()
-                    out += self.host(body, at, (*conditions, substitute(condition, dict(at))))
-                case _:
-                    waiting.append(node)
-        flush()
+        for run in host_runs(nodes, self.order):
+            if run.loop is None:
+                out += [self.one(part, {}) for part in run.parts]
+                continue
+            var = self.fresh(run.loop)
+            at: dict[str, Expr] = {variable_of(run.loop.depth): Iter(var)}
+            body = tuple(self.one(part, at) for part in run.parts)
+            out.append(HostLoop(var, self.value(run.loop.lower, {}), self.value(run.loop.upper, {}), run.loop.step, body))
         return out
 
-    def host_loop(self, node: ScanLoop, at: Mapping[str, Expr]) -> HostLoop:
-        var = self.fresh(node)
-        inside = {**at, variable_of(node.depth): Iter(var)}
-        return HostLoop(var, self.value(node.lower, at), self.value(node.upper, at), node.step, tuple(self.host(node.body, inside)))
+    def one(self, part: Part, at: Mapping[str, Expr]) -> Launch:
+        conditions = tuple(self.value(each, at) for each in part.conditions)
+        match part.nodes:
+            case (ScanLoop() as node,) if part.threads:
+                return self.threads(node, at, conditions)
+            case _:
+                return self.alone(self.nodes(part.nodes, at), conditions)
 
     def threads(self, node: ScanLoop, at: Mapping[str, Expr], conditions: tuple[Expr, ...]) -> Launch:
         var = self.fresh(node)
@@ -118,9 +167,9 @@ class TreeWriter:
 
     def loop(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         axis = self.order.axes[node.depth]
-        if axis is Axis.LANES and self.is_independent(node):
+        if axis is Axis.LANES and is_independent(node, self.order):
             return self.vectors(node, at)
-        if axis is Axis.ROWS and self.is_independent(node):
+        if axis is Axis.ROWS and is_independent(node, self.order):
             rows = self.rows(node, at)
             if rows is not None:
                 return rows
@@ -167,12 +216,6 @@ class TreeWriter:
         return self.builder.statement(statement, iteration, self.known[statement.id])
 
     # ------------------------------------------------------------------------------ helpers
-
-    def is_independent(self, node: ScanLoop) -> bool:
-        """Is the loop's dimension independent in every piece that it runs?"""
-        leaves = set(_leaves(node.body))
-        ids = {id for id, _ in leaves}
-        return all(self.order.pieces[tag].is_independent(node.depth, ids) for _, tag in leaves)
 
     def fresh(self, node: ScanLoop) -> str:
         return self.site.names.fresh(self.order.names[node.depth])

@@ -138,7 +138,7 @@ class Planner:
         """One nest as units and host loops, or as a group in another order than the program's."""
         mark, anew = len(self.decisions), self.anew
         found = self.in_program_order(cell, scope)
-        if self.reorder is None or self.fuel == 0 or not any(map(runs_in_order, found)):
+        if self.reorder is None or self.fuel == 0 or not any(map(is_dear, found)):
             return list(found)
         unit = make_unit(label_of(cell), cell, scope)
         group = self.reorder(unit, scope, self.program, self.cost.device)
@@ -611,11 +611,11 @@ def separable(
     return tuple(inner), components(cells(children), scope)
 
 
-def runs_in_order(entry: Unit | PlanItem) -> bool:
-    """Does one thread run loops of the entry, or of a part of it, in order?"""
+def is_dear(entry: Unit | PlanItem) -> bool:
+    """Does one thread run loops of the entry, or of a part of it, in order, or the host start launches in loops in loops?"""
     match entry:
         case HostGroup(body=body):
-            return any(map(runs_in_order, body))
+            return any(isinstance(item, HostGroup) or is_dear(item) for item in body)
         case Group(legality=Legality.SERIAL, members=members):
             return any(placed.unit.common for placed in members)
         case Unit(common=common, parallel=parallel, relaxed=relaxed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from loopfuse.base.machine import Machine
 from loopfuse.lang.index import conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, combine, integer
@@ -21,6 +22,11 @@ from loopfuse.tree.looptree import Mapping as Where
 
 VECTORS = 2
 """Vector registers that one vector of the innermost loop fills."""
+
+
+def vector_size(machine: Machine, bytes: int) -> int:
+    """How many elements of so many bytes a vector of the innermost loop has."""
+    return machine.vector * VECTORS // bytes
 
 
 def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
@@ -188,7 +194,7 @@ class TreeWriter:
         rest = tuple(self.nodes(node.body, {**at, variable: Iter(tail)}))
         if node.step != 1 or not all(isinstance(each, Compute) and each.predicate is None for each in rest):
             return [Loop(tail, lower, upper, node.step, Where.SERIAL, rest)]
-        size = self.site.machine.vector * VECTORS // max(each.target.dtype.bytes for each in rest if isinstance(each, Compute))
+        size = vector_size(self.site.machine, max(each.target.dtype.bytes for each in rest if isinstance(each, Compute)))
         first, lane = names.fresh(hint), names.fresh("v")
         body = tuple(self.nodes(node.body, {**at, variable: tidy(Iter(first) + Iter(lane))}))
         whole = combine("max", integer(0), tidy(upper - lower)) // size * size

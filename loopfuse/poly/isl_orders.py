@@ -142,8 +142,11 @@ def variable_of(depth: int) -> str:
     return f"c{depth}"
 
 
-def scan(parts: Sequence[tuple[str, int, Any]], context: Any, symbols: Sequence[str], unrolled: Sequence[int]) -> tuple[ScanNode, ...]:
-    """The loops that run instances in their order: (statement, tag, order) each. Dimensions `unrolled` are written out.
+def scan(
+    parts: Sequence[tuple[str, int, Any]], context: Any, symbols: Sequence[str], unrolled: Collection[int], whole: Collection[int] = ()
+) -> tuple[ScanNode, ...]:
+    """The loops that run instances in their order: (statement, tag, order) each. Dimensions `unrolled` are written out; of those
+    that are `whole` there is one loop for all statements.
     Raises Unknown where isl writes something else than loops and conditions."""
     union: Any = None
     for number, (_, _, order) in enumerate(parts):
@@ -157,7 +160,7 @@ def scan(parts: Sequence[tuple[str, int, Any]], context: Any, symbols: Sequence[
     build = build.set_iterators(ids)
     places = ", ".join(f"i{k}" for k in range(dims))
     options = "; ".join(
-        f"[{places}] -> {'unroll' if k in unrolled else 'separate'}[{k}]" for k in range(dims)
+        f"[{places}] -> {'unroll' if k in unrolled else 'atomic' if k in whole else 'separate'}[{k}]" for k in range(dims)
     )
     build = build.set_options(islpy.UnionMap.read_from_str(context.get_ctx(), f"{{ {options} }}"))
     return _Reading(tuple(parts), frozenset(symbols)).nodes(build.node_from_schedule_map(union), {})

@@ -21,6 +21,7 @@ def small_blocks() -> Generator[None, None, None]:
     orders, tree = "loopfuse.plan.strategies.affine.orders", "loopfuse.plan.strategies.affine.tree"
     with (
         patch(f"{orders}.BLOCK", 3), patch(f"{orders}.TOGETHER", 2), patch(f"{orders}.WAITING", 3),
+        patch(f"{orders}.TILE", (2, 3)), patch(f"{orders}.DEEP_TILE", (2, 3)),
         patch(f"{tree}.vector_size", lambda machine, bytes: 2),
     ):  # fmt: skip
         yield
@@ -64,6 +65,15 @@ kernel f(inout a: f64[H, W], steps: i64):
 """
 
 
+FOLDING = """
+kernel f(inout t: i32[N, N]):
+    for i in N-2..-1 step -1, j in i+1..N:
+        t[i, j] = max(t[i, j], t[i, j-1], t[i+1, j])
+        for k in i+1..j:
+            t[i, j] = max(t[i, j], t[i, k] + t[k+1, j])
+"""
+
+
 def _small(name: str, text: str, *sizes: dict[str, int]) -> Base:
     base = planned(name, "cpu", *sizes, text=text, tuning=Tuning())
 
@@ -80,6 +90,7 @@ BASES = [
     _small("lu", LU, {"N": 7}, {"N": 5}, {"N": 9}, {"N": 1}),
     _small("paths", PATHS, {"N": 6}, {"N": 1}, {"N": 5}),
     _small("rows of cholesky", CHOLESKY, {"N": 7}, {"N": 3}, {"N": 6}),
+    _small("folding", FOLDING, {"N": 8}, {"N": 5}, {"N": 9}),
     _small("sweeps", SWEEPS, {"H": 9, "W": 11, "steps": 2}, {"H": 5, "W": 12, "steps": 3}, {"H": 8, "W": 4, "steps": 2}),
 ]
 

@@ -17,7 +17,7 @@ from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import interpret
 from loopfuse.plan.strategies.affine.strategy import AffineFit
 from loopfuse.tree.interp.run import run_tree
-from tests.plan.mutate_affine import CHOLESKY, LU, PATHS, SWEEPS, small_blocks
+from tests.plan.mutate_affine import CHOLESKY, FOLDING, LU, PATHS, SWEEPS, small_blocks
 
 TAKEN = {
     "lu": (LU, "order i, k, j; blocks of 32 k; threads over i; vectors over j"),
@@ -43,10 +43,19 @@ kernel f(inout a: f64[H, W]):
     for y in H-2..-1 step -1, x in W-2..-1 step -1:
         a[y, x] += 0.5 * a[y+1, x] - 0.25 * a[y, x+1]
 """, "order y, x; 4 of y at once, each 1 of x behind"),
-    "right-looking, columns outside": ("""
+    "whole numbers": ("""
+kernel f(inout a: i32[H, W]):
+    for y in 1..H, x in 1..W:
+        let d = a[y-1, x-1] + 2
+        a[y, x] = max(d, a[y-1, x] - 1, a[y, x-1] - 1)
+""", "order y, x; tiles 64 x 512 of y, x in diagonals; threads over y"),
+    "parts of a sequence": (FOLDING, "order i, j, k; tiles 32 x 32 of i, j in diagonals; threads over i"),
+    "rows with launches in loops in loops": ("""
 kernel f(inout a: f64[N, N]):
-    for j in 0..N, k in 0..j, i in k+1..N:
-        a[i, j] -= 0.125 * a[i, k] * a[k, j]
+    for i in 0..N, k in 0..i:
+        a[i, k] /= a[k, k]
+        for j in k+1..N:
+            a[i, j] -= a[i, k] * a[k, j]
 """, "order i, k, j; blocks of 32 k; threads over i; vectors over j"),
 }  # fmt: skip
 
@@ -55,11 +64,6 @@ LEFT = {
 kernel f(inout w: f64[N], b: f64[N, N]):
     for i in 1..N, k in 0..i:
         w[i] += b[k, i] * w[i-k-1]
-""",
-    "whole numbers": """
-kernel f(inout a: i32[H, W]):
-    for y in 1..H, x in 1..W:
-        a[y, x] = max(a[y-1, x] - 1, a[y, x-1] - 1)
 """,
     "places that depend on data": """
 kernel f(inout a: f64[N], p: i64[N, N]):
@@ -100,7 +104,7 @@ def given(made: pipeline.Planned, side: int) -> tuple[dict[str, Any], dict[str, 
         value = rng.standard_normal(shape)
         if len(shape) == 2 and shape[0] == shape[1] and array.name == "a":
             value = value @ value.T + 2.0 * side * np.eye(side)
-        found[array.name] = value.astype(array.dtype.numpy_name)
+        found[array.name] = (4.0 * value).astype(array.dtype.numpy_name)
     return found, {name: sizes[name] for name in kernel.sizes}
 
 

@@ -56,6 +56,13 @@ _ALONE = 3
 """The side of blocks that have too few rows: one by one."""
 
 
+TILE = (64, 512)
+"""Rows and columns of a tile of a wavefront, of two loops: some ten launches' time."""
+
+DEEP_TILE = (32, 32)
+"""The same where there are loops inside."""
+
+
 class Axis(enum.Enum):
     """How a dimension of an order is run."""
 
@@ -84,13 +91,15 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Order:
     """`axes` with a name for each (of the loop of the program that it goes along); the last dimension of time, which has no axis,
-    is the text's. `words`: the order as reports say it. `size`: how many rows go together."""
+    is the text's. `words`: the order as reports say it. `size`: how many rows go together. `whole`: dimensions
+    of which no loop is cut for some statements alone."""
 
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
     pieces: tuple[Piece, ...]
     words: str
     size: int = 0
+    whole: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class _Dim:
 def find_order(unit: Unit, space: Space, scope: Scope) -> Order | None:
     """The order that a nest is run in; None where the program's is as good as any."""
     search = _Search(unit, space, scope)
-    return search.vectors() or search.together()
+    return search.vectors() or search.together() or search.waves()
 
 
 def _is_slow(statement: Statement) -> bool:
@@ -180,14 +189,41 @@ class _Search:
             return False
         return any(inner in iterators(part) for part in statement.write.load.index)
 
+    # --------------------------------------------------------------------------------- waves
+
+    def waves(self) -> Order | None:
+        """Tiles of two neighbouring dimensions, those of a diagonal by threads: of inner ones where that is possible. (Skewed tiles would be
+        too much to prove.)"""
+        found = map(self.wave, reversed(range(len(self.space.dims) - 1)))
+        return next((order for order in found if order is not None), None)
+
+    def wave(self, rows: int) -> Order | None:
+        """In each iteration of the dimensions around `rows`: diagonals of tiles, tiles, and in a tile the order of the program."""
+        names = self.space.dims
+        high, wide = DEEP_TILE if rows + 2 < len(names) else TILE
+        maps: dict[str, Any] = {}
+        for id, statement in self.by_id.items():
+            values = self.space.values[id]
+            tile, column = ((1, minus(values[dim], self.space.first[dim]), size) for dim, size in ((rows, high), (rows + 1, wide)))
+            around, inside = ([Coordinate(((1, value, 1),)) for value in part] for part in (values[:rows], values[rows:]))
+            maps[id] = order_of(statement.domain, [*around, Coordinate((tile, column)), Coordinate((tile,)), *inside, self.text(id)])
+        times = self.times(maps)
+        if not all(map(runs_forward, times)) or any(moves_at(each, rows + 1, {}) for each in times):
+            return None
+        words = (
+            f"order {', '.join(names)}; tiles {high} x {wide} of {names[rows]}, {names[rows + 1]} in diagonals; "
+            f"threads over {names[rows]}"
+        )
+        axes = (*(Axis.HOST for _ in range(rows + 1)), Axis.THREADS, *(Axis.SERIAL for _ in names[rows:]))
+        labels = (*names[:rows], "wave", f"{names[rows]}t", *names[rows:])
+        piece = Piece((), maps, {rows + 1: frozenset[tuple[str, str]]()})
+        return Order(axes, labels, (piece,), words, whole=frozenset(range(rows + 2)))
+
     # ---------------------------------------------------------------------------------- rows
 
     def together(self) -> Order | None:
         """Rows of a nest together, with the least skew that dependences allow: of an inner dimension where that is possible."""
         count = len(self.space.dims)
-        full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
-        if not any(statement.target.dtype.is_float for statement in full):
-            return None  # whole numbers wait for nothing long
         for skew in range(MOST_SKEW + 1):
             for rows in reversed(range(count - 1)):
                 found = self.skewed(rows, skew)
@@ -198,6 +234,9 @@ class _Search:
     def skewed(self, rows: int, skew: int) -> Order | None:
         """Blocks of the dimension `rows` around what lies inside it, each row so many iterations of the next dimension behind the
         one before it."""
+        full = [statement for statement in self.unit.statements if self.space.is_full(statement.id)]
+        if not any(statement.target.dtype.is_float for statement in full):
+            return None  # whole numbers wait for nothing long
         maps: dict[str, Any] = {}
         plain: dict[str, Any] = {}
         count = len(self.space.dims)
@@ -213,16 +252,16 @@ class _Search:
             alone = [*around, *inside[:-1], Coordinate(((1, (("", _ALONE),), 1),)), one, inside[-1], self.text(id)]
             plain[id] = order_of(statement.domain, alone)
         times = self.times(maps)
-        full = {id for id in maps if self.space.is_full(id)}
+        wide = {id for id in maps if self.space.is_full(id)}
         if not all(map(runs_forward, times)) or not all(map(runs_forward, self.times(plain))):
             return None
         if any(
             moves_at(each, depth, {})
             for d, each in zip(self.dependences, times, strict=True)
-            if d.source in full and d.sink in full
+            if d.source in wide and d.sink in wide
         ):
             return None
-        parts = whole_rows(maps, full, rows + 1, depth, size)
+        parts = whole_rows(maps, wide, rows + 1, depth, size)
         alone = {id: plain[id].intersect_domain(order.domain()) for id, order in parts[_ALONE].items()}
         pieces = tuple(
             Piece((side,), dict(inside), {depth + 1: frozenset[tuple[str, str]]()} if side == 1 else {})

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Order, find_order
 from loopfuse.plan.strategies.affine.space import find_space
-from loopfuse.plan.strategies.affine.tree import TreeWriter, host_runs, scan_order
+from loopfuse.plan.strategies.affine.tree import TreeWriter, host_items, launched, scan_order
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit
@@ -81,19 +80,16 @@ class AffineFit(Fit):
     @property
     def launches(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """How many launches the tree has."""
-        return sum(1 for run in host_runs(self.nodes, self.order) for _ in run.parts)
+        return launched(host_items(self.nodes, self.order))[0]
 
     @property
     def runs(self) -> Expr:
-        total: Expr = integer(0)
-        for run in host_runs(self.nodes, self.order):
-            count = integer(len(run.parts))
-            total = total + (count if run.loop is None else count * tidy(run.loop.upper - run.loop.lower))
-        return tidy(total)
+        count, total = launched(host_items(self.nodes, self.order))
+        return integer(count) if total is None else total
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         writer = TreeWriter(self.order, self.group, site, name, labels)
-        return tuple(writer.host(self.nodes))
+        return tuple(writer.host(host_items(self.nodes, self.order), {}))
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
         """`affine, order k, i, j; threads over i; vectors over j`."""

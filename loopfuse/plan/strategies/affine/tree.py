@@ -9,7 +9,7 @@ from loopfuse.base.machine import Machine
 from loopfuse.lang.index import conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, combine, integer
-from loopfuse.lang.walk import substitute
+from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Axis, Order
@@ -33,7 +33,7 @@ def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
     """The loops of an order."""
     parts = [(id, number, each) for number, piece in enumerate(order.pieces) for id, each in piece.maps.items()]
     written = [k for k, axis in enumerate(order.axes) if axis is Axis.PART]
-    return scan(parts, program.context, program.symbols, written)
+    return scan(parts, program.context, program.symbols, written, order.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,47 +47,63 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class HostRun:
-    """Launches one after the other, in a loop of the host or once."""
+    """Launches in a loop of the host."""
 
-    loop: ScanLoop | None
-    parts: tuple[Part, ...]
+    loop: ScanLoop
+    body: tuple[HostItem, ...]
 
 
-def host_runs(nodes: Sequence[ScanNode], order: Order) -> list[HostRun]:
+HostItem = HostRun | Part
+
+
+def host_items(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, ...] = ()) -> list[HostItem]:
     """What the host does to run these loops."""
-    out: list[HostRun] = []
-    once: list[ScanNode] = []
-    for node in (*nodes, None):
-        is_host = isinstance(node, ScanLoop) and order.axes[node.depth] is Axis.HOST
-        if (node is None or is_host) and once:
-            out.append(HostRun(None, tuple(_parts(once, order, ()))))
-            once = []
-        if isinstance(node, ScanLoop) and is_host:
-            out.append(HostRun(node, tuple(_parts(node.body, order, ()))))
-        elif node is not None:
-            once.append(node)
+    out: list[HostItem] = []
+    waiting: list[ScanNode] = []
+
+    def is_launched(node: ScanNode) -> bool:
+        """Does the host, or do threads, run the loop?"""
+        if not isinstance(node, ScanLoop):
+            return False
+        axis = order.axes[node.depth]
+        return (axis is Axis.HOST and not conditions) or (axis is Axis.THREADS and is_independent(node, order))
+
+    def flush() -> None:
+        if waiting:
+            out.append(Part(tuple(waiting), False, conditions))
+            waiting.clear()
+
+    for node in nodes:
+        if isinstance(node, ScanLoop) and is_launched(node):
+            flush()
+            if order.axes[node.depth] is Axis.HOST:
+                out.append(HostRun(node, tuple(host_items(node.body, order))))
+            else:
+                out.append(Part((node,), True, conditions))
+        elif isinstance(node, ScanIf) and not node.otherwise and any(map(is_launched, node.body)):
+            flush()
+            out += host_items(node.body, order, (*conditions, node.condition))
+        else:
+            waiting.append(node)
+    flush()
     return out
 
 
-def _parts(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, ...]) -> Iterator[Part]:
-    waiting: list[ScanNode] = []
-
-    def shared(node: ScanNode) -> bool:
-        return isinstance(node, ScanLoop) and order.axes[node.depth] is Axis.THREADS and is_independent(node, order)
-
-    for node in nodes:
-        inside = isinstance(node, ScanIf) and not node.otherwise and any(map(shared, node.body))
-        if (shared(node) or inside) and waiting:
-            yield Part(tuple(waiting), False, conditions)
-            waiting = []
-        if shared(node):
-            yield Part((node,), True, conditions)
-        elif isinstance(node, ScanIf) and inside:
-            yield from _parts(node.body, order, (*conditions, node.condition))
+def launched(items: Sequence[HostItem]) -> tuple[int, Expr | None]:
+    """How many launches there are in the text, and how many run; None where no simple formula says it."""
+    count, total = 0, integer(0)
+    simple = True
+    for item in items:
+        if isinstance(item, Part):
+            count, total = count + 1, total + 1
+            continue
+        inside, each = launched(item.body)
+        count += inside
+        if each is None or iterators(item.loop.lower) | iterators(item.loop.upper):
+            simple = False
         else:
-            waiting.append(node)
-    if waiting:
-        yield Part(tuple(waiting), False, conditions)
+            total = total + each * tidy(item.loop.upper - item.loop.lower)
+    return count, tidy(total) if simple else None
 
 
 def is_independent(node: ScanLoop, order: Order) -> bool:
@@ -115,17 +131,17 @@ class TreeWriter:
 
     # ----------------------------------------------------------------------------- the host
 
-    def host(self, nodes: Sequence[ScanNode]) -> list[HostNode]:
-        """The launches, and the loops of the host around them."""
+    def host(self, items: Sequence[HostItem], at: Mapping[str, Expr]) -> list[HostNode]:
+        """The launches, and the loops of the host around them. `at`: what variables of the scan are in the tree."""
         out: list[HostNode] = []
-        for run in host_runs(nodes, self.order):
-            if run.loop is None:
-                out += [self.one(part, {}) for part in run.parts]
+        for item in items:
+            if isinstance(item, Part):
+                out.append(self.one(item, at))
                 continue
-            var = self.fresh(run.loop)
-            at: dict[str, Expr] = {variable_of(run.loop.depth): Iter(var)}
-            body = tuple(self.one(part, at) for part in run.parts)
-            out.append(HostLoop(var, self.value(run.loop.lower, {}), self.value(run.loop.upper, {}), run.loop.step, body))
+            loop = item.loop
+            var = self.fresh(loop)
+            body = self.host(item.body, {**at, variable_of(loop.depth): Iter(var)})
+            out.append(HostLoop(var, self.value(loop.lower, at), self.value(loop.upper, at), loop.step, tuple(body)))
         return out
 
     def one(self, part: Part, at: Mapping[str, Expr]) -> Launch:

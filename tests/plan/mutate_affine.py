@@ -145,6 +145,16 @@ ROWS: list[Row] = [
         drop("S1[i, jb * 2 + 1, jb * 2]")),
     Row("rows before the rest of their block", "rows of cholesky cpu", "the second row is finished first",
         before("S2[i, jb * 2 + 1]:", "S1[i, jb * 2 + 1, jb * 2]")),
+    # ------------------------------------------------ diagonals of tiles
+    Row("a diagonal left out", "folding cpu", "the first", bounds("wave", lower="1")),
+    Row("a tile left out", "folding cpu", "the last of each diagonal", bounds("it", upper="min(wave, N // 2 - 1)")),
+    Row("a row of a tile left out", "folding cpu", "its last", bounds("i", upper="min(0, it * 2 - N + 3)")),
+    Row("a column of a tile left out", "folding cpu", "its last",
+        bounds("j", upper="min(N - 1, wave * 3 - i - it * 3 + 2) + 1")),
+    Row("tiles overlap", "folding cpu", "a column of the next diagonal is run with this one",
+        bounds("j", upper="min(N - 1, wave * 3 - i - it * 3 + 4) + 1"), harmless="it runs again, and the greatest is the same"),
+    Row("tiles that are no diagonal", "folding cpu", "each starts where the one above it does", everywhere("it * 3", "it * 2")),
+    Row("a part left out", "folding cpu", "the last of those that a row is put together from", bounds("k", upper="j - 1")),
     # ------------------------------------------------ rows behind one another
     Row("skew one short", "sweeps cpu", "each row is one column behind the one before it", everywhere("r * 2", "r")),
     Row("start left out", "sweeps cpu", "the columns that not all rows have reached", drop("serial for j_1 in")),

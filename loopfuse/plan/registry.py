@@ -92,9 +92,9 @@ def runs_whole(unit: Unit, found: Running | Scattered, program: PolyProgram, dev
     return any(strategy.runs_whole(unit, found, program, device) for strategy in STRATEGIES)
 
 
-def reorder(unit: Unit, scope: Scope, program: PolyProgram, device: str) -> Group | None:
+def reorder(unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
     """A nest in another order than the program's, where some strategy runs it so."""
-    found = (strategy.reorder(unit, scope, program, device) for strategy in STRATEGIES)
+    found = (strategy.reorder(unit, scope, program, device, in_order) for strategy in STRATEGIES)
     return next((group for group in found if group is not None), None)
 
 

@@ -79,7 +79,7 @@ class Planner:
     runs_whole: Callable[[Unit, Running | Scattered, PolyProgram, str], bool] | None = None
     """Does somebody run a loop as it stands whose iterations depend on each other through running values, or
     scattered updates (None: nobody does)?"""
-    reorder: Callable[[Unit, Scope, PolyProgram, str], Group | None] | None = None
+    reorder: Callable[[Unit, Scope, PolyProgram, str, bool], Group | None] | None = None
     """Does somebody run a nest in another order than the program's (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
@@ -138,10 +138,11 @@ class Planner:
         """One nest as units and host loops, or as a group in another order than the program's."""
         mark, anew = len(self.decisions), self.anew
         found = self.in_program_order(cell, scope)
-        if self.reorder is None or self.fuel == 0 or not any(map(is_dear, found)):
+        in_order = any(map(runs_in_order, found))
+        if self.reorder is None or self.fuel == 0 or not (in_order or any(map(hosts_in_hosts, found))):
             return list(found)
         unit = make_unit(label_of(cell), cell, scope)
-        group = self.reorder(unit, scope, self.program, self.cost.device)
+        group = self.reorder(unit, scope, self.program, self.cost.device, in_order)
         if group is None:
             return list(found)
         del self.decisions[mark:]
@@ -611,11 +612,16 @@ def separable(
     return tuple(inner), components(cells(children), scope)
 
 
-def is_dear(entry: Unit | PlanItem) -> bool:
-    """Does one thread run loops of the entry, or of a part of it, in order, or the host start launches in loops in loops?"""
+def hosts_in_hosts(entry: Unit | PlanItem) -> bool:
+    """Does the host start launches in loops in loops?"""
+    return isinstance(entry, HostGroup) and any(isinstance(item, HostGroup) for item in entry.body)
+
+
+def runs_in_order(entry: Unit | PlanItem) -> bool:
+    """Does one thread run loops of the entry, or of a part of it, in order?"""
     match entry:
         case HostGroup(body=body):
-            return any(isinstance(item, HostGroup) or is_dear(item) for item in body)
+            return any(map(runs_in_order, body))
         case Group(legality=Legality.SERIAL, members=members):
             return any(placed.unit.common for placed in members)
         case Unit(common=common, parallel=parallel, relaxed=relaxed):

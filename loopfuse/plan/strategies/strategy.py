@@ -115,9 +115,9 @@ class Strategy:
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> Group | None:
-        """A nest that no thread could share, or whose loops would run in an order that is dear, in another order by the exact
-        dependences, with the strategy's fit; None where it knows none."""
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
+        """A nest of which one thread would run a part in the program's order (`in_order`), or which would take launches in loops in
+        loops, in another order by the exact dependences, with the strategy's fit; None where it knows none that is better."""
         return None
 
     def may_collapse(self, group: Group, site: Site) -> bool:

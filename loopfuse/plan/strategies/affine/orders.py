@@ -5,8 +5,9 @@
                      that makes its parts independent
     in blocks        of an outer dimension k so many iterations together: what they make for each other first, then all rows
                      that need nothing but that, by threads, each through the whole block while it is in a cache
-    skewed           rows of a nest in which nothing is independent, several at once, each so far behind the one before it
+    together         rows of a nest in which nothing is independent, several at once, each so far behind the one before it
                      that what it needs is there
+    in diagonals     tiles of two dimensions, those of a diagonal by threads
 """
 
 from __future__ import annotations
@@ -112,10 +113,12 @@ class _Dim:
     block: int = 0
 
 
-def find_order(unit: Unit, space: Space, scope: Scope) -> Order | None:
-    """The order that a nest is run in; None where the program's is as good as any."""
+def find_order(unit: Unit, space: Space, scope: Scope, in_order: bool) -> Order | None:
+    """The order that a nest is run in; None where the program's is as good as any. `in_order`: one thread would run a part of it
+    in the program's order; else only vectors by threads are better."""
     search = _Search(unit, space, scope)
-    return search.vectors() or search.together() or search.waves()
+    found = search.vectors()
+    return found or (search.together() or search.waves() if in_order else None)
 
 
 def _is_slow(statement: Statement) -> bool:

@@ -32,7 +32,7 @@ class Affine(Strategy):
         if any(isinstance(fit, AffineFit) for fit in fits):
             yield replace(rules, orders=False), "loops run in the program's order"
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str) -> Group | None:
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
         if device != "cpu" or scope.host:
             return None
         if not all(map(partial(stands_alone, unit, program), unit.statements)):
@@ -47,7 +47,7 @@ class Affine(Strategy):
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
 
         def search() -> AffineFit | None:
-            order = find_order(unit, space, scope)
+            order = find_order(unit, space, scope, in_order)
             return None if order is None else AffineFit(group, order, scan_order(order, program))
 
         try:

@@ -441,7 +441,10 @@ def _plan_model(
         cost = CostModel(model, rules.machine, options.size_map, team, tiles)
         streams = registry.streams(model, cost, rules) if rules.chains else None
         whole = registry.runs_whole if rules.teams else None
-        planner = Planner(model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole)
+        reorder = registry.reorder if rules.orders else None
+        planner = Planner(
+            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder
+        )
         plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",

@@ -47,6 +47,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.fusion": ("plan.mapping", *_PLAN),
     "plan.strategies": ("plan.fusion", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.generic": ("plan.strategies", "plan.mapping", "tree.rewrite", *_PLAN),
+    "plan.strategies.affine": ("plan.strategies", "plan.mapping", *_PLAN),
     "plan.strategies.contract": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.histogram": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
@@ -67,7 +68,7 @@ WALLS: dict[str, tuple[str, ...]] = {
         "plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.fusion", "plan.mapping", *_PLAN,
     ),
     "plan": (
-        "plan.fusion", "plan.strategies", "plan.strategies.contract", "plan.strategies.generic",
+        "plan.fusion", "plan.strategies", "plan.strategies.affine", "plan.strategies.contract", "plan.strategies.generic",
         "plan.strategies.histogram", "plan.strategies.pointwise", "plan.strategies.rows", "plan.strategies.scan", "plan.strategies.sliding", "plan.mapping",
         "tree.rewrite", *_PLAN,
     ),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.affine.strategy import AFFINE
 from loopfuse.plan.strategies.contract.strategy import CONTRACT
 from loopfuse.plan.strategies.generic.strategy import GENERIC
 from loopfuse.plan.strategies.histogram.strategy import HISTOGRAM
@@ -17,7 +18,7 @@ from loopfuse.plan.strategies.rows.strategy import ROWS
 from loopfuse.plan.strategies.scan.strategy import SCAN
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.forest import Unit
+from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
@@ -25,6 +26,7 @@ from loopfuse.plan.units.scattered import Scattered
 from loopfuse.poly.model import PolyProgram
 
 STRATEGIES: tuple[Strategy, ...] = (
+    AFFINE,
     SLIDING,
     REDUCE,
     CONTRACT,
@@ -88,6 +90,12 @@ def runs_whole(unit: Unit, found: Running | Scattered, program: PolyProgram, dev
     """Does some strategy run the loop as it stands, whose iterations depend on each other through running values, or
     scattered updates?"""
     return any(strategy.runs_whole(unit, found, program, device) for strategy in STRATEGIES)
+
+
+def reorder(unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
+    """A nest in another order than the program's, where some strategy runs it so."""
+    found = (strategy.reorder(unit, scope, program, device, in_order) for strategy in STRATEGIES)
+    return next((group for group in found if group is not None), None)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

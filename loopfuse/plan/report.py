@@ -247,7 +247,7 @@ def _launches(items: Sequence[PlanItem]) -> Expr:
                 trips = (trips + (step - 1)) // step
             each = over_turns(loop, trips, _launches(item.body))
         else:
-            each = integer(1 if item.fit is None else item.fit.launches)
+            each = integer(1) if item.fit is None else item.fit.runs
         total = total + each
     return total
 

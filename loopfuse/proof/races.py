@@ -108,7 +108,8 @@ def _conflict(
     accesses: Accesses, here: list[Read | Write], levels: list[int], syncs: list[Leaf]
 ) -> Any | None:
     threads = here[0].leaf.level_vars(levels)
-    if all(_owned(here, var) for var in threads):
+    ranges = accesses.events.ranges_around(here[0].leaf)
+    if all(_owned(here, var) or _is_one(ranges.get(var)) for var in threads):
         return None
     scopes = _SCOPES[levels[0]]
     barriers = [
@@ -179,6 +180,11 @@ def _distinct(relations: list[Any], known: Sequence[Any] = ()) -> list[Any]:
         if not any(relation.plain_is_equal(other) for other in (*known, *kept)):
             kept.append(relation)
     return kept
+
+
+def _is_one(ends: tuple[int, int] | None) -> bool:
+    """Has a loop one iteration, always?"""
+    return ends is not None and ends[0] == ends[1]
 
 
 def _owned(here: list[Read | Write], var: str) -> bool:

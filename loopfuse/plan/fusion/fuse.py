@@ -83,6 +83,8 @@ class Planner:
     runs_whole: Callable[[Unit, Running | Scattered, PolyProgram, str], bool] | None = None
     """Does somebody run a loop as it stands whose iterations depend on each other through running values, or
     scattered updates (None: nobody does)?"""
+    reorder: Callable[[Unit, Scope, PolyProgram, str, bool], Group | None] | None = None
+    """Does somebody run a nest in another order than the program's (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -122,7 +124,7 @@ class Planner:
         mark = len(self.decisions)
         entries = [entry for cell in cells(items) for entry in self.entries(cell, scope)]
         ranked = [
-            entry if isinstance(entry, HostGroup) else replace(entry, rank=rank)
+            replace(entry, rank=rank) if isinstance(entry, Unit) else entry
             for rank, entry in enumerate(entries)
         ]
         joined, apart = self.join_bordered(ranked, scope)
@@ -136,7 +138,22 @@ class Planner:
         self.decisions.forget_apart(out, mark)
         return self.drop_recomputed(out, scope)
 
-    def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
+    def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | PlanItem]:
+        """One nest as units and host loops, or as a group in another order than the program's."""
+        mark, anew = len(self.decisions), self.anew
+        found = self.in_program_order(cell, scope)
+        in_order = any(map(runs_in_order, found))
+        if self.reorder is None or self.fuel == 0 or not (in_order or any(map(hosts_in_hosts, found))):
+            return list(found)
+        unit = make_unit(label_of(cell), cell, scope)
+        group = self.reorder(unit, scope, self.program, self.cost.device, in_order)
+        if group is None:
+            return list(found)
+        del self.decisions[mark:]
+        self.anew = anew
+        return [group]
+
+    def in_program_order(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:
         """One nest as units and host loops."""
         unit = make_unit(label_of(cell), cell, scope)
         if not unit.common:
@@ -244,7 +261,7 @@ class Planner:
             children: tuple[Item, ...] = tuple(item for cell in part for item in cell)
             for outer in reversed(nests):
                 children = (Nest(outer.loop, children),)
-            for entry in self.entries(children, scope):
+            for entry in self.in_program_order(children, scope):
                 if isinstance(entry, Unit) and entry.label == nest.loop.label:
                     entry = replace(entry, label=f"{entry.label}.{number}")
                 out.append(entry)
@@ -308,7 +325,7 @@ class Planner:
     # ---------------------------------------------------------------------------- fusing
 
     def join_bordered(
-        self, entries: Sequence[Unit | HostGroup], scope: Scope
+        self, entries: Sequence[Unit | PlanItem], scope: Scope
     ) -> tuple[list[Unit | PlanItem], list[Apart]]:
         """The entries, with stencils and the loops over the borders of what they write as one group (a
         border that is a launch of its own has few threads, and keeps stencils behind it apart); and
@@ -317,7 +334,8 @@ class Planner:
         apart: list[Apart] = []
         if self.streams is None or self.fuel == 0:
             return out, apart
-        for run in self.streams.runs(entries, scope):
+        known = [entry for entry in entries if not isinstance(entry, Group)]
+        for run in self.streams.runs(known, scope):
             at = [k for k, entry in enumerate(out) if any(entry is unit for unit in run.units)]
             if len(at) != len(run.units):
                 continue  # some of them run with others
@@ -596,6 +614,24 @@ def separable(
         inner.append(children[0])
         children = children[0].children
     return tuple(inner), components(cells(children), scope)
+
+
+def hosts_in_hosts(entry: Unit | PlanItem) -> bool:
+    """Does the host start launches in loops in loops?"""
+    return isinstance(entry, HostGroup) and any(isinstance(item, HostGroup) for item in entry.body)
+
+
+def runs_in_order(entry: Unit | PlanItem) -> bool:
+    """Does one thread run loops of the entry, or of a part of it, in order?"""
+    match entry:
+        case HostGroup(body=body):
+            return any(map(runs_in_order, body))
+        case Group(legality=Legality.SERIAL, members=members):
+            return any(placed.unit.common for placed in members)
+        case Unit(common=common, parallel=parallel, relaxed=relaxed):
+            return bool(common) and not parallel and not relaxed
+        case _:
+            return False
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from loopfuse.base.options import Tuning
+from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.units.forest import Unit
+from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
@@ -34,6 +35,12 @@ class Fit:
 
     launches: ClassVar[int] = 1
     """How many of its launches run in a call."""
+
+    @property
+    def runs(self) -> Expr:
+        """How many launches a call starts, as a formula: `launches`, but where the strategy has loops of the host of its own."""
+        return integer(self.launches)
+
     team: ClassVar[int] = 1
     """How many threads run one point of the group together (at least)."""
 
@@ -107,6 +114,11 @@ class Strategy:
         """Would it run a loop as it stands whose iterations depend on each other through running values, or scattered
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
+
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
+        """A nest of which one thread would run a part in the program's order (`in_order`), or which would take launches in loops in
+        loops, in another order by the exact dependences, with the strategy's fit; None where it knows none that is better."""
+        return None
 
     def may_collapse(self, group: Group, site: Site) -> bool:
         """Would it run the group whatever dimensions of it, neighbours in memory, are run as one?"""

@@ -18,7 +18,7 @@ class Rules:
     of steps; `most_steps`: of at most so many (0: any number). `chains`: loops run together that no common
     iteration could run; `teams`: several threads may run one point of a
     group together, and a thread several sums of one in lanes; `tiles`: products may run in tiles of registers; `turns`: two launches that are one with arrays
-    exchanged are one."""
+    exchanged are one; `orders`: nests may run in another order than the program's."""
 
     machine: Machine
     strided: frozenset[str] = frozenset()
@@ -31,6 +31,7 @@ class Rules:
     teams: bool = True
     tiles: bool = True
     turns: bool = True
+    orders: bool = True
 
     @staticmethod
     def of(options: Options, program: PolyProgram) -> Rules:

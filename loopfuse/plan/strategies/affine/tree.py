@@ -1,0 +1,256 @@
+"""The tree of an order: the loops that isl writes for it, run as the order's axes say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from loopfuse.base.machine import Machine
+from loopfuse.lang.index import conjoin
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
+from loopfuse.lang.walk import iterators, substitute
+from loopfuse.plan.mapping.body import BodyBuilder
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.strategies.affine.orders import Axis, Order
+from loopfuse.plan.units.groups import Group
+from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, scan, variable_of
+from loopfuse.poly.isl_relations import condition_expr
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+
+VECTORS = 2
+"""Vector registers that one vector of the innermost loop fills."""
+
+
+def vector_size(machine: Machine, bytes: int) -> int:
+    """How many elements of so many bytes a vector of the innermost loop has."""
+    return machine.vector * VECTORS // bytes
+
+
+def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
+    """The loops of an order."""
+    parts = [(id, number, each) for number, piece in enumerate(order.pieces) for id, each in piece.maps.items()]
+    written = [k for k, axis in enumerate(order.axes) if axis is Axis.PART]
+    return scan(parts, program.context, program.symbols, written, order.whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one launch runs: a loop that threads share, or whatever one thread does; where `conditions` hold."""
+
+    nodes: tuple[ScanNode, ...]
+    threads: bool
+    conditions: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """Launches in a loop of the host."""
+
+    loop: ScanLoop
+    body: tuple[HostItem, ...]
+
+
+HostItem = HostRun | Part
+
+
+def host_items(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, ...] = ()) -> list[HostItem]:
+    """What the host does to run these loops."""
+    out: list[HostItem] = []
+    waiting: list[ScanNode] = []
+
+    def is_launched(node: ScanNode) -> bool:
+        """Does the host, or do threads, run the loop?"""
+        if not isinstance(node, ScanLoop):
+            return False
+        axis = order.axes[node.depth]
+        return (axis is Axis.HOST and not conditions) or (axis is Axis.THREADS and is_independent(node, order))
+
+    def flush() -> None:
+        if waiting:
+            out.append(Part(tuple(waiting), False, conditions))
+            waiting.clear()
+
+    for node in nodes:
+        if isinstance(node, ScanLoop) and is_launched(node):
+            flush()
+            if order.axes[node.depth] is Axis.HOST:
+                out.append(HostRun(node, tuple(host_items(node.body, order))))
+            else:
+                out.append(Part((node,), True, conditions))
+        elif isinstance(node, ScanIf) and not node.otherwise and any(map(is_launched, node.body)):
+            flush()
+            out += host_items(node.body, order, (*conditions, node.condition))
+        else:
+            waiting.append(node)
+    flush()
+    return out
+
+
+def launched(items: Sequence[HostItem]) -> tuple[int, Expr | None]:
+    """How many launches there are in the text, and how many run; None where no simple formula says it."""
+    count, total = 0, integer(0)
+    simple = True
+    for item in items:
+        if isinstance(item, Part):
+            count, total = count + 1, total + 1
+            continue
+        inside, each = launched(item.body)
+        count += inside
+        if each is None or iterators(item.loop.lower) | iterators(item.loop.upper):
+            simple = False
+        else:
+            total = total + each * tidy(item.loop.upper - item.loop.lower)
+    return count, tidy(total) if simple else None
+
+
+def is_independent(node: ScanLoop, order: Order) -> bool:
+    """Is the loop's dimension independent in every piece that it runs?"""
+    leaves = set(_leaves(node.body))
+    ids = {id for id, _ in leaves}
+    return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in leaves)
+
+
+@dataclass
+class TreeWriter:
+    """Writes the launches of an order, called after `name`."""
+
+    order: Order
+    group: Group
+    site: Site
+    name: str
+    labels: tuple[str, ...]
+    count: int = 0
+    known: dict[str, list[Expr]] = field(default_factory=dict[str, list[Expr]])
+
+    def __post_init__(self) -> None:
+        site = self.site
+        self.builder = BodyBuilder(site.program, self.group, dict(site.stores), site.names, dict(site.extents))
+
+    # ----------------------------------------------------------------------------- the host
+
+    def host(self, items: Sequence[HostItem], at: Mapping[str, Expr]) -> list[HostNode]:
+        """The launches, and the loops of the host around them. `at`: what variables of the scan are in the tree."""
+        out: list[HostNode] = []
+        for item in items:
+            if isinstance(item, Part):
+                out.append(self.one(item, at))
+                continue
+            loop = item.loop
+            var = self.fresh(loop)
+            body = self.host(item.body, {**at, variable_of(loop.depth): Iter(var)})
+            out.append(HostLoop(var, self.value(loop.lower, at), self.value(loop.upper, at), loop.step, tuple(body)))
+        return out
+
+    def one(self, part: Part, at: Mapping[str, Expr]) -> Launch:
+        conditions = tuple(self.value(each, at) for each in part.conditions)
+        match part.nodes:
+            case (ScanLoop() as node,) if part.threads:
+                return self.threads(node, at, conditions)
+            case _:
+                return self.alone(self.nodes(part.nodes, at), conditions)
+
+    def threads(self, node: ScanLoop, at: Mapping[str, Expr], conditions: tuple[Expr, ...]) -> Launch:
+        var = self.fresh(node)
+        inside = {**at, variable_of(node.depth): Iter(var)}
+        body = self.guarded(self.nodes(node.body, inside), conditions)
+        loop = Loop(var, self.value(node.lower, at), self.value(node.upper, at), node.step, Where.THREAD, tuple(body))
+        return self.launch((loop,))
+
+    def alone(self, body: list[TreeNode], conditions: tuple[Expr, ...]) -> Launch:
+        var = self.site.names.fresh("one")
+        return self.launch((Loop(var, integer(0), integer(1), 1, Where.THREAD, tuple(self.guarded(body, conditions))),))
+
+    def launch(self, body: tuple[TreeNode, ...]) -> Launch:
+        name = self.name if not self.count else f"{self.name}_{self.count}"
+        self.count += 1
+        return Launch(name, "affine", self.labels, body)
+
+    @staticmethod
+    def guarded(body: list[TreeNode], conditions: tuple[Expr, ...]) -> list[TreeNode]:
+        return [Guard(conjoin(*conditions), tuple(body))] if conditions else body
+
+    # ----------------------------------------------------------------------------- a thread
+
+    def nodes(self, nodes: Sequence[ScanNode], at: Mapping[str, Expr]) -> list[TreeNode]:
+        out: list[TreeNode] = []
+        for node in nodes:
+            match node:
+                case ScanLeaf():
+                    out += self.leaf(node, at)
+                case ScanIf(condition=condition, body=body, otherwise=otherwise):
+                    ways = tuple(self.nodes(body, at)), tuple(self.nodes(otherwise, at))
+                    out.append(Guard(self.value(condition, at), *ways))
+                case ScanLoop():
+                    out += self.loop(node, at)
+        return out
+
+    def loop(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
+        axis = self.order.axes[node.depth]
+        if axis is Axis.LANES and is_independent(node, self.order):
+            return self.vectors(node, at)
+        if axis is Axis.ROWS and is_independent(node, self.order):
+            rows = self.rows(node, at)
+            if rows is not None:
+                return rows
+        var = self.fresh(node)
+        inside = {**at, variable_of(node.depth): Iter(var)}
+        lower, upper = self.value(node.lower, at), self.value(node.upper, at)
+        return [Loop(var, lower, upper, node.step, Where.SERIAL, tuple(self.nodes(node.body, inside)))]
+
+    def vectors(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
+        """before: for j in a..b: S
+        after:  for j in a..a + (b - a) // 16 * 16 step 16: for v in 0..16: S;  for j in ..b: S"""
+        lower, upper = self.value(node.lower, at), self.value(node.upper, at)
+        variable = variable_of(node.depth)
+        names, hint = self.site.names, self.order.names[node.depth]
+        tail = names.fresh(hint)
+        rest = tuple(self.nodes(node.body, {**at, variable: Iter(tail)}))
+        if node.step != 1 or not all(isinstance(each, Compute) and each.predicate is None for each in rest):
+            return [Loop(tail, lower, upper, node.step, Where.SERIAL, rest)]
+        size = vector_size(self.site.machine, max(each.target.dtype.bytes for each in rest if isinstance(each, Compute)))
+        first, lane = names.fresh(hint), names.fresh("v")
+        body = tuple(self.nodes(node.body, {**at, variable: tidy(Iter(first) + Iter(lane))}))
+        whole = combine("max", integer(0), tidy(upper - lower)) // size * size
+        end = tidy(lower + whole)
+        return [
+            Loop(first, lower, end, size, Where.SERIAL, (Loop(lane, integer(0), integer(size), 1, Where.VECTOR, body),)),
+            Loop(tail, end, upper, 1, Where.SERIAL, rest),
+        ]
+
+    def rows(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode] | None:
+        """A block's rows, written out; None where there are not as many."""
+        lower, upper = self.value(node.lower, at), self.value(node.upper, at)
+        if constant_value(tidy(upper - lower)) != self.order.size or node.step != 1:
+            return None
+        row = self.site.names.fresh("r")
+        inside = {**at, variable_of(node.depth): tidy(lower + Iter(row))}
+        return [Loop(row, integer(0), integer(self.order.size), 1, Where.UNROLLED, tuple(self.nodes(node.body, inside)))]
+
+    def leaf(self, node: ScanLeaf, at: Mapping[str, Expr]) -> list[TreeNode]:
+        statement = self.site.program.statement(node.statement)
+        values = [self.value(each, at) for each in node.iteration]
+        iteration = dict(zip(statement.iterators, values, strict=True))
+        if statement.id not in self.known:
+            self.known[statement.id] = [condition_expr(statement.domain, self.site.program.symbols)]
+        return self.builder.statement(statement, iteration, self.known[statement.id])
+
+    # ------------------------------------------------------------------------------ helpers
+
+    def fresh(self, node: ScanLoop) -> str:
+        return self.site.names.fresh(self.order.names[node.depth])
+
+    @staticmethod
+    def value(expr: Expr, at: Mapping[str, Expr]) -> Expr:
+        return tidy(substitute(expr, dict(at)))
+
+
+def _leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
+    """The statements in loops, and the piece that each is of."""
+    for node in nodes:
+        if isinstance(node, ScanLeaf):
+            yield node.statement, node.tag
+        else:
+            yield from _leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))

@@ -64,8 +64,6 @@ class Scan(Strategy):
         length = constant_value(tidy(body.upper - body.lower))
         if length is not None and length <= _short(group, site.device) * body.step:
             return None
-        if site.device == "cpu" and any(a.is_linear for a in body.accumulators):
-            return None  # one worker goes along it
         if site.device == "cpu" and (group.dims or body.step != 1 or _has_phases(body)):
             return None  # each row is a worker's; steps and phases take too long to prove
         return ScanFit(group, body, site.device)

@@ -41,19 +41,20 @@ from loopfuse.plan.strategies.scan.launches import (
     set_before,
     started,
 )
+from loopfuse.plan.strategies.scan.prefix import has_lanes, running
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import Copy, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import independent_parts
 
-PART = 4096
-"""Iterations of a part of a chunk."""
+PART = 4096 + 80
+"""Iterations of a part of a chunk. (Were it a power of two, parts side by side would share sets of a cache.)"""
 CHAINS = 4
 """Parts of a chunk."""
 CHUNK = PART * CHAINS
 LANES = 16
 """Accumulators of a part, so that the loop can use vector registers and additions need not wait."""
-ROUND = 1 << 18
+ROUND = CHUNK * 16
 """Iterations that are swept twice before the next: what they touch stays in a cache, and launches count little."""
 
 
@@ -238,10 +239,20 @@ class _Writer(LaunchWriter):
         """All of each chunk, from what stands before its parts."""
         chain, body, own = self.begin()
         chunk = self.chunk_loop(body)
+        if has_lanes(body):
+            return inside_loops([*chain, chunk], (*set_before(body, own), self.near(body, chunk, own)))
         one_by_one = not any(map(_waits, body.accumulators))
         whole = (self.in_turn(body, chunk, own, True),) if one_by_one else self.side_by_side(body, chunk, own)
         ways = Guard(self.is_whole(body, chunk), whole, (self.in_turn(body, chunk, own, False),))
         return inside_loops([*chain, chunk], (*set_before(body, own), ways))
+
+    def near(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> Loop:
+        """One part of a chunk after the other, each in lanes."""
+        run = self.registers(body, "run")
+        part = self.parts_loop(body, chunk)
+        low, high = self.range(body, part)
+        start = (Copy(run[a.place], self.of(self.between.start, a, Iter(part.var))) for a in body.accumulators)
+        return replace(part, body=(*start, *running(self, body, own, run, low, high)))
 
     def is_whole(self, body: Body, chunk: Loop) -> Expr:
         """Has the chunk all its iterations?"""

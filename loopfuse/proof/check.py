@@ -35,6 +35,7 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.index import FALSE, TRUE, is_checked
 from loopfuse.lang.linear import constant_value, interval, same_index
 from loopfuse.lang.nodes import Binary, Const, Load
+from loopfuse.lang.slope import is_one, slope
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
 from loopfuse.poly import isl
 from loopfuse.poly.collapse import may_collapse
@@ -354,6 +355,8 @@ class _Checker:
             running = replace(leaf, points=instance.domain().reset_tuple_id())
         if self.events.buffers[node.target.array].factors:
             self.accesses.composed.add(statement.id)
+        elif not statement.operation and statement.predicate is None and is_one(slope(node.value, node.target)):
+            self.accesses.summed.add(statement.id)
         self.check = "value"
         try:
             pairs = match_value(statement, running, node, self.registers)
@@ -494,8 +497,8 @@ class _Checker:
 
     def _is_reduced(self, read: Read) -> bool:
         """Is it a value that updates went into which may run in another order?"""
-        composed = self.accesses.composed
-        return bool(free_updates(self.program.statements, read.array, self.reassociate, composed))
+        recurrences = self.accesses.recurrences
+        return bool(free_updates(self.program.statements, read.array, self.reassociate, recurrences))
 
     def _is_scattered(self, read: Read) -> bool:
         """Is it a read, at a place that depends on data, of what updates at such places make?"""
@@ -561,13 +564,13 @@ class _Checker:
 
     def _is_held(self, buffer: str, written: list[Write], cell: Any, expected: list[Any]) -> bool:
         """Does it hold the values of a recurrence's own iterations in the end, of which none is a partial result?"""
-        if not any(s.target.array == self.events.buffers[buffer].array for s in self._composed()) or buffer in self.partial:
+        if not any(s.target.array == self.events.buffers[buffer].array for s in self._recurrences()) or buffer in self.partial:
             return False
         found = self._held_at_the_end(buffer, written, cell)
         return all(value.subtract(union(found, value)).is_empty() for value in expected)
 
-    def _composed(self) -> list[Statement]:
-        return [self.program.statement(id) for id in sorted(self.accesses.composed)]
+    def _recurrences(self) -> list[Statement]:
+        return [self.program.statement(id) for id in sorted(self.accesses.recurrences)]
 
     def _held_at_the_end(self, buffer: str, written: list[Write], cell: Any) -> list[Any]:
         """Maps { @end -> value }: what the cells of { @end -> cell } hold in the end."""

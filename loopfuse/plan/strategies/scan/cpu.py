@@ -75,6 +75,11 @@ def plan_cpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str,
     return tuple(out)
 
 
+def plan_in_lanes(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch where a worker has all iterations of a point of the group, neighbours in lanes."""
+    return Launch(name, "scan", labels, _Writer(group, body, site, Between({}, {}, {}), integer(0)).all_in_lanes())
+
+
 def _count(body: Body, size: int) -> Expr:
     """How many pieces of so many iterations there are."""
     return ceil_div(tidy(body.upper - body.lower), size * body.step)
@@ -293,6 +298,17 @@ class _Writer(LaunchWriter):
             return replace(part, upper=tidy(part.lower + CHAINS), body=tuple(nodes))
         nodes.append(Loop(place, low, high, body.step, Where.SERIAL, at_place(body.each, Iter(place), cells)))
         return replace(part, body=tuple(nodes))
+
+    def all_in_lanes(self) -> tuple[TreeNode, ...]:
+        """All there is."""
+        chain, body, own = self.begin()
+        run = self.registers(body, "run")
+        nodes = (
+            *started(body, own, run),
+            *running(self, body, own, run, body.lower, body.upper),
+            *finished(body, own, run),
+        )
+        return inside_loops(chain or [self.one()], nodes)
 
     # ------------------------------------------------------------------------- small things
 

@@ -91,7 +91,7 @@ def _unrolled(var: str, count: int, nodes: Sequence[TreeNode], first: int = 0) -
 
 def _waits(a: Accumulator) -> bool:
     """Does an update take long enough that one after the other would wait? (A whole number is added in a cycle.)"""
-    return a.place.dtype.is_float or a.op == "prod"
+    return a.place.dtype.is_float or a.is_linear or a.op == "prod"
 
 
 class _Writer(LaunchWriter):
@@ -257,7 +257,7 @@ class _Writer(LaunchWriter):
         part = self.parts_loop(body, chunk)
         low, high = self.range(body, part)
         start = (Copy(run[a.place], self.of(self.between.start, a, Iter(part.var))) for a in body.accumulators)
-        return replace(part, body=(*start, *running(self, body, own, run, low, high)))
+        return replace(part, body=(*start, *running(self, body, own, run, low, high, tidy(high - low))))
 
     def is_whole(self, body: Body, chunk: Loop) -> Expr:
         """Has the chunk all its iterations?"""
@@ -305,7 +305,7 @@ class _Writer(LaunchWriter):
         run = self.registers(body, "run")
         nodes = (
             *started(body, own, run),
-            *running(self, body, own, run, body.lower, body.upper),
+            *running(self, body, own, run, body.lower, body.upper, positive(tidy(body.upper - body.lower))),
             *finished(body, own, run),
         )
         return inside_loops(chain or [self.one()], nodes)

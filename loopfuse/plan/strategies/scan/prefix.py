@@ -48,10 +48,16 @@ def _is_along(load: Load) -> bool:
 
 
 def running(
-    writer: LaunchWriter, body: Body, own: Mapping[Load, Load], run: Mapping[Load, Load], low: Expr, high: Expr
+    writer: LaunchWriter,
+    body: Body,
+    own: Mapping[Load, Load],
+    run: Mapping[Load, Load],
+    low: Expr,
+    high: Expr,
+    count: Expr,
 ) -> list[TreeNode]:
-    """The iterations from `low` to before `high`, with what stands before them in `run`, and then what stands
-    behind them: all of LANES neighbours, then what is left."""
+    """The iterations from `low` to before `high`, `count` of them, with what stands before them in
+    `run`, and then what stands behind them: LANES neighbours at a time, then what is left."""
     names = writer.names
     held = writer.registers(body, "near", 2 * LANES)
     updates = [next(number for number, node in enumerate(body.each) if _updates(node, place)) for place in run]
@@ -101,7 +107,7 @@ def running(
         inside += at_place([node], place(lane), {**own, **here})
     nodes.append(vector(inside, lane))
     nodes += [folded(a, run[a.place], cell(held[a.place], integer(2 * LANES - 1))) for a in body.accumulators]
-    turns = tidy(high - low) // LANES
+    turns = count // LANES
     one_by_one = at_place(body.each, Iter(rest), {**own, **run})
     return [
         Loop(turn, integer(0), turns, 1, Where.SERIAL, tuple(nodes)),

@@ -34,7 +34,7 @@ from loopfuse.tree.walk import walk_nodes
 SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
 """Iterations up to which one thread runs the loop, by device."""
 SHORT_ROW = 32
-"""The same of each of many rows, on a GPU: their threads do not read neighbours."""
+"""The same of each of many rows on a GPU, whose threads do not read neighbours, and of neighbours in lanes on a CPU."""
 ROW_BLOCKS = (32, 128)
 """Threads of blocks that have rows which are shorter than a chunk."""
 CHUNK = {"cpu": cpu.CHUNK, "gpu": tile.CHUNK}
@@ -63,7 +63,7 @@ class Scan(Strategy):
         if body is None or not along(body, group.dims):
             return None
         length = constant_value(tidy(body.upper - body.lower))
-        short = _short(group, site.device) if site.device == "gpu" or not has_lanes(body) else LANES
+        short = SHORT_ROW if site.device == "cpu" and has_lanes(body) else _short(group, site.device)
         if length is not None and length <= short * body.step:
             return None
         if site.device == "cpu" and (body.step != 1 or _has_phases(body) or (group.dims and not has_lanes(body))):

@@ -10,7 +10,17 @@ from loopfuse.lang.nodes import Iter, integer
 from loopfuse.lang.walk import substitute
 from loopfuse.tree.looptree import LoopTree, Scan
 from loopfuse.tree.walk import map_expressions
-from tests.plan.mutate_edit import all_of, before, bounds, double, drop, everywhere, put, rewrite, unguard
+from tests.plan.mutate_edit import (
+    all_of,
+    before,
+    bounds,
+    double,
+    drop,
+    everywhere,
+    put,
+    rewrite,
+    unguard,
+)
 from tests.plan.mutate_scan import combined, exchanged, neutral, small, without
 from tests.plan.mutate_table import Row
 

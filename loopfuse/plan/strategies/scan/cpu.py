@@ -1,9 +1,11 @@
 """Scans on a CPU: two parallel sweeps over chunks, and between them one worker over what their parts add.
 
 A chunk is CHAINS parts of PART iterations, side by side in memory. The first sweep reduces each part in lanes, as
-vectors do. The second goes along all parts of a chunk at once: their running values do not wait for each other, where
-one after the other each addition waits for the one before. (Whole numbers do not wait, and LLVM makes lanes of them.) A ROUND of chunks at a time, so that the second sweep
-finds in a cache what the first has read.
+vectors do; the second goes along neighbours in lanes (`prefix`). Where neighbours cannot be lanes both go along all
+parts of a chunk at once: their running values do not wait for each other, where one after the other each addition waits
+for the one before. (Whole numbers do not wait, and LLVM makes lanes of them. Maps of a linear recurrence are put together
+in order, so they have no lanes.) A ROUND of chunks at a time, so that the second sweep finds in a cache what the first
+has read.
 
     for rounds r:
         worker c:  for parts p of chunk c: partial[p] = sum in lanes of x[p * PART..]

@@ -72,7 +72,7 @@ class Accesses:
         self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
         self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold, Combine or Scan takes in
         self.composed: set[str] = set()  # the statements whose instances are put together as linear maps
-        self.summed: set[str] = set()  # those that add to their own value of the iteration before
+        self.summed: set[str] = set()  # those that add to their own value of the iteration before, elsewhere than in the array
         self.count = 0
 
     @property

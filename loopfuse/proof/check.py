@@ -353,10 +353,12 @@ class _Checker:
             # What it leaves there is no value: nothing that is needed may find it.
             instance = instance.intersect_range(statement.domain)
             running = replace(leaf, points=instance.domain().reset_tuple_id())
-        if self.events.buffers[node.target.array].factors:
+        into = self.events.buffers[node.target.array]
+        if into.factors:
             self.accesses.composed.add(statement.id)
-        elif not statement.operation and statement.predicate is None and is_one(slope(node.value, node.target)):
-            self.accesses.summed.add(statement.id)
+        elif not statement.operation and statement.predicate is None and into.array != statement.target.array:
+            if is_one(slope(node.value, node.target)):
+                self.accesses.summed.add(statement.id)
         self.check = "value"
         try:
             pairs = match_value(statement, running, node, self.registers)

@@ -85,9 +85,10 @@ def check_reduction(
         other = each.target.swapped
         if each.operation and other is not None and array in (each.target.array, other.array):
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
-    updates = free_updates(statements, array, reassociate, accesses.recurrences)
     every = reductions_into(statements, array)
-    recurrences = [each for each in updates if each.id in accesses.recurrences]
+    free = accesses.composed if every else accesses.recurrences
+    updates = free_updates(statements, array, reassociate, free)
+    recurrences = [each for each in updates if each.id in free]
     if recurrences and (len(updates) > 1 or every or recurrences[0].target.swapped):
         raise Undecided(f"{array} is updated by more than {recurrences[0].id}")
     scattered = [each for each in every if each.scatter]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -19,7 +20,18 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.scan.body import PLACE, Body
 from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared
-from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Global, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Barrier,
+    Buffer,
+    Compute,
+    Copy,
+    Global,
+    Guard,
+    Loop,
+    Shared,
+    TreeNode,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded
 
@@ -57,10 +69,12 @@ class _Row:
 class Tile:
     """A thread's EACH iterations of a chunk, of which `nodes` (at PLACE) are done."""
 
-    def __init__(self, site: Site, body: Body, chunk: str, thread: str, nodes: Sequence[TreeNode]) -> None:
+    def __init__(self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode]) -> None:
         self.body, self.nodes = body, nodes
         self.names, self.site = site.names, site
-        self.start = Iter(chunk) * CHUNK + Iter(thread) * EACH
+        self.chunk, self.thread = Iter(chunk) * CHUNK, thread
+        self.start = self.chunk + Iter(thread.var) * EACH
+        self.stages: dict[DType, Load] = {}
         self.rows = self._rows()
 
     def place(self, number: Expr) -> Expr:
@@ -168,8 +182,44 @@ class Tile:
         if not wide:
             return one_by_one(rows, False)
         narrow = [row for row in rows if row.width == 1]
-        fast = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole), self.is_whole)
-        return (Guard(fast, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False)),)
+        if self.thread.upper != integer(THREADS):  # rows are short: it would not pay
+            fast = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole), self.is_whole)
+            return (Guard(fast, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False)),)
+        fits = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole))
+        fast = Guard(self.is_whole, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False))
+        staged = (node for row in wide for node in self._staged(row, own, into))
+        return (Guard(fits, (fast,), (*staged, *one_by_one(narrow, False))),)
+
+    def _staged(self, row: _Row, own: Mapping[Load, Load], into: bool) -> tuple[TreeNode, ...]:
+        """A row that no vectors move, by way of shared memory: neighbouring threads move neighbours, wherever they start."""
+        stage, slot, near = self._stage(row), self.names.fresh("e"), self.names.fresh("e")
+        count = self.thread.upper
+        thread = Iter(self.thread.var)
+        away = self.chunk + Iter(slot) * count + thread
+        place = tidy(first_of(self.body) + away)
+        (there,) = at_place([Copy(row.load, row.load)], place, own)
+        assert isinstance(there, Copy)
+        # Place number e * count + t of the chunk, which thread number // EACH has.
+        held = cell(stage, tidy(Iter(slot) * (count // EACH) + thread // EACH), thread % EACH)
+        mine, register = cell(stage, thread, Iter(near)), cell(row.held, Iter(near))
+        move = Copy(held, there.target) if into else Copy(there.target, held)
+        keep = Copy(register, mine) if into else Copy(mine, register)
+        memory = self._unrolled(slot, (Guard(self.inside(place), (move,)),))
+        own_places = self._unrolled(near, (Guard(self.inside(self.place(Iter(near))), (keep,)),))
+        first, second = (memory, own_places) if into else (own_places, memory)
+        return (first, Barrier("block"), second, Barrier("block"))
+
+    def _stage(self, row: _Row) -> Load:
+        """Room for a chunk's elements in shared memory. (A row of it is one longer, so that threads ask different banks.)"""
+        dtype = row.load.dtype
+        if dtype not in self.stages:
+            name = self.names.fresh("stage")
+            self.names.add(Buffer(name, "", dtype, (self.thread.upper, integer(EACH + 1)), Shared()))
+            self.stages[dtype] = Load(name, (), dtype)
+        return self.stages[dtype]
+
+    def _unrolled(self, var: str, nodes: tuple[TreeNode, ...]) -> Loop:
+        return Loop(var, integer(0), integer(EACH), 1, Where.UNROLLED, nodes)
 
     def added(self, own: Mapping[Load, Load], sums: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """What the thread's iterations add."""

@@ -356,9 +356,8 @@ class _Checker:
         into = self.events.buffers[node.target.array]
         if into.factors:
             self.accesses.composed.add(statement.id)
-        elif not statement.operation and statement.predicate is None and into.array != statement.target.array:
-            if is_one(slope(node.value, node.target)):
-                self.accesses.summed.add(statement.id)
+        elif into.array != statement.target.array and self._adds_to_itself(statement, node):
+            self.accesses.summed.add(statement.id)
         self.check = "value"
         try:
             pairs = match_value(statement, running, node, self.registers)
@@ -370,6 +369,10 @@ class _Checker:
         for number, load in pairs:
             self._compute_read(leaf, node, statement, instance, number, load)
         self.accesses.add_write(leaf, node.target, instance)
+
+    def _adds_to_itself(self, statement: Statement, node: Compute) -> bool:
+        """Does it add to what it finds where it writes, though it is no reduction?"""
+        return not statement.operation and statement.predicate is None and is_one(slope(node.value, node.target))
 
     def _is_harmless(self, leaf: Leaf, node: Compute, statement: Statement) -> bool:
         """May it run where its loops do not? It goes from a thread's own registers to others, and

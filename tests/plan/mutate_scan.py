@@ -43,20 +43,35 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
 """Two warps of threads that have two places each; 32 chunks at a time."""
 
 
-def small(target: str, *sizes: dict[str, int], text: str = RUNNING, name: str = "running") -> Base:
-    """The planner's tree with small chunks."""
+def small(
+    target: str,
+    *sizes: dict[str, int],
+    text: str = RUNNING,
+    name: str = "running",
+    more: tuple[tuple[Any, str, Any], ...] = (),
+) -> Base:
+    """The planner's tree with small chunks, and with `more` constants changed."""
     base = planned(name, target, *sizes, text=text)
 
     def make() -> Made:
         with ExitStack() as stack:
-            for room, what, value in SMALL:
+            for room, what, value in (*SMALL, *more):
                 stack.enter_context(patch.object(room, what, value))
             return base.make()
 
     return replace(base, make=cache(make))
 
 
+ODD = """
+kernel f(x: i64[R, N], out y: i64[R, N]):
+    for r in 0..R:
+        var s: i64 = 0
+        for i in 0..N:
+            s += x[r, i]
+            y[r, i] = s
+"""
 BASES = [
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=((tile, "THREADS", 64),)),
     small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING, name="whole"),
@@ -112,7 +127,9 @@ def without(number: int) -> Callable[[LoopTree], LoopTree]:
     return swept(lambda nodes: [each for k, each in enumerate(nodes) if k != number])
 
 
-GPU, CPU, WHOLE = "running gpu", "running cpu", "whole cpu"
+GPU, CPU, WHOLE, O = "running gpu", "running cpu", "whole cpu", "odd gpu"
+BEHIND_LOADS = 6
+"""Which barrier of that tree stands between loading and reading, in its last launch."""
 
 ROWS = [
     Row("chunk counted twice", GPU, "what chunks add goes into the carry twice", double("fold sum s_carry[], s_total[]")),
@@ -164,6 +181,15 @@ ROWS = [
     Row("part of a chunk that is not there", GPU, "what the register held before is added", drop("copy s_part[e_6] = 0")),
     Row("running value of another thread's places", GPU, "a place is added twice, the next one never",
         rewrite("S2[e_10", "x_row_2[e_10]", "x_row_2[0]")),
+    Row("row of another thread's stage", O, "a thread takes what its neighbour has",
+        rewrite("copy x_row_3[e_20] = stage_2", "t_4", "63 - t_4")),
+    Row("stage read before all have loaded", O, "other threads' elements may not be there", drop("barrier block", nth=BEHIND_LOADS)),
+    Row("stage stored before all have put theirs", O, "what was loaded is stored", drop("barrier block", nth=BEHIND_LOADS + 2)),
+    Row("stage off by one", O, "each element goes one place on",
+        rewrite("copy stage_2[e_19 * 32", "t_4 % 2", "1 - t_4 % 2")),
+    Row("stage off by a half", O, "the second half of a chunk goes where the first does",
+        rewrite("copy stage_2[e_19 * 32", "e_19 * 32", "e_19")),
+    Row("elements beyond a row staged", O, "the next row's are stored over", unguard("if e_24 * 64")),
     Row("sum of lanes left out", CPU, "one lane is all", drop("fold sum s_lane[0], s_lane[l_11]")),
     Row("sum of lanes twice", CPU, "a lane is added twice", double("fold sum s_lane[0], s_lane[l_11]")),
     Row("rest of a part twice", CPU, "it begins one earlier",

@@ -127,7 +127,7 @@ def without(number: int) -> Callable[[LoopTree], LoopTree]:
     return swept(lambda nodes: [each for k, each in enumerate(nodes) if k != number])
 
 
-GPU, CPU, WHOLE, O = "running gpu", "running cpu", "whole cpu", "odd gpu"
+GPU, CPU, WHOLE, STAGED = "running gpu", "running cpu", "whole cpu", "odd gpu"
 BEHIND_LOADS = 6
 """Which barrier of that tree stands between loading and reading, in its last launch."""
 
@@ -181,15 +181,15 @@ ROWS = [
     Row("part of a chunk that is not there", GPU, "what the register held before is added", drop("copy s_part[e_6] = 0")),
     Row("running value of another thread's places", GPU, "a place is added twice, the next one never",
         rewrite("S2[e_10", "x_row_2[e_10]", "x_row_2[0]")),
-    Row("row of another thread's stage", O, "a thread takes what its neighbour has",
+    Row("row of another thread's stage", STAGED, "a thread takes what its neighbour has",
         rewrite("copy x_row_3[e_20] = stage_2", "t_4", "63 - t_4")),
-    Row("stage read before all have loaded", O, "other threads' elements may not be there", drop("barrier block", nth=BEHIND_LOADS)),
-    Row("stage stored before all have put theirs", O, "what was loaded is stored", drop("barrier block", nth=BEHIND_LOADS + 2)),
-    Row("stage off by one", O, "each element goes one place on",
+    Row("stage read before all have loaded", STAGED, "other threads' elements may not be there", drop("barrier block", nth=BEHIND_LOADS)),
+    Row("stage stored before all have put theirs", STAGED, "what was loaded is stored", drop("barrier block", nth=BEHIND_LOADS + 2)),
+    Row("stage off by one", STAGED, "each element goes one place on",
         rewrite("copy stage_2[e_19 * 32", "t_4 % 2", "1 - t_4 % 2")),
-    Row("stage off by a half", O, "the second half of a chunk goes where the first does",
+    Row("stage off by a half", STAGED, "the second half of a chunk goes where the first does",
         rewrite("copy stage_2[e_19 * 32", "e_19 * 32", "e_19")),
-    Row("elements beyond a row staged", O, "the next row's are stored over", unguard("if e_24 * 64")),
+    Row("elements beyond a row staged", STAGED, "the next row's are stored over", unguard("if e_24 * 64")),
     Row("sum of lanes left out", CPU, "one lane is all", drop("fold sum s_lane[0], s_lane[l_11]")),
     Row("sum of lanes twice", CPU, "a lane is added twice", double("fold sum s_lane[0], s_lane[l_11]")),
     Row("rest of a part twice", CPU, "it begins one earlier",

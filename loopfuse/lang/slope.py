@@ -43,6 +43,11 @@ def slope(value: Expr, load: Load) -> Expr | None:
             return None
 
 
+def is_one(found: Expr | None) -> bool:
+    """Is it a slope of 1: does the value add to the load?"""
+    return found is not None and _is(found, 1)
+
+
 def _times(left: Expr, right: Expr, load: Load) -> Expr | None:
     if load in loads(left) and load in loads(right):
         return None

@@ -72,7 +72,13 @@ class Accesses:
         self.instances: dict[str, Any] = {}  # by leaf: { leaf -> statement instance } of a Compute
         self.moved: dict[str, Read] = {}  # by leaf: what a Copy, Fold, Combine or Scan takes in
         self.composed: set[str] = set()  # the statements whose instances are put together as linear maps
+        self.summed: set[str] = set()  # those that add to their own value of the iteration before, elsewhere than in the array
         self.count = 0
+
+    @property
+    def recurrences(self) -> set[str]:
+        """Both of these."""
+        return self.composed | self.summed
 
     def statement_of(self, leaf: Leaf) -> Statement:
         """The statement that a Compute runs."""

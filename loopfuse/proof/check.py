@@ -35,6 +35,7 @@ from loopfuse.base.diagnostics import InternalError
 from loopfuse.lang.index import FALSE, TRUE, is_checked
 from loopfuse.lang.linear import constant_value, interval, same_index
 from loopfuse.lang.nodes import Binary, Const, Load
+from loopfuse.lang.slope import is_one, slope
 from loopfuse.lang.walk import iterators, loads, substitute, walk_expr
 from loopfuse.poly import isl
 from loopfuse.poly.collapse import may_collapse
@@ -352,8 +353,11 @@ class _Checker:
             # What it leaves there is no value: nothing that is needed may find it.
             instance = instance.intersect_range(statement.domain)
             running = replace(leaf, points=instance.domain().reset_tuple_id())
-        if self.events.buffers[node.target.array].factors:
+        into = self.events.buffers[node.target.array]
+        if into.factors:
             self.accesses.composed.add(statement.id)
+        elif into.array != statement.target.array and self._adds_to_itself(statement, node):
+            self.accesses.summed.add(statement.id)
         self.check = "value"
         try:
             pairs = match_value(statement, running, node, self.registers)
@@ -365,6 +369,10 @@ class _Checker:
         for number, load in pairs:
             self._compute_read(leaf, node, statement, instance, number, load)
         self.accesses.add_write(leaf, node.target, instance)
+
+    def _adds_to_itself(self, statement: Statement, node: Compute) -> bool:
+        """Does it add to what it finds where it writes, though it is no reduction?"""
+        return not statement.operation and statement.predicate is None and is_one(slope(node.value, node.target))
 
     def _is_harmless(self, leaf: Leaf, node: Compute, statement: Statement) -> bool:
         """May it run where its loops do not? It goes from a thread's own registers to others, and
@@ -494,8 +502,8 @@ class _Checker:
 
     def _is_reduced(self, read: Read) -> bool:
         """Is it a value that updates went into which may run in another order?"""
-        composed = self.accesses.composed
-        return bool(free_updates(self.program.statements, read.array, self.reassociate, composed))
+        recurrences = self.accesses.recurrences
+        return bool(free_updates(self.program.statements, read.array, self.reassociate, recurrences))
 
     def _is_scattered(self, read: Read) -> bool:
         """Is it a read, at a place that depends on data, of what updates at such places make?"""
@@ -561,13 +569,13 @@ class _Checker:
 
     def _is_held(self, buffer: str, written: list[Write], cell: Any, expected: list[Any]) -> bool:
         """Does it hold the values of a recurrence's own iterations in the end, of which none is a partial result?"""
-        if not any(s.target.array == self.events.buffers[buffer].array for s in self._composed()) or buffer in self.partial:
+        if not any(s.target.array == self.events.buffers[buffer].array for s in self._recurrences()) or buffer in self.partial:
             return False
         found = self._held_at_the_end(buffer, written, cell)
         return all(value.subtract(union(found, value)).is_empty() for value in expected)
 
-    def _composed(self) -> list[Statement]:
-        return [self.program.statement(id) for id in sorted(self.accesses.composed)]
+    def _recurrences(self) -> list[Statement]:
+        return [self.program.statement(id) for id in sorted(self.accesses.recurrences)]
 
     def _held_at_the_end(self, buffer: str, written: list[Write], cell: Any) -> list[Any]:
         """Maps { @end -> value }: what the cells of { @end -> cell } hold in the end."""

@@ -10,7 +10,8 @@ times, into accumulators of their own: once for a partial result that others sta
 the values in between are wanted. Then what arrives at each reader is compared by instances of the
 update: each comes by one way, from one of its runs.
 
-A linear recurrence `s = a * s + b` is proved in the same way, with one thing more: its order matters. What is in an
+A linear recurrence `s = a * s + b` is proved in the same way, with one thing more: its order matters (but not that of
+`s = s + b`). What is in an
 accumulator before an update, or before what a Fold appends, comes before it in the program too; so do the
 threads of a Combine and a Scan.
 """
@@ -32,7 +33,7 @@ from loopfuse.proof.effects import check_effects
 from loopfuse.proof.events import READ, Leaf, Undecided
 from loopfuse.proof.order import keeps_place
 from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place
-from loopfuse.tree.looptree import Compute
+from loopfuse.tree.looptree import LINEAR, Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,18 @@ def reductions_into(statements: Sequence[Statement], array: str) -> list[Stateme
 
 
 def free_updates(
-    statements: Sequence[Statement], array: str, reassociate: bool, composed: Set[str] = frozenset()
+    statements: Sequence[Statement], array: str, reassociate: bool, recurrences: Set[str] = frozenset()
 ) -> list[Statement]:
     """Those that may be put together in another order: all, where the caller allows it; else those of
-    integers, of the least and the greatest, and of bits, as no bit of the result shows it. Those `composed` (ids) as
-    linear maps keep their order, and are put together in another one where the caller allows it."""
+    integers, of the least and the greatest, and of bits, as no bit of the result shows it. Linear `recurrences` (ids) are put together in another order where the
+    caller allows it."""
     return [
         each
         for each in reductions_into(statements, array)
         if reassociate
         or not each.target.dtype.is_float
         or each.operation in ("min", "max", "any", "all", "and", "or")
-    ] + [each for each in statements if reassociate and each.id in composed and each.target.array == array]
+    ] + [each for each in statements if reassociate and each.id in recurrences and each.target.array == array]
 
 
 def check_reduction(
@@ -84,18 +85,19 @@ def check_reduction(
         other = each.target.swapped
         if each.operation and other is not None and array in (each.target.array, other.array):
             raise Undecided(f"{each.id} updates {each.target.array} and {other.array} by turns")
-    updates = free_updates(statements, array, reassociate, accesses.composed)
     every = reductions_into(statements, array)
-    composed = [each for each in updates if each.id in accesses.composed]
-    if composed and (len(updates) > 1 or every or composed[0].target.swapped):
-        raise Undecided(f"{array} is updated by more than {composed[0].id}")
+    free = accesses.composed if every else accesses.recurrences
+    updates = free_updates(statements, array, reassociate, free)
+    recurrences = [each for each in updates if each.id in free]
+    if recurrences and (len(updates) > 1 or every or recurrences[0].target.swapped):
+        raise Undecided(f"{array} is updated by more than {recurrences[0].id}")
     scattered = [each for each in every if each.scatter]
     if scattered and (len(updates) < len(every) or {each.scatter for each in every} != {scattered[0].scatter}):
         raise Undecided(f"updates of {array} at places that depend on data, in another order")
     try:
-        if composed:
-            sequence = find_sequence(accesses.events.program, deps, composed[0])
-            _ByReaders(accesses, deps, composed, sequence).check(unproved, end)
+        if recurrences:
+            sequence = find_sequence(accesses.events.program, deps, recurrences[0])
+            _ByReaders(accesses, deps, recurrences, sequence).check(unproved, end)
         elif scattered or len(every) == 1:
             _ByReaders(accesses, deps, updates).check(unproved, end)
         else:
@@ -106,8 +108,8 @@ def check_reduction(
 
 
 class _ByReaders:
-    """The updates of one reduction, or all at places that depend on data by one operation. `sequence`: one update whose
-    order matters: { update -> one that needs it }."""
+    """The updates of one reduction, or all at places that depend on data by one operation. `sequence`: the one of a
+    linear recurrence: { update -> one that needs it }."""
 
     def __init__(
         self, accesses: Accesses, deps: Dependences, updates: Sequence[Statement], sequence: Any | None = None
@@ -133,7 +135,7 @@ class _ByReaders:
         if end is not None and end.buffer not in buffers:
             raise Wrong(f"no result of {self.sets.name} reaches {end.what}")
         self.sets.check_updates(once=bool(self.update.scatter))
-        if self.sequence is not None:
+        if self.sequence is not None and self.sets.op == LINEAR:
             self.sets.check_order(self.sequence)
         for reads in self.accesses.reads.values():
             for read in reads:

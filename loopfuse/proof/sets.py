@@ -69,7 +69,10 @@ class Sets:
         self.updates = {update.id: update for update in updates}
         self.name = " or ".join(self.updates)
         first = updates[0]
-        self.op = first.operation if sequence is None else LINEAR
+        self.recurs = sequence is not None
+        self.op = first.operation
+        if self.recurs:
+            self.op = LINEAR if first.id in accesses.composed else "sum"
         self.array = first.target.array
         self.neutral = repr(neutral(self.op, first.target.dtype))
         self.inits = {
@@ -106,7 +109,7 @@ class Sets:
             write.load.array
             for write in writes
             if isinstance(write.leaf.node, Compute) and write.leaf.node.statement in self.updates
-            and (self.op != LINEAR or is_in_place(write.leaf.node))
+            and (not self.recurs or is_in_place(write.leaf.node))
         }
         moves = self.accesses.moves()
         while more := {write.load.array for write, read in moves if read.buffer in found} - found:
@@ -125,7 +128,7 @@ class Sets:
         """What a write to an accumulator does to the set in it."""
         match leaf.node:
             case Compute(statement=name) as node if name in self.updates:
-                return "update" if self.op != LINEAR or is_in_place(node) else "shown"
+                return "update" if not self.recurs or is_in_place(node) else "shown"
             case Compute(statement=name):
                 return "reset" if name in self.inits else "start"
             case Copy(value=Const(value=value)):
@@ -239,7 +242,7 @@ class Sets:
             ]
             # A predicated update also reads its target, to keep it where it does not update.
             count = 1 if update.predicate is None else 2
-            is_linear = self.op == LINEAR and len(own) > 0
+            is_linear = self.recurs and len(own) > 0
             if (len(own) != count and not is_linear) or any(read.load != write.load for read in own):
                 raise Undecided(f"{update.id} does not update the accumulator it reads")
         self.runs_once = not instances or bool(isl.union_of(instances).is_injective())

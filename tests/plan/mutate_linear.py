@@ -10,7 +10,17 @@ from loopfuse.lang.nodes import Iter, integer
 from loopfuse.lang.walk import substitute
 from loopfuse.tree.looptree import LoopTree, Scan
 from loopfuse.tree.walk import map_expressions
-from tests.plan.mutate_edit import before, bounds, double, drop, everywhere, put, rewrite, unguard
+from tests.plan.mutate_edit import (
+    all_of,
+    before,
+    bounds,
+    double,
+    drop,
+    everywhere,
+    put,
+    rewrite,
+    unguard,
+)
 from tests.plan.mutate_scan import combined, exchanged, neutral, small, without
 from tests.plan.mutate_table import Row
 
@@ -29,6 +39,7 @@ kernel f(a: i64[R, N], b: i64[R, N], out y: i64[R, N]):
 """
 BASES = [
     small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, text=NUMBER, name="linear"),
+    small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=NUMBER, name="linear"),
     small("sm_90", {"R": 2, "N": 3}, {"R": 2, "N": 128}, {"R": 3, "N": 600}, text=THROUGH, name="through"),
 ]
 
@@ -40,7 +51,7 @@ def turned(at: str, var: str, last: int) -> Callable[[LoopTree], LoopTree]:
     ))  # fmt: skip
 
 
-L, T = "linear gpu", "through gpu"
+L, T, C = "linear gpu", "through gpu", "linear cpu"
 
 ROWS = [
     Row("places of a thread turned", L, "its maps are put together from the last one on", turned("unrolled for e_5", "e_5", 1)),
@@ -76,6 +87,22 @@ ROWS = [
     Row("last place left out", L, "a thread has one place less", bounds("e_5", upper="1")),
     Row("map of the thread not cleared", L, "it starts from what the register held", drop("copy s_sum_3[] = 0")),
     Row("chunks behind the first 32 not asked", L, "one turn of the middle block", bounds("q", upper="1")),
+    Row("parts share a map", C, "all parts of a chunk go into the first one's",
+        all_of(rewrite("S1[ib * 8", "s_part[p_2]", "s_part[0]"))),
+    Row("parts exchanged", C, "each has the map of the other", rewrite("S1[ib * 8", "s_part[p_2]", "s_part[1 - p_2]")),
+    Row("places of a part turned", C, "its map is put together from the last one on", turned("serial for j in", "j", 3)),
+    Row("map of a part not cleared", C, "it starts from what the chunk before left", drop("copy s_part[p] = 0")),
+    Row("map of a part alone not cleared", C, "it starts from what the part before left", drop("copy s_part_1[] = 0")),
+    Row("part counted twice", C, "its map is applied twice", double("fold linear s_carry[], s_partial")),
+    Row("part after its own start", C, "the start holds the part itself", before("fold linear s_carry[], s_partial", "copy s_start[p_4]")),
+    Row("rounds turned", C, "the last round before comes first",
+        put("serial for q in", lambda node: (
+            replace(node, body=map_expressions(node.body, lambda e: substitute(e, {"q": Iter("round") - 1 - Iter("q")}))),
+        ))),
+    Row("round with what is before it", C, "the round's map starts from the carry's", drop("copy s_sum[] = 0")),
+    Row("parts of a chunk share a run", C, "all go on from the first one's value",
+        all_of(rewrite("S1[ib_1 * 8", "s_run[p_6]", "s_run[0]"))),
+    Row("start of a part left out", C, "it starts from nothing", neutral("copy s_run[p_5]")),
     Row("first value left out", T, "every row starts from nothing", neutral("copy y_carry[] = y[r_4, 0]")),
     Row("first value of another row", T, "each starts as row 0", rewrite("copy y_carry[] = y[r_4, 0]", "r_4", "0")),
     Row("first value before it is there", T, "the other threads do not wait for it", drop("barrier block", nth=2)),

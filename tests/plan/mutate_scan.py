@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load, integer
-from loopfuse.plan.strategies.scan import cpu, gpu, strategy, tile
+from loopfuse.plan.strategies.scan import cpu, gpu, prefix, strategy, tile
 from loopfuse.tree.looptree import Combine, Copy, HostLoop, HostNode, Launch, LoopTree, Scan
 from tests.plan.mutate_edit import (
     all_of,
@@ -36,27 +36,42 @@ kernel f(x: i64[N], inout s: i64[1], out y: i64[N], out z: i64[N]):
 """
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (strategy, "SHORT", {"cpu": 4, "gpu": 4}), (strategy, "SHORT_ROW", 4), (strategy, "ROW_BLOCKS", (32,)),
-    (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16),
+    (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "LANES", 2),
     (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128),
     (gpu, "MIDDLE_THREADS", 32), (gpu, "MIDDLE_EACH", 1),
 )  # fmt: skip
 """Two warps of threads that have two places each; 32 chunks at a time."""
 
 
-def small(target: str, *sizes: dict[str, int], text: str = RUNNING, name: str = "running") -> Base:
-    """The planner's tree with small chunks."""
+def small(
+    target: str,
+    *sizes: dict[str, int],
+    text: str = RUNNING,
+    name: str = "running",
+    more: tuple[tuple[Any, str, Any], ...] = (),
+) -> Base:
+    """The planner's tree with small chunks, and with `more` constants changed."""
     base = planned(name, target, *sizes, text=text)
 
     def make() -> Made:
         with ExitStack() as stack:
-            for room, what, value in SMALL:
+            for room, what, value in (*SMALL, *more):
                 stack.enter_context(patch.object(room, what, value))
             return base.make()
 
     return replace(base, make=cache(make))
 
 
+ODD = """
+kernel f(x: i64[R, N], out y: i64[R, N]):
+    for r in 0..R:
+        var s: i64 = 0
+        for i in 0..N:
+            s += x[r, i]
+            y[r, i] = s
+"""
 BASES = [
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=((tile, "THREADS", 64),)),
     small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING, name="whole"),
@@ -112,7 +127,9 @@ def without(number: int) -> Callable[[LoopTree], LoopTree]:
     return swept(lambda nodes: [each for k, each in enumerate(nodes) if k != number])
 
 
-GPU, CPU, WHOLE = "running gpu", "running cpu", "whole cpu"
+GPU, CPU, WHOLE, STAGED = "running gpu", "running cpu", "whole cpu", "odd gpu"
+BEHIND_LOADS = 6
+"""Which barrier of that tree stands between loading and reading, in its last launch."""
 
 ROWS = [
     Row("chunk counted twice", GPU, "what chunks add goes into the carry twice", double("fold sum s_carry[], s_total[]")),
@@ -164,8 +181,17 @@ ROWS = [
     Row("part of a chunk that is not there", GPU, "what the register held before is added", drop("copy s_part[e_6] = 0")),
     Row("running value of another thread's places", GPU, "a place is added twice, the next one never",
         rewrite("S2[e_10", "x_row_2[e_10]", "x_row_2[0]")),
-    Row("sum of lanes left out", CPU, "one lane is all", drop("fold sum s_lane[0], s_lane[l_2]")),
-    Row("sum of lanes twice", CPU, "a lane is added twice", double("fold sum s_lane[0], s_lane[l_2]")),
+    Row("row of another thread's stage", STAGED, "a thread takes what its neighbour has",
+        rewrite("copy x_row_3[e_20] = stage_2", "t_4", "63 - t_4")),
+    Row("stage read before all have loaded", STAGED, "other threads' elements may not be there", drop("barrier block", nth=BEHIND_LOADS)),
+    Row("stage stored before all have put theirs", STAGED, "what was loaded is stored", drop("barrier block", nth=BEHIND_LOADS + 2)),
+    Row("stage off by one", STAGED, "each element goes one place on",
+        rewrite("copy stage_2[e_19 * 32", "t_4 % 2", "1 - t_4 % 2")),
+    Row("stage off by a half", STAGED, "the second half of a chunk goes where the first does",
+        rewrite("copy stage_2[e_19 * 32", "e_19 * 32", "e_19")),
+    Row("elements beyond a row staged", STAGED, "the next row's are stored over", unguard("if e_24 * 64")),
+    Row("sum of lanes left out", CPU, "one lane is all", drop("fold sum s_lane[0], s_lane[l_11]")),
+    Row("sum of lanes twice", CPU, "a lane is added twice", double("fold sum s_lane[0], s_lane[l_11]")),
     Row("rest of a part twice", CPU, "it begins one earlier",
         put("serial for i_1 in", lambda node: (replace(node, lower=node.lower - 1),))),
     Row("totals before left out", CPU, "each round starts as the first", drop("fold sum s_carry[], s_total[q]")),
@@ -175,10 +201,25 @@ ROWS = [
     Row("total with the carry", CPU, "the round's total holds all before it",
         put("copy s_total[round]", lambda node: (Copy(node.target, CARRY),))),
     Row("start behind its part", CPU, "inclusive for exclusive", before("fold sum s_carry[], s_partial", "copy s_start[p_1]")),
-    Row("part off by one", CPU, "runs start one part on", rewrite("copy s_run[p_2]", "p_2", "p_2 + 1")),
-    Row("parts share a run", CPU, "all parts go into the first one's value",
-        all_of(rewrite("S2[ib_1 * 8", "s_run[p_3]", "s_run[0]"))),
-    Row("run of a part left out", CPU, "it starts from nothing", neutral("copy s_run_1[] = s_start")),
+    Row("part off by one", CPU, "runs start one part on", rewrite("copy s_run_3[] = s_start[p_2]", "p_2", "p_2 + 1")),
+    Row("run of a part left out", CPU, "it starts from nothing", neutral("copy s_run_3[] = s_start")),
+    Row("neighbours before left out", CPU, "a lane has its own element alone", drop("fold sum s_near_1[l_15")),
+    Row("neighbours before counted twice", CPU, "what lanes before have is added twice", double("fold sum s_near_1[l_15")),
+    Row("own element counted twice", CPU, "a lane adds what it has itself",
+        rewrite("copy s_before_1[l_14]", "l_14 + 1", "l_14 + 2")),
+    Row("neighbours before too far away", CPU, "a lane adds what is neutral",
+        rewrite("copy s_before_1[l_14]", "l_14 + 1", "l_14")),
+    Row("lanes not cleared", CPU, "what the turn before left is added", drop("copy s_near_1[l_12] = 0")),
+    Row("start of lanes left out", CPU, "each turn starts from nothing", neutral("copy s_run_5[l_18] = s_run_3")),
+    Row("inclusive for exclusive, in lanes", CPU, "z has its own element", rewrite("fold sum s_run_4[l_17]", "l_17 + 1", "l_17 + 2")),
+    Row("exclusive for inclusive, in lanes", CPU, "y lacks its own element", rewrite("fold sum s_run_5[l_19]", "l_19 + 2", "l_19 + 1")),
+    Row("total of one lane less", CPU, "the next turn lacks the last lane", rewrite("fold sum s_run_3[], s_near_1[3]", "3", "2")),
+    Row("total of lanes left out", CPU, "each turn starts as the first", drop("fold sum s_run_3[], s_near_1[3]")),
+    Row("total of lanes too early", CPU, "a turn starts from what it has itself",
+        before("fold sum s_run_3[], s_near_1[3]", "vector for l_16")),
+    Row("turns overlap", CPU, "each begins at the last lane of the one before", everywhere("k_2 * 2", "k_2")),
+    Row("rest of lanes twice", CPU, "it begins one earlier",
+        put("serial for i_2 in", lambda node: (replace(node, lower=node.lower - 1),))),
     Row("sweeps in the other order", CPU, "running values before their starts", exchanged(1, 2)),
     Row("first sweep missing", CPU, "no part adds", without(0)),
     Row("second sweep of the first round alone", CPU, "chunks of later rounds stay",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ptx_runs import run as run_ptx
 
+import loopfuse
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import InternalError, Source
 from loopfuse.base.dtypes import DType
@@ -31,6 +32,7 @@ from loopfuse.lang.nodes import (
     integer,
 )
 from loopfuse.lang.slope import slope
+from loopfuse.plan.strategies.scan import cpu
 from loopfuse.tree.form.check import check_tree
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.interp.threads import append_in_warps
@@ -205,8 +207,11 @@ def test_taken_on_a_gpu(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_one_worker_of_a_cpu_goes_along(name: str) -> None:
-    assert not is_scanned(plan(TAKEN[name], CPU)) or name == "sums through the result"
+def test_taken_on_a_cpu(name: str) -> None:
+    """Each row is a worker's, who goes along it in order."""
+    found = plan(TAKEN[name], CPU)
+    assert is_scanned(found) == (not name.startswith("rows"))
+    assert not is_scanned(plan(TAKEN[name], CPU, reassociate=False))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -217,11 +222,12 @@ def test_others(name: str) -> None:
 # ------------------------------------------------------------------------------ on the interpreter
 
 
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
 @pytest.mark.parametrize("dtype", ["i64", "f64"])
 @pytest.mark.parametrize("name", TAKEN)
-def test_small_chunks_in_any_order_of_the_threads(name: str, dtype: str) -> None:
+def test_small_chunks_in_any_order_of_the_threads(name: str, dtype: str, target: str) -> None:
     """Whole numbers wrap around to the very bits, floats agree to rounding."""
-    made = small("sm_90", text=text_of(TAKEN[name], dtype)).make()
+    made = small(target, text=text_of(TAKEN[name], dtype)).make()
     for n in (1, 5, 17, 130, 300):
         sizes = {"N": n, "R": 3, "C": n}
         random = np.random.default_rng(n)
@@ -280,6 +286,34 @@ def test_ptx(name: str) -> None:
     text = text_of(TAKEN[name], "i32")
     for n in (5, 257, 4096, 4097, 8193):
         run_ptx(text, Tuning(), {"N": n, "R": 2, "C": n}, 0, strategy="")
+
+
+@pytest.mark.parametrize("name", ["from a number", "in memory, exclusive", "two", "backwards", "running mean", "neighbours read it too"])
+def test_on_a_cpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers to the very bits; floats to rounding, with the same bits for any number of threads."""
+    for dtype in ("i32", "f32", "f64"):
+        kernel = loopfuse.loads(text_of(TAKEN[name], dtype), target="cpu")
+        plain = loopfuse.loads(text_of(TAKEN[name], dtype), target="cpu", reassociate=False)
+        for n in (1, 5, cpu.CHUNK, cpu.CHUNK + 1, cpu.CHUNK + cpu.PART + 3, cpu.ROUND + cpu.CHUNK + 7, 600_001):
+            sizes = {"N": n, "R": 1, "C": 1}
+            random = np.random.default_rng(n)
+            given: dict[str, Any] = {}
+            names = {"u": "N", "v": "N", "y": "N", "z": "N", "m": "1", "a": "RC", "b": "RC", "h": "RC", "g": "RC"}
+            for array, shape in names.items():
+                extents = [sizes.get(each, 1) for each in shape]
+                values = random.integers(-3, 4, extents) if dtype == "i32" else random.uniform(-1, 1, extents)
+                given[array] = values.astype({"i32": np.int32, "f32": np.float32, "f64": np.float64}[dtype])
+            results: list[dict[str, Any]] = []
+            for threads, run in ((1, plain), (1, kernel), (2, kernel), (3, kernel), (7, kernel)):
+                monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
+                held = {key: value.copy() for key, value in given.items()}
+                run(**held)
+                results.append(held)
+            wanted, first, *others = results
+            for key, value in wanted.items():
+                assert all(np.array_equal(first[key], other[key]) for other in others), (dtype, n, key)
+                tolerance = {"i32": 0, "f32": 1e-5, "f64": 1e-13}[dtype]
+                assert np.allclose(first[key], value, rtol=tolerance, atol=tolerance), (dtype, n, key)
 
 
 # ------------------------------------------------------------------------------ slopes

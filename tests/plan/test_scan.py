@@ -14,6 +14,7 @@ from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, Tuning
 from loopfuse.lang.interp import interpret
+from loopfuse.plan.strategies.scan import cpu
 from loopfuse.tree.interp.run import run_tree
 from loopfuse.tree.interp.threads import reduce_in_warps, scan_in_warps
 from loopfuse.tree.looptree import Scan, Shared
@@ -21,6 +22,7 @@ from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_scan import small
 
 GPU = Target("sm_90")
+CHUNK = {"cpu": cpu.CHUNK, "sm_90": 4096}
 TARGETS = pytest.mark.parametrize("target", [CPU, GPU], ids=lambda target: target.name)
 HEAD = "kernel f(x: f32[N], w: f32[N], r: f32[R, C], inout m: f32[1], out k: i32[N], out y: f32[N], out z: f32[R, C]):\n"
 
@@ -213,16 +215,18 @@ def strategies(planned: pipeline.Planned) -> set[str]:
 def test_taken(name: str, target: Target) -> None:
     found = plan(TAKEN[name], target)
     assert found.verdict.answer == "proved" and "scan" in strategies(found)
-    assert any(f"scan, chunks of {16384 if target is CPU else 4096}" in k.detail for k in found.report.kernels)
+    assert any(f"scan, chunks of {CHUNK[target.name]}" in k.detail for k in found.report.kernels)
 
 
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_taken_on_a_gpu(name: str) -> None:
-    """On a CPU each row is a worker's, and steps and phases would take long to prove."""
+    """On a CPU each row is a worker's, in lanes, and steps and phases would take long to prove."""
     found = plan(ON_A_GPU[name])
     assert found.verdict.answer == "proved" and "scan" in strategies(found)
     assert name != "rows" or any("parallel over a" in kernel.detail for kernel in found.report.kernels)
-    assert "scan" not in strategies(plan(ON_A_GPU[name], CPU))
+    beside = plan(ON_A_GPU[name], CPU)
+    assert ("scan" in strategies(beside)) == (name == "rows")
+    assert name != "rows" or [k.detail for k in beside.report.kernels] == ["scan, one thread, 8 neighbours at once, parallel over a"]
 
 
 @TARGETS
@@ -299,7 +303,8 @@ def test_small_chunks_in_any_order_of_the_threads(name: str, target: str) -> Non
 
 # ------------------------------------------------------------------------------ compiled code
 
-SIZES = (0, 1, 2, 4095, 4096, 16383, 16384, 16385, 16400, 20480, 32768, 32769, 100_000, 262_144, 262_145, 600_001)
+EDGES = (cpu.CHUNK, cpu.CHUNK + cpu.PART, cpu.ROUND)
+SIZES = (0, 1, 2, 7, 8, 9, 4095, 4096, *(edge + more for edge in EDGES for more in (-1, 0, 1, 16)), 2 * cpu.CHUNK, 100_000, 600_001)
 SUMS = """
 kernel f(x: T[N], inout s: T[1], out y: T[N], out z: T[N]):
     for i in 0..N:
@@ -317,7 +322,7 @@ def test_sums_on_a_cpu(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = loopfuse.loads(SUMS.replace("T[", f"{dtype}["), target="cpu")
     for n in SIZES:
         x = np.random.default_rng(n).integers(-9, 9, n).astype(NUMPY[dtype])
-        for threads in (1, 2, 3, 7) if n in (16385, 262_145, 600_001) else (2,):
+        for threads in (1, 2, 3, 7) if n in (cpu.CHUNK + 1, cpu.ROUND + 1, 600_001) else (2,):
             monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
             s, y, z = np.full(1, 7, x.dtype), np.empty_like(x), np.empty_like(x)
             kernel(x, s, y, z)
@@ -384,6 +389,60 @@ def test_least_greatest_and_counts_on_a_cpu(size: int) -> None:
     assert np.array_equal(hi, np.maximum.accumulate(x), equal_nan=True) if size else True
     counts = np.cumsum(x > 0)
     assert np.array_equal(k, counts) and n[0] == (counts[-1] if size else 0)
+
+
+THROUGH = """
+kernel f(x: T[N], out y: T[N]):
+    assume N >= 1
+    y[0] = x[0]
+    for i in 1..N:
+        y[i] = y[i-1] + x[i]
+"""
+ALONG = """
+kernel f(x: T[R, N], out y: T[R, N], out z: T[R, N], out t: T[R]):
+    for r in 0..R:
+        var s: T = 1
+        for i in 0..N:
+            z[r, i] = s
+            s += x[r, i] * 2
+            y[r, i] = s
+        t[r] = s
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_sums_through_the_result_on_a_cpu(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recurrence that adds to its value before is a sum: the same bits for any number of threads."""
+    text = THROUGH.replace("T[", f"{dtype}[")
+    kernel = loopfuse.loads(text, target="cpu")
+    assert "y: reduced in another order" in str(kernel.explain())
+    for n in (1, 2, 9, 100, cpu.CHUNK, cpu.CHUNK + 1, cpu.CHUNK + 2, cpu.ROUND + 1, cpu.ROUND + 2, 700_001):
+        x = np.random.default_rng(n).normal(size=n).astype(NUMPY[dtype])
+        seen: set[bytes] = set()
+        for threads in (1, 2, 3, 7):
+            monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
+            y = np.full_like(x, np.nan)
+            kernel(x, y)
+            seen.add(y.tobytes())
+        assert len(seen) == 1, n
+        exact = np.cumsum(x, dtype=np.longdouble)
+        plain = np.abs(np.cumsum(x) - exact).max()
+        assert np.abs(y - exact).max() <= max(plain, np.abs(exact).max() * {"f32": 2e-6, "f64": 4e-15}[dtype]), n
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_rows_in_lanes_on_a_cpu(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inclusive, exclusive, and the total of each row, of small whole numbers exactly."""
+    kernel = loopfuse.loads(ALONG.replace("T[", f"{dtype}[").replace(": T ", f": {dtype} "), target="cpu")
+    for rows, width in ((0, 5), (3, 0), (1, 1), (5, 7), (4, 8), (3, 9), (2, 1003), (7, 20_000)):
+        x = np.random.default_rng(width).integers(-9, 9, (rows, width)).astype(NUMPY[dtype])
+        for threads in (1, 3):
+            monkeypatch.setenv("LOOPFUSE_NUM_THREADS", str(threads))
+            y, z, t = np.empty_like(x), np.empty_like(x), np.empty(rows, x.dtype)
+            kernel(x, y, z, t)
+            wanted = 1 + np.cumsum(2 * x, axis=1)
+            assert np.array_equal(y, wanted) and np.array_equal(z, wanted - 2 * x), (rows, width, threads)
+            assert np.array_equal(t, 1 + 2 * x.sum(1))
 
 
 PTX = """

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load
+from loopfuse.lang.slope import is_one, slope
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
@@ -142,14 +143,14 @@ def _read(group: Group, site: Site, names: Names, nodes: Sequence[TreeNode]) -> 
         assert isinstance(loop, Loop)
     each = map_expressions(loop.body, lambda expr: substitute(expr, {loop.var: Iter(PLACE)}))
     accumulators = tuple(
-        _accumulator(inside[id], LINEAR if id in running.before else fold_of(inside[id].reduction), each, runs.get(id))
+        _accumulator(inside[id], id in running.before, each, runs.get(id))
         for id in running.updates
     )
     if len({a.place for a in accumulators}) < len(accumulators):
         raise _Other
     _check_private(each, accumulators, before, names)
     own = {a.place.array for a in accumulators}
-    _check_around(group, before, after, {*inside}, own | {inside[id].target.array for id in carried}, names, site.device == "gpu")
+    _check_around(group, before, after, {*inside}, own | {inside[id].target.array for id in carried}, names, site.device == "gpu" or bool(group.dims))
     needed = running.feeding | frozenset(running.updates)
     kept = {n.target.array for n in walk_nodes(each) if isinstance(n, Compute) and n.statement in running.feeding}
     if not all(isinstance(names.buffers[name].home, Register) for name in kept):
@@ -182,9 +183,11 @@ def _iterator(group: Group, statements: Sequence[Statement]) -> str:
     return one[0]
 
 
-def _accumulator(update: Statement, op: str, each: Sequence[TreeNode], run: Load | None) -> Accumulator:
+def _accumulator(update: Statement, recurs: bool, each: Sequence[TreeNode], run: Load | None) -> Accumulator:
     found = [n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == update.id]
     (node,) = (n for n in found if run is None or n.target == run)
+    # A recurrence that adds to its value of the iteration before is a sum.
+    op = fold_of(update.reduction) if not recurs else "sum" if is_one(slope(node.value, node.target)) else LINEAR
     count = loads(node.value).count(node.target)
     if count < 1 or (count > 1 and op != LINEAR) or any(PLACE in iterators(part) or loads(part) for part in node.target.index):
         raise _Other

@@ -1,9 +1,11 @@
 """Scans on a CPU: two parallel sweeps over chunks, and between them one worker over what their parts add.
 
 A chunk is CHAINS parts of PART iterations, side by side in memory. The first sweep reduces each part in lanes, as
-vectors do. The second goes along all parts of a chunk at once: their running values do not wait for each other, where
-one after the other each addition waits for the one before. (Whole numbers do not wait, and LLVM makes lanes of them.) A ROUND of chunks at a time, so that the second sweep
-finds in a cache what the first has read.
+vectors do; the second goes along neighbours in lanes (`prefix`). Where neighbours cannot be lanes both go along all
+parts of a chunk at once: their running values do not wait for each other, where one after the other each addition waits
+for the one before. (Whole numbers do not wait, and LLVM makes lanes of them. Maps of a linear recurrence are put together
+in order, so they have no lanes.) A ROUND of chunks at a time, so that the second sweep finds in a cache what the first
+has read.
 
     for rounds r:
         worker c:  for parts p of chunk c: partial[p] = sum in lanes of x[p * PART..]
@@ -41,19 +43,20 @@ from loopfuse.plan.strategies.scan.launches import (
     set_before,
     started,
 )
+from loopfuse.plan.strategies.scan.prefix import has_lanes, running
 from loopfuse.plan.units.groups import Group
 from loopfuse.tree.looptree import Copy, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.independent import independent_parts
 
-PART = 4096
-"""Iterations of a part of a chunk."""
+PART = 4096 + 80
+"""Iterations of a part of a chunk. (Were it a power of two, parts side by side would share sets of a cache.)"""
 CHAINS = 4
 """Parts of a chunk."""
 CHUNK = PART * CHAINS
 LANES = 16
 """Accumulators of a part, so that the loop can use vector registers and additions need not wait."""
-ROUND = 1 << 18
+ROUND = CHUNK * 16
 """Iterations that are swept twice before the next: what they touch stays in a cache, and launches count little."""
 
 
@@ -74,6 +77,11 @@ def plan_cpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str,
     return tuple(out)
 
 
+def plan_in_lanes(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch where a worker has all iterations of a point of the group, neighbours in lanes."""
+    return Launch(name, "scan", labels, _Writer(group, body, site, Between({}, {}, {}), integer(0)).all_in_lanes())
+
+
 def _count(body: Body, size: int) -> Expr:
     """How many pieces of so many iterations there are."""
     return ceil_div(tidy(body.upper - body.lower), size * body.step)
@@ -85,7 +93,7 @@ def _unrolled(var: str, count: int, nodes: Sequence[TreeNode], first: int = 0) -
 
 def _waits(a: Accumulator) -> bool:
     """Does an update take long enough that one after the other would wait? (A whole number is added in a cycle.)"""
-    return a.place.dtype.is_float or a.op == "prod"
+    return a.place.dtype.is_float or a.is_linear or a.op == "prod"
 
 
 class _Writer(LaunchWriter):
@@ -122,9 +130,18 @@ class _Writer(LaunchWriter):
     # ------------------------------------------------------------------------- the launches
 
     def partial(self) -> tuple[TreeNode, ...]:
-        """What each part adds, in lanes."""
+        """What each part adds: in lanes, or, where its order matters, beside the other parts of its chunk."""
         chain, body, own = self.begin()
         chunk = self.chunk_loop(body)
+        if any(a.is_linear for a in body.accumulators):
+            whole, rest = self.partial_side_by_side(body, chunk, own), self.partial_in_turn(body, chunk, own)
+            nodes: tuple[TreeNode, ...] = (Guard(self.is_whole(body, chunk), whole, (rest,)),)
+        else:
+            nodes = (self.partial_in_lanes(body, chunk, own),)
+        return inside_loops([*chain, chunk], (*set_before(body, own), *nodes))
+
+    def partial_in_lanes(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> Loop:
+        """One part of a chunk after the other, each in lanes."""
         part = self.parts_loop(body, chunk)
         lanes = self.partial_results(body, "lane", LANES)
         first = {place: cell(held, integer(0)) for place, held in lanes.items()}
@@ -138,7 +155,31 @@ class _Writer(LaunchWriter):
             fold = folded(a, first[a.place], cell(lanes[a.place], Iter(lane)))
             nodes.append(_unrolled(lane, LANES, [fold], 1))
             nodes.append(Copy(self.of(self.between.partial, a, Iter(part.var)), first[a.place]))
-        return inside_loops([*chain, chunk], (*set_before(body, own), replace(part, body=tuple(nodes))))
+        return replace(part, body=tuple(nodes))
+
+    def partial_side_by_side(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+        """All parts of a whole chunk at once."""
+        held = self.partial_results(body, "part", CHAINS)
+        first, last = self.names.fresh("p"), self.names.fresh("p")
+        clear = [cleared(a, cell(held[a.place], Iter(first))) for a in body.accumulators]
+        number = tidy(Iter(chunk.var) * CHAINS + Iter(last))
+        store = [
+            Copy(self.of(self.between.partial, a, number), cell(held[a.place], Iter(last))) for a in body.accumulators
+        ]
+        along = self.along_parts(body, chunk, own, held, body.feeding)
+        return (_unrolled(first, CHAINS, clear), along, _unrolled(last, CHAINS, store))
+
+    def partial_in_turn(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> Loop:
+        """One part of a chunk after the other."""
+        held = self.partial_results(body, "part")
+        part, place = self.parts_loop(body, chunk), self.names.fresh(body.hint)
+        low, high = self.range(body, part)
+        nodes = (
+            *(cleared(a, held[a.place]) for a in body.accumulators),
+            Loop(place, low, high, body.step, Where.SERIAL, at_place(body.feeding, Iter(place), {**own, **held})),
+            *(Copy(self.of(self.between.partial, a, Iter(part.var)), held[a.place]) for a in body.accumulators),
+        )
+        return replace(part, body=nodes)
 
     def in_lanes(
         self, body: Body, part: Loop, own: Mapping[Load, Load], lanes: Mapping[Load, Load]
@@ -174,7 +215,7 @@ class _Writer(LaunchWriter):
         """What stands before each part of the round, and what the round adds."""
         chain, body, own = self.begin()
         carry = self.registers(body, "carry")
-        total = self.registers(body, "sum")
+        total = self.partial_results(body, "sum")
         part = self.in_round(body, "p", PART, Where.SERIAL)
         each: list[TreeNode] = []
         for a in body.accumulators:
@@ -205,25 +246,44 @@ class _Writer(LaunchWriter):
         """All of each chunk, from what stands before its parts."""
         chain, body, own = self.begin()
         chunk = self.chunk_loop(body)
-        last = tidy(body.lower + (Iter(chunk.var) * CHUNK + (CHUNK - 1)) * body.step)
+        if has_lanes(body):
+            return inside_loops([*chain, chunk], (*set_before(body, own), self.near(body, chunk, own)))
         one_by_one = not any(map(_waits, body.accumulators))
         whole = (self.in_turn(body, chunk, own, True),) if one_by_one else self.side_by_side(body, chunk, own)
-        ways = Guard(last < body.upper, whole, (self.in_turn(body, chunk, own, False),))
+        ways = Guard(self.is_whole(body, chunk), whole, (self.in_turn(body, chunk, own, False),))
         return inside_loops([*chain, chunk], (*set_before(body, own), ways))
+
+    def near(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> Loop:
+        """One part of a chunk after the other, each in lanes."""
+        run = self.registers(body, "run")
+        part = self.parts_loop(body, chunk)
+        low, high = self.range(body, part)
+        start = (Copy(run[a.place], self.of(self.between.start, a, Iter(part.var))) for a in body.accumulators)
+        return replace(part, body=(*start, *running(self, body, own, run, low, high, tidy(high - low))))
+
+    def is_whole(self, body: Body, chunk: Loop) -> Expr:
+        """Has the chunk all its iterations?"""
+        return tidy(body.lower + (Iter(chunk.var) * CHUNK + (CHUNK - 1)) * body.step) < body.upper
 
     def side_by_side(self, body: Body, chunk: Loop, own: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """All parts of a whole chunk."""
-        runs = self.partial_results(body, "run", CHAINS)
-        first, turn, lane = self.names.fresh("p"), self.names.fresh("j"), self.names.fresh("p")
+        runs = self.registers(body, "run", CHAINS)
+        first = self.names.fresh("p")
         number = tidy(Iter(chunk.var) * CHAINS + Iter(first))
         copies = [
             Copy(cell(runs[a.place], Iter(first)), self.of(self.between.start, a, number)) for a in body.accumulators
         ]
+        return (_unrolled(first, CHAINS, copies), self.along_parts(body, chunk, own, runs, body.each))
+
+    def along_parts(
+        self, body: Body, chunk: Loop, own: Mapping[Load, Load], held: Mapping[Load, Load], nodes: Sequence[TreeNode]
+    ) -> Loop:
+        """`nodes` along all parts of a whole chunk at once, each with its own of `held`."""
+        turn, lane = self.names.fresh("j"), self.names.fresh("p")
         away = (Iter(chunk.var) * CHAINS + Iter(lane)) * PART + Iter(turn)
-        cells = {**own, **{place: cell(held, Iter(lane)) for place, held in runs.items()}}
-        element = at_place(body.each, tidy(body.lower + away * body.step), cells)
-        along = Loop(turn, integer(0), integer(PART), 1, Where.SERIAL, (_unrolled(lane, CHAINS, element),))
-        return (_unrolled(first, CHAINS, copies), along)
+        cells = {**own, **{place: cell(each, Iter(lane)) for place, each in held.items()}}
+        element = at_place(nodes, tidy(body.lower + away * body.step), cells)
+        return Loop(turn, integer(0), integer(PART), 1, Where.SERIAL, (_unrolled(lane, CHAINS, element),))
 
     def in_turn(self, body: Body, chunk: Loop, own: Mapping[Load, Load], is_whole: bool) -> Loop:
         """One part of a chunk after the other, all of which it has or not."""
@@ -240,6 +300,17 @@ class _Writer(LaunchWriter):
             return replace(part, upper=tidy(part.lower + CHAINS), body=tuple(nodes))
         nodes.append(Loop(place, low, high, body.step, Where.SERIAL, at_place(body.each, Iter(place), cells)))
         return replace(part, body=tuple(nodes))
+
+    def all_in_lanes(self) -> tuple[TreeNode, ...]:
+        """All there is."""
+        chain, body, own = self.begin()
+        run = self.registers(body, "run")
+        nodes = (
+            *started(body, own, run),
+            *running(self, body, own, run, body.lower, body.upper, positive(tidy(body.upper - body.lower))),
+            *finished(body, own, run),
+        )
+        return inside_loops(chain or [self.one()], nodes)
 
     # ------------------------------------------------------------------------- small things
 

@@ -94,7 +94,7 @@ class _Writer(LaunchWriter):
         chain, body, own = self.begin()
         chunk, thread = self.chunk_loop(body), self.threads(THREADS)
         own_sum = self.partial_results(body, "sum")
-        tile = Tile(self.site, body, chunk.var, thread.var, body.feeding)
+        tile = Tile(self.site, body, chunk.var, thread, body.feeding)
         first = compare("eq", Iter(thread.var), integer(0))
         stores = tuple(
             Copy(self.of(self.between.partial, a, Iter(chunk.var)), own_sum[a.place]) for a in body.accumulators
@@ -166,7 +166,7 @@ class _Writer(LaunchWriter):
         chain, body, own = self.begin()
         chunk, thread = self.chunk_loop(body), self.threads(THREADS)
         own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
-        tile = Tile(self.site, body, chunk.var, thread.var, body.each)
+        tile = Tile(self.site, body, chunk.var, thread, body.each)
         nodes = (
             *set_before(body, own),
             *(Copy(run[a.place], self.of(self.between.start, a, Iter(chunk.var))) for a in body.accumulators),
@@ -194,7 +194,7 @@ class _Writer(LaunchWriter):
         chain, body, own = self.begin()
         chunk, thread = self.one(), self.threads(threads)
         own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
-        tile = Tile(self.site, body, chunk.var, thread.var, body.each)
+        tile = Tile(self.site, body, chunk.var, thread, body.each)
         last = finished(body, own, run)
         is_last = compare("eq", Iter(thread.var), integer(threads - 1))
         nodes = (

@@ -159,13 +159,17 @@ class LaunchWriter:
         own = {each: self.names.register(each.array, each) for each in self.whole.registers}
         return chain, self.whole.at(point), own
 
-    def registers(self, body: Body, what: str) -> dict[Load, Load]:
-        """A register of each accumulator, for a running value."""
-        return {a.place: self._register(a, what, 0, maps=False) for a in body.accumulators}
+    def registers(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
+        """A register, or several, of each accumulator, for a running value."""
+        return {a.place: self.register_of(a, what, count) for a in body.accumulators}
 
     def partial_results(self, body: Body, what: str, count: int = 0) -> dict[Load, Load]:
         """A register, or several, of each accumulator, for what a part adds."""
         return {a.place: self._register(a, what, count, maps=a.is_linear) for a in body.accumulators}
+
+    def register_of(self, a: Accumulator, what: str, count: int = 0) -> Load:
+        """The same of one."""
+        return self._register(a, what, count, maps=False)
 
     def _register(self, a: Accumulator, what: str, count: int, maps: bool) -> Load:
         wanted = f"{a.name}_{what}"

@@ -19,8 +19,6 @@ def is_likely(unit: Unit, running: Running, program: PolyProgram, device: str, s
     (nest,) = unit.items
     assert isinstance(nest, Nest)
     bounds = (nest.loop.lower, nest.loop.upper)
-    if running.before and device == "cpu":
-        return False
     if nest.loop.step < 0 or (device == "cpu" and nest.loop.step != 1) or any(iterators(each) or loads(each) for each in bounds):
         return False
     length = constant_value(tidy(bounds[1] - bounds[0]))

@@ -18,6 +18,7 @@ from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.scan import cpu, gpu, tile
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
+from loopfuse.plan.strategies.scan.prefix import LANES, has_lanes
 from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.strategies.versions import by_length
@@ -33,7 +34,7 @@ from loopfuse.tree.walk import walk_nodes
 SHORT = {"cpu": cpu.CHUNK, "gpu": 256}
 """Iterations up to which one thread runs the loop, by device."""
 SHORT_ROW = 32
-"""The same of each of many rows, on a GPU: their threads do not read neighbours."""
+"""The same of each of many rows on a GPU, whose threads do not read neighbours, and of neighbours in lanes on a CPU."""
 ROW_BLOCKS = (32, 128)
 """Threads of blocks that have rows which are shorter than a chunk."""
 CHUNK = {"cpu": cpu.CHUNK, "gpu": tile.CHUNK}
@@ -62,11 +63,10 @@ class Scan(Strategy):
         if body is None or not along(body, group.dims):
             return None
         length = constant_value(tidy(body.upper - body.lower))
-        if length is not None and length <= _short(group, site.device) * body.step:
+        short = SHORT_ROW if site.device == "cpu" and has_lanes(body) else _short(group, site.device)
+        if length is not None and length <= short * body.step:
             return None
-        if site.device == "cpu" and any(a.is_linear for a in body.accumulators):
-            return None  # one worker goes along it
-        if site.device == "cpu" and (group.dims or body.step != 1 or _has_phases(body)):
+        if site.device == "cpu" and (body.step != 1 or _has_phases(body) or (group.dims and not has_lanes(body))):
             return None  # each row is a worker's; steps and phases take too long to prove
         return ScanFit(group, body, site.device)
 
@@ -90,7 +90,10 @@ class ScanFit(Fit):
         def of(suffix: str, write: Writer) -> Callable[[int, int], tuple[HostNode, ...]]:
             return lambda least, most: write(site, f"{name}{suffix}", labels)
 
-        each = [(most, of(suffix, write)) for most, suffix, write in self._versions()]
+        versions = self._versions()
+        if len(versions) == 1:
+            return versions[0][2](site, f"{name}{versions[0][1]}", labels)
+        each = [(most, of(suffix, write)) for most, suffix, write in versions]
         return by_length(site.names, length, each, "{} iterations", self.body.step)
 
     def _versions(self) -> tuple[tuple[int, str, Writer], ...]:
@@ -107,10 +110,17 @@ class ScanFit(Fit):
                 gpu.plan_at_once(self.group, self.body, site, name, labels, threads),
             )
 
+        def in_lanes(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            return (cpu.plan_in_lanes(self.group, self.body, site, name, labels),)
+
         def chunks(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
             write = cpu.plan_cpu if self.device == "cpu" else gpu.plan_gpu
             return write(self.group, self.body, site, name, labels)
 
+        if self.device == "cpu" and has_lanes(self.body):
+            one_thread = in_lanes
+            if self.group.dims:
+                return ((0, "_short", in_lanes),)
         blocks: list[tuple[int, str, Writer]] = []
         if self.device == "gpu":
             for threads in (*(ROW_BLOCKS if self.group.dims else ()), gpu.THREADS):
@@ -126,6 +136,8 @@ class ScanFit(Fit):
         if launch.strategy != "scan":
             return f"scan, one thread in order{rows}"
         last = launch.name.rpartition("_")[2]
+        if last == "short":
+            return f"scan, one thread, {LANES} neighbours at once{rows}"
         if last not in STEPS:
             return f"scan, a block of {last} threads at once{rows}"
         return f"scan, chunks of {CHUNK[self.device]}: {STEPS[last]}{rows}"

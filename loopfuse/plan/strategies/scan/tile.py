@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -19,13 +20,26 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.scan.body import PLACE, Body
 from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared
-from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Global, Guard, Loop, TreeNode
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Barrier,
+    Buffer,
+    Compute,
+    Copy,
+    Global,
+    Guard,
+    Loop,
+    Shared,
+    TreeNode,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded
 
 THREADS, EACH = 512, 8
 """Threads of a block that has a chunk, and iterations of each."""
 CHUNK = THREADS * EACH
+STAGED = 46 << 10
+"""Bytes of shared memory that rows go through at most. (A block has 48 KiB; a Scan takes some.)"""
 
 
 def first_of(body: Body) -> Expr:
@@ -57,10 +71,12 @@ class _Row:
 class Tile:
     """A thread's EACH iterations of a chunk, of which `nodes` (at PLACE) are done."""
 
-    def __init__(self, site: Site, body: Body, chunk: str, thread: str, nodes: Sequence[TreeNode]) -> None:
+    def __init__(self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode]) -> None:
         self.body, self.nodes = body, nodes
         self.names, self.site = site.names, site
-        self.start = Iter(chunk) * CHUNK + Iter(thread) * EACH
+        self.chunk, self.thread = Iter(chunk) * CHUNK, thread
+        self.start = self.chunk + Iter(thread.var) * EACH
+        self.stages: dict[tuple[DType, int], Load] = {}
         self.rows = self._rows()
 
     def place(self, number: Expr) -> Expr:
@@ -168,8 +184,70 @@ class Tile:
         if not wide:
             return one_by_one(rows, False)
         narrow = [row for row in rows if row.width == 1]
-        fast = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole), self.is_whole)
-        return (Guard(fast, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False)),)
+        slots = self._slots()
+        if not slots:
+            fast = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole), self.is_whole)
+            return (Guard(fast, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False)),)
+        fits = conjoin(ALIGNED, *dict.fromkeys(each for row in wide for each in row.whole))
+        fast = Guard(self.is_whole, (*map(vectors, wide), *one_by_one(narrow, True)), one_by_one(rows, False))
+        staged: list[TreeNode] = []
+        while wide:
+            left = dict(slots)
+            batch: list[tuple[_Row, Load]] = []
+            for row in tuple(wide):
+                dtype = row.load.dtype
+                if left[dtype]:
+                    left[dtype] -= 1
+                    batch.append((row, self._stage(dtype, left[dtype])))
+                    wide.remove(row)
+            staged += self._staged(batch, own, into)
+        return (Guard(fits, (fast,), (*staged, *one_by_one(narrow, False))),)
+
+    def _staged(self, batch: Sequence[tuple[_Row, Load]], own: Mapping[Load, Load], into: bool) -> tuple[TreeNode, ...]:
+        """Rows that no vectors move, by way of shared memory: neighbouring threads move neighbours, wherever they start."""
+        slot, near = self.names.fresh("e"), self.names.fresh("e")
+        count, thread = self.thread.upper, Iter(self.thread.var)
+        place = tidy(first_of(self.body) + (self.chunk + Iter(slot) * count + thread))
+        moves: list[Copy] = []
+        keeps: list[Copy] = []
+        for row, stage in batch:
+            (there,) = at_place([Copy(row.load, row.load)], place, own)
+            assert isinstance(there, Copy)
+            # Place number e * count + t of the chunk, which thread number // EACH has.
+            held = cell(stage, tidy(Iter(slot) * (count // EACH) + thread // EACH), thread % EACH)
+            mine, register = cell(stage, thread, Iter(near)), cell(row.held, Iter(near))
+            moves.append(Copy(held, there.target) if into else Copy(there.target, held))
+            keeps.append(Copy(register, mine) if into else Copy(mine, register))
+        memory = self._unrolled(slot, (Guard(self.inside(place), tuple(moves)),))
+        own_places = self._unrolled(near, (Guard(self.inside(self.place(Iter(near))), tuple(keeps)),))
+        first, second = (memory, own_places) if into else (own_places, memory)
+        return (first, Barrier("block"), second, Barrier("block"))
+
+    def _slots(self) -> dict[DType, int]:
+        """How many rows of each type are in shared memory at once; none where rows are short, or do not fit."""
+        rows = [row.load.dtype for row in self.rows if row.width > 1]
+        count = constant_value(self.thread.upper)
+        if count != THREADS:
+            return {}
+        size = {dtype: count * (EACH + 1) * dtype.bytes for dtype in dict.fromkeys(rows)}
+        if sum(size.values()) > STAGED:
+            return {}
+        slots = dict.fromkeys(size, 1)
+        for dtype in size:
+            while slots[dtype] < rows.count(dtype) and sum(size[d] * n for d, n in slots.items()) + size[dtype] <= STAGED:
+                slots[dtype] += 1
+        return slots
+
+    def _stage(self, dtype: DType, number: int) -> Load:
+        """Room for a chunk's elements in shared memory. (A row of it is one longer, so that threads ask different banks.)"""
+        if (dtype, number) not in self.stages:
+            name = self.names.fresh("stage")
+            self.names.add(Buffer(name, "", dtype, (self.thread.upper, integer(EACH + 1)), Shared()))
+            self.stages[dtype, number] = Load(name, (), dtype)
+        return self.stages[dtype, number]
+
+    def _unrolled(self, var: str, nodes: tuple[TreeNode, ...]) -> Loop:
+        return Loop(var, integer(0), integer(EACH), 1, Where.UNROLLED, nodes)
 
     def added(self, own: Mapping[Load, Load], sums: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """What the thread's iterations add."""

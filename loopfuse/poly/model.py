@@ -138,6 +138,16 @@ class Statement:
         return self.reduction or self.scatter
 
     @property
+    def accumulator(self) -> int | None:
+        """The number of the read of the target that an update adds to; None where it is no update."""
+        if not self.operation or self.kind == "init":
+            return None
+        last = len(self.reads) - (self.predicate is not None)
+        own = (self.target.array, self.target.index)
+        mine = [k for k in range(last) if (self.reads[k].load.array, self.reads[k].load.index) == own]
+        return mine[-1] if mine else None
+
+    @property
     def line(self) -> int:
         """The source line."""
         return self.span.line

@@ -148,6 +148,14 @@ class Statement:
         return mine[-1] if mine else None
 
     @property
+    def has_own_operand(self) -> bool:
+        """Does the operand of an update read the array that it updates, at another place?"""
+        own, last = self.accumulator, len(self.reads) - (self.predicate is not None)
+        return own is not None and any(
+            name == self.target.array for k in range(last) if k != own for name, _ in self.reads[k].parts
+        )
+
+    @property
     def line(self) -> int:
         """The source line."""
         return self.span.line

@@ -20,7 +20,7 @@ def has_episodes(deps: Dependences, updates: Sequence[Statement], writers: list[
     others = {s.id for s in writers} - ids
     for each in deps.all:
         if each.array == array and ids & {each.source, each.sink}:
-            early = each.kind == "anti" and each.source not in ids | others
+            early = each.kind == "anti" and each.sink in ids
             late = each.kind == "output" and each.sink in others
             if early or late:
                 return True

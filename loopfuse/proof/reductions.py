@@ -31,7 +31,7 @@ from loopfuse.proof.chains import find_chain, find_sequence, has_episodes
 from loopfuse.proof.effects import check_effects
 from loopfuse.proof.events import READ, Leaf, Undecided
 from loopfuse.proof.order import keeps_place
-from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place
+from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place, is_own
 from loopfuse.tree.looptree import Compute
 
 
@@ -51,6 +51,12 @@ class Reader:
 def reductions_into(statements: Sequence[Statement], array: str) -> list[Statement]:
     """The updates of reductions into `array`, those at places that depend on data among them."""
     return [s for s in statements if s.target.array == array and s.operation and s.kind != "init"]
+
+
+def own_number(update: Statement, array: str) -> int:
+    """The number of the update's read of what it adds to, or of what a linear recurrence makes its next value of."""
+    own = update.accumulator
+    return next(k for k, read in enumerate(update.reads) if read.array == array) if own is None else own
 
 
 def free_updates(
@@ -146,8 +152,11 @@ class _ByReaders:
     def _is_own(self, read: Read) -> bool:
         """Is it an update's read of what it updates?"""
         node = read.leaf.node
-        shows = self.sequence is not None and isinstance(node, Compute) and not is_in_place(node)
-        return read.statement is not None and read.statement.id in self.ids and not shows
+        if read.statement is None or read.statement.id not in self.ids:
+            return False
+        if self.sequence is not None:
+            return not isinstance(node, Compute) or is_in_place(node)
+        return is_own(read)
 
     def _reader(self, read: Read) -> Reader:
         statement = read.statement
@@ -310,7 +319,7 @@ class _ByReaders:
     def _first(self, updates: Any) -> list[tuple[str, Any]]:
         """What the first of { reader -> update } find: (source, { value -> reader })."""
         update = self.update
-        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        number = own_number(update, self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)
         found = [
             (name, relation.apply_range(updates.reverse()))
@@ -351,7 +360,7 @@ class _ByReaders:
         if self.update.scatter:
             return self._seeds_anywhere()
         update = self.update
-        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        number = own_number(update, self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)
         seeds = [
             (name, relation.apply_range(written))

@@ -54,6 +54,17 @@ class Wrong(Exception):
     """The reduction is wrong; says how."""
 
 
+def is_own(read: Read) -> bool:
+    """Is it an update's read of what it updates, and not one of its operand? (Where it is predicated it reads that once
+    more, to keep it.)"""
+    statement = read.statement
+    if statement is None or statement.accumulator is None:
+        return False
+    return read.number == statement.accumulator or (
+        statement.predicate is not None and read.number == len(statement.reads) - 1
+    )
+
+
 def is_in_place(node: Compute) -> bool:
     """Does it read what it writes? One of a recurrence that does not only shows the value."""
     return node.target in loads(node.value)
@@ -235,7 +246,7 @@ class Sets:
                 read
                 for reads in self.accesses.reads.values()
                 for read in reads
-                if read.leaf is write.leaf and read.array == self.array
+                if read.leaf is write.leaf and read.array == self.array and (self.op == LINEAR or is_own(read))
             ]
             # A predicated update also reads its target, to keep it where it does not update.
             count = 1 if update.predicate is None else 2

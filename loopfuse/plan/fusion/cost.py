@@ -308,10 +308,10 @@ class CostModel:
             for access, is_write in touches(s, array):
                 if is_write and s.id in members:
                     writes = True
-                    touched += self.trips(s.loops[host:])
+                    touched += self.places(s.loops[host:], access)
                 elif not is_write and (s.id, array) not in fed:
                     reads = True
-                    touched += self.trips(s.loops[host:])
+                    touched += self.places(s.loops[host:], access)
                     factor = max(factor, self.stride(group, s, access.load, last))
         if not (reads or writes):
             return 0.0
@@ -363,11 +363,15 @@ class CostModel:
 
     def touched(self, group: Group, array: str, statement: Statement, access: Access) -> float:
         """How many elements an access touches: all, or those of a border, a diagonal or the like."""
-        used = {name for part in access.load.index for name in iterators(part)}
         host = len(group.scope.host) if group.scope else 0
-        found = self.trips(tuple(lp for lp in statement.loops[host:] if lp.iterator in used))
+        found = self.places(statement.loops[host:], access)
         elements = self.elements(array)
         return found if found * FEW < elements else elements
+
+    def places(self, loops: tuple[Loop, ...], access: Access) -> float:
+        """How many places the subscripts of an access name in the iterations of a nest."""
+        used = {name for part in access.load.index for name in iterators(part)}
+        return self.trips(tuple(loop for loop in loops if loop.iterator in used))
 
     def gathered(self, group: Group) -> frozenset[str]:
         """The arrays that the group reads where data says."""

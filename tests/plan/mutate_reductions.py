@@ -4,7 +4,6 @@ elements of its array, and on registers that are read under guards."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Binary, Compare, Const, Expr, Iter, Load, Symbol, combine, integer
@@ -246,13 +245,8 @@ def folded_into(node: Compute) -> tuple[Compute, Fold]:
 
 
 def host_order(*places: int) -> Edit:
-    """What stands in the host loop, in this order."""
-
-    def change(body: list[Any]) -> list[Any]:
-        (loop,) = body
-        return [replace(loop, body=tuple(loop.body[place] for place in places))]
-
-    return launches(change)
+    """What stands in the host loop that has so many parts, in this order."""
+    return launches(lambda body: [body[place] for place in places] if len(body) == len(places) else body)
 
 
 def diagonal(target: Load) -> Load:
@@ -354,7 +348,7 @@ ROWS = [
     Row("diagonal before the row", "factors cpu", "its launches in front of those that it needs", host_order(1, 2, 0)),
     Row("sum for the diagonal", "factors cpu", "that of the row",
         put("fold sum A[i, j]", lambda node: (replace(node, target=diagonal(node.target)),))),
-    Row("least of it on the diagonal", "factors cpu", "fold min into A[i, i]", by("fold sum A[i, i]", "min")),
+    Row("diagonal without its sum", "factors cpu", "A[i, i] stays what it was", drop("fold sum A[i, i]")),
     # ------------------------------------------------ held: one place for each element
     Row("read from another copy", "held cpu unfused", "t has two: one written, one read",
         leading("t", "2, N", 0, 1)),

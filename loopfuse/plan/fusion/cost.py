@@ -363,14 +363,16 @@ class CostModel:
 
     def touched(self, group: Group, array: str, statement: Statement, access: Access) -> float:
         """How many elements an access touches: all, or those of a border, a diagonal or the like."""
+        used = {name for part in access.load.index for name in iterators(part)}
         host = len(group.scope.host) if group.scope else 0
-        found = self.places(statement.loops[host:], access)
+        found = self.trips(tuple(lp for lp in statement.loops[host:] if lp.iterator in used))
         elements = self.elements(array)
         return found if found * FEW < elements else elements
 
     def places(self, loops: tuple[Loop, ...], access: Access) -> float:
-        """How many places the subscripts of an access name in the iterations of a nest."""
+        """How many places an access names in the iterations of a nest."""
         used = {name for part in access.load.index for name in iterators(part)}
+        used |= {*self.program.arrays[access.array].private_to}
         return self.trips(tuple(loop for loop in loops if loop.iterator in used))
 
     def gathered(self, group: Group) -> frozenset[str]:

@@ -103,7 +103,17 @@ def check_reduction(
             sequence = find_sequence(accesses.events.program, deps, composed[0])
             _ByReaders(accesses, deps, composed, sequence).check(unproved, end)
         elif scattered or len(every) == 1:
-            _ByReaders(accesses, deps, updates).check(unproved, end)
+            by_readers = _ByReaders(accesses, deps, updates)
+            try:
+                by_readers.check(unproved, end)
+            except Wrong as error:  # perhaps what they start from was made elsewhere, and copied
+                apart = _ByReaders(accesses, deps, updates, starts=True)
+                if apart.sets.buffers == by_readers.sets.buffers:
+                    raise
+                try:
+                    apart.check(unproved, end)
+                except (Wrong, Undecided):
+                    raise error from None
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
     except Wrong as error:
@@ -116,14 +126,19 @@ class _ByReaders:
     order matters: { update -> one that needs it }."""
 
     def __init__(
-        self, accesses: Accesses, deps: Dependences, updates: Sequence[Statement], sequence: Any | None = None
+        self,
+        accesses: Accesses,
+        deps: Dependences,
+        updates: Sequence[Statement],
+        sequence: Any | None = None,
+        starts: bool = False,
     ) -> None:
         self.accesses, self.deps = accesses, deps
         self.program = accesses.events.program
         self.update, self.array = updates[0], updates[0].target.array
         self.ids = frozenset(update.id for update in updates)
         self.sequence = sequence
-        self.sets = Sets(accesses, updates, sequence)
+        self.sets = Sets(accesses, updates, sequence, starts)
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
         self.episodes = sequence is not None or has_episodes(deps, updates, self.writers)
         if self.update.scatter and self.episodes:

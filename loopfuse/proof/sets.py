@@ -72,9 +72,12 @@ def is_in_place(node: Compute) -> bool:
 
 class Sets:
     """The accumulators of `updates`, all into one array and by one operation, or, where they have a `sequence`, of
-    those of a linear recurrence."""
+    those of a linear recurrence. `starts`: what they start from may have come from other buffers (a recurrence's
+    always may)."""
 
-    def __init__(self, accesses: Accesses, updates: Sequence[Statement], sequence: Any | None = None) -> None:
+    def __init__(
+        self, accesses: Accesses, updates: Sequence[Statement], sequence: Any | None = None, starts: bool = False
+    ) -> None:
         self.accesses, self.events = accesses, accesses.events
         self.program = accesses.events.program
         self.updates = {update.id: update for update in updates}
@@ -89,7 +92,7 @@ class Sets:
             if s.kind == "init" and s.target.array == self.array
         }
         self.results = self._accumulators()
-        self.buffers = self.results if sequence is None else self._with_starts(self.results)
+        self.buffers = self._with_starts(self.results) if starts or sequence is not None else self.results
         self.kinds: dict[str, tuple[Write, str]] = {  # by leaf
             write.leaf.name: (write, self._kind(write.leaf))
             for buffer in sorted(self.buffers)

@@ -101,9 +101,7 @@ def statements(b: Builder, budget: int) -> None:
             accumulate(b)
         elif b.depth < 3 and b.scope and (b.maybe("local_temps", 3) or b.maybe("rewritten_temps", 2)):
             local_temp(b)
-        elif b.maybe("ragged", 2) and ragged_loop(b):
-            pass
-        elif b.maybe("own_operands", 2) and own_operand(b):
+        elif (b.maybe("ragged", 2) and ragged_loop(b)) or (b.maybe("own_operands", 2) and own_operand(b)):
             pass
         else:
             store(b)

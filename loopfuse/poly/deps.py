@@ -151,6 +151,8 @@ class _Finder:
         self.schedules: dict[str, IslMap] = {}
         self.operands: dict[str, IslMap | None] = {}
         self.accumulates: dict[str, bool] = {}
+        accesses = [access for s in program.statements for access in (*s.reads, s.write) if len(access.parts) > 1]
+        self.swapped = {name for access in accesses for name, _ in access.parts}
         self.depth = max((len(each.loops) for each in program.statements), default=0)
         for place, statement in enumerate(program.statements):
             self._note(place, statement)
@@ -393,13 +395,17 @@ class _Finder:
         return all(self._accumulates(each) for each in (one, other))
 
     def _accumulates(self, statement: Statement) -> bool:
-        """Does the update read what it updates once only?"""
+        """Does the update read what it updates once only? (Of arrays that take turns with others it is not asked: their
+        readers name either.)"""
         if statement.accumulator is None:
             return False
         if statement.id not in self.accumulates:
             operand = self._operand(statement)
             written = dict(statement.write.parts)[statement.target.array]
-            apart = operand is None or operand.intersect(written).intersect_params(self.program.context).is_empty()
+            apart = operand is None or (
+                statement.target.array not in self.swapped
+                and operand.intersect(written).intersect_params(self.program.context).is_empty()
+            )
             self.accumulates[statement.id] = apart
         return self.accumulates[statement.id]
 

@@ -79,6 +79,7 @@ from loopfuse.plan.report import (
 )
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
+from loopfuse.plan.simplify.private import privatise
 from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.scalars import write_out_scalars
 from loopfuse.plan.strategies.plain.plain import PlainPlan, plan_plain
@@ -94,6 +95,7 @@ from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
 from loopfuse.proof.check import Verdict, verify
+from loopfuse.proof.private import keeps_values
 from loopfuse.tree.looptree import LoopTree
 from loopfuse.tree.printer import print_tree
 from loopfuse.tree.rewrite.collapse import as_one
@@ -406,7 +408,14 @@ def _simplify(
     if smaller is not model:
         dependences = find_dependences(smaller)
     renamed = rename_webs(smaller, dependences)
-    return (renamed, find_dependences(renamed)) if renamed is not smaller else (smaller, dependences)
+    if renamed is not smaller:
+        dependences = find_dependences(renamed)
+    private = privatise(renamed, dependences)
+    if private is not renamed:
+        apart = find_dependences(private)
+        if keeps_values(renamed, dependences, private, apart):
+            return private, apart
+    return renamed, dependences
 
 
 def _model_again(model: PolyProgram, kernel: Kernel, unrolled: Kernel | None) -> PolyProgram:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from loopfuse.base.html import Column, code, fragment, page, prose, table, text
 from loopfuse.explain.text import (
     bytes_text,
-    home_text,
+    home_in_words,
     in_text_order,
     kernels_of,
     launches_text,
@@ -146,7 +146,7 @@ def _homes(report: Report) -> str:
     was = dict(report.temporary_bytes)
     homes = {name: home for kernel in report.kernels for name, home in kernel.homes}
     rows = [
-        [code(name), text(home_text(home)), _amount(was[name]) if name in was else ""]
+        [code(name), text(home_in_words(report, name, home)), _amount(was[name]) if name in was else ""]
         for name, home in homes.items()
     ]
     columns = [Column("array"), Column("lives in"), Column("was, in memory")]

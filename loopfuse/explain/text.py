@@ -93,6 +93,12 @@ def home_text(home: str) -> str:
     }.get(home, home)
 
 
+def home_in_words(report: Report, name: str, home: str) -> str:
+    """The same of a temporary, with the loops whose iterations have a copy each."""
+    copies = dict(report.copies).get(name, ())
+    return f"memory, a copy for each {', '.join(copies)}" if copies and home == "global" else home_text(home)
+
+
 def launches_text(report: Report) -> str:
     """`3 launches -> 1`."""
     before, after = report.launches_before, report.launches_after
@@ -282,7 +288,7 @@ def _homes(report: Report) -> list[str]:
     was = dict(report.temporary_bytes)
     width = max((len(name) for name in homes), default=0)
     width = max(8, width)
-    texts = {name: home_text(home) for name, home in homes.items()}
+    texts = {name: home_in_words(report, name, home) for name, home in homes.items()}
     column = max((len(text) for text in texts.values()), default=0)
     lines: list[str] = []
     told = False

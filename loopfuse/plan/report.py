@@ -63,6 +63,11 @@ def build_report(
         ),
         reassociated=tuple(dict.fromkeys(reassociated(program, scheduled))),
         math_bounds=_math_bounds(program, ulp_bounds),
+        copies=tuple(
+            (a.name, tuple(name.split(".")[0] for name in store.leading))
+            for a in temporaries
+            if (store := scheduled.stores.get(a.name)) is not None and store.home == "global" and store.leading
+        ),
         checked=checked,
     )
 

@@ -149,6 +149,10 @@ class _Finder:
         self.context = isl.context_of(program.context, operations)
         self.uses: dict[str, list[_Use]] = {}
         self.schedules: dict[str, IslMap] = {}
+        self.operands: dict[str, IslMap | None] = {}
+        self.accumulates: dict[str, bool] = {}
+        accesses = [access for s in program.statements for access in (*s.reads, s.write) if len(access.parts) > 1]
+        self.swapped = {name for access in accesses for name, _ in access.parts}
         self.depth = max((len(each.loops) for each in program.statements), default=0)
         for place, statement in enumerate(program.statements):
             self._note(place, statement)
@@ -342,8 +346,68 @@ class _Finder:
                 pairs = relation.range_factor_domain()
                 source = by_writer[isl.domain_name(pairs)]
                 sink = by_reader[isl.range_name(pairs)]
-                found.append(self._dependence("flow", source, sink, pairs, relation))
+                found += self._flows(source, sink, relation)
         return found
+
+    def _flows(self, source: _Use, sink: _Use, relation: IslMap) -> list[Dependence]:
+        """The flow { source -> [sink -> element] } as one dependence, or, where an update hands on what it made of an
+        element and its operand reads the array too, as two: the reduction's own, and that of the operand.
+
+        before:  A[i, j] -= A[i, k] * A[k, j]
+        after:   a flow along k, which is a reduction's, and others along i, which are not
+        """
+        parts = [relation]
+        operand = self._operand(sink.statement)
+        if operand is not None and self._same_reduction(source, sink):
+            aside = relation.intersect_range(operand.wrap())
+            parts = [part for part in (relation.subtract(aside), aside) if not part.is_empty()]
+        found: list[Dependence] = []
+        for part in parts:
+            pairs = part.range_factor_domain()
+            is_own = operand is None or part.range().unwrap().is_disjoint(operand)
+            found.append(self._dependence("flow", source, sink, pairs, part, is_own))
+        return found
+
+    def _operand(self, statement: Statement) -> IslMap | None:
+        """{ update -> element }: what an update reads of the array that it updates, but for what it adds to; None where
+        it reads nothing else."""
+        own = statement.accumulator
+        if own is None:
+            return None
+        if statement.id not in self.operands:
+            last = len(statement.reads) - (statement.predicate is not None)
+            name = statement.target.array
+            found: IslMap = None
+            for number, access in enumerate(statement.reads[:last]):
+                for array, part in access.parts:
+                    if array == name and number != own:
+                        found = part if found is None else found.union(part)
+            self.operands[statement.id] = found
+        return self.operands[statement.id]
+
+    def _same_reduction(self, source: _Use, sink: _Use) -> bool:
+        """Are both updates of one accumulator by one operation, whose operands are not what they update?"""
+        one, other = source.statement, sink.statement
+        if not one.reduction or one.reduction != other.reduction:
+            return False
+        if "init" in (one.kind, other.kind) or one.target.array != other.target.array:
+            return False
+        return all(self._accumulates(each) for each in (one, other))
+
+    def _accumulates(self, statement: Statement) -> bool:
+        """Does the update read what it updates once only? (Of arrays that take turns with others it is not asked: their
+        readers name either.)"""
+        if statement.accumulator is None:
+            return False
+        if statement.id not in self.accumulates:
+            operand = self._operand(statement)
+            written = dict(statement.write.parts)[statement.target.array]
+            apart = operand is None or (
+                statement.target.array not in self.swapped
+                and operand.intersect(written).intersect_params(self.program.context).is_empty()
+            )
+            self.accumulates[statement.id] = apart
+        return self.accumulates[statement.id]
 
     def _writes_once(self, use: _Use) -> bool:
         """No two instances write one element, so that no order is needed to find the last."""
@@ -357,8 +421,7 @@ class _Finder:
         by_element = by_element.intersect_params(self.program.context)
         if by_element.is_empty():
             return []
-        pairs = by_element.range_factor_domain()
-        return [self._dependence("flow", writer, reader, pairs, by_element)]
+        return self._flows(writer, reader, by_element)
 
     def _anti(self, readers: list[_Use], writers: list[_Use]) -> list[Dependence]:
         sinks: list[tuple[_Use, IslMap]] = []
@@ -442,7 +505,11 @@ class _Finder:
         sink: _Use,
         pairs: IslMap,
         by_element: IslMap | None = None,
+        is_own: bool = True,
     ) -> Dependence:
+        """`is_own`: it is no flow to the operand of an update."""
+        if kind == "anti":  # an update's own read is followed by its own write
+            is_own = self._operand(source.statement) is None
         ends = {
             "flow": (source.write_exact, sink.read_exact),
             "anti": (source.read_exact, sink.write_exact),
@@ -456,26 +523,6 @@ class _Finder:
             sink.statement.id,
             pairs,
             by_element,
-            _same_reduction(source.statement, sink.statement),
+            is_own and self._same_reduction(source, sink),
             all(ends),
         )
-
-
-def _same_reduction(source: Statement, sink: Statement) -> bool:
-    """Both are updates of one accumulator by one operation, and read it nowhere else."""
-    if not source.reduction or source.reduction != sink.reduction:
-        return False
-    if "init" in (source.kind, sink.kind) or source.target.array != sink.target.array:
-        return False
-    return all(_accumulates(each) for each in (source, sink))
-
-
-def _accumulates(statement: Statement) -> bool:
-    def touches(access: Access) -> bool:
-        return any(name == statement.target.array for name, _ in access.parts)
-
-    reads = statement.reads
-    if statement.predicate is not None:
-        reads = reads[:-1]
-    mine = [access for access in reads if touches(access)]
-    return len(mine) == 1 and mine[0].load.index == statement.target.index

@@ -212,6 +212,14 @@ def affine_map(domain: Any, values: Sequence[dict[str, int]]) -> Any:
     return relation_of(space, affs, "").reset_tuple_id(OUT)
 
 
+def with_leading(relation: Any, leading: Any, replaced: int) -> Any:
+    """{ S -> A[leading..., rest...] } of { S -> A[first..., rest...] } and { S -> [leading...] }, where `replaced`
+    dimensions are the first."""
+    name = relation.get_tuple_name(OUT)
+    rest = relation.project_out(OUT, 0, replaced)
+    return leading.flat_range_product(rest).set_tuple_name(OUT, name)
+
+
 def condition_expr(domain: Any, symbols: Sequence[str]) -> Expr:
     """A set as a core condition; its dimensions, by name, become iterators."""
     if domain.plain_is_universe():

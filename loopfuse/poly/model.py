@@ -138,6 +138,24 @@ class Statement:
         return self.reduction or self.scatter
 
     @property
+    def accumulator(self) -> int | None:
+        """The number of the read of the target that an update adds to; None where it is no update."""
+        if not self.operation or self.kind == "init":
+            return None
+        last = len(self.reads) - (self.predicate is not None)
+        own = (self.target.array, self.target.index)
+        mine = [k for k in range(last) if (self.reads[k].load.array, self.reads[k].load.index) == own]
+        return mine[-1] if mine else None
+
+    @property
+    def has_own_operand(self) -> bool:
+        """Does the operand of an update read the array that it updates, at another place?"""
+        own, last = self.accumulator, len(self.reads) - (self.predicate is not None)
+        return own is not None and any(
+            name == self.target.array for k in range(last) if k != own for name, _ in self.reads[k].parts
+        )
+
+    @property
     def line(self) -> int:
         """The source line."""
         return self.span.line

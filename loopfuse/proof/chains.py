@@ -18,13 +18,22 @@ def has_episodes(deps: Dependences, updates: Sequence[Statement], writers: list[
     array = updates[0].target.array
     ids = {update.id for update in updates}
     others = {s.id for s in writers} - ids
+    only_write = {s.id for s in writers if not _reads_elsewhere(s, array)}
     for each in deps.all:
         if each.array == array and ids & {each.source, each.sink}:
-            early = each.kind == "anti" and each.source not in ids | others
+            early = each.kind == "anti" and each.sink in ids and each.source not in only_write
             late = each.kind == "output" and each.sink in others
             if early or late:
                 return True
     return False
+
+
+def _reads_elsewhere(writer: Statement, array: str) -> bool:
+    """Does a statement that writes the array read it, but for what it updates or keeps?"""
+    if writer.accumulator is not None:
+        return writer.has_own_operand
+    last = len(writer.reads) - (writer.predicate is not None)
+    return any(name == array for access in writer.reads[:last] for name, _ in access.parts)
 
 
 def find_chain(program: PolyProgram, update: Statement, writers: list[Statement]) -> Any:

@@ -26,7 +26,7 @@ from loopfuse.proof.accesses import Accesses, Read, Write
 from loopfuse.proof.chains import program_time
 from loopfuse.proof.events import READ, WRITE, Leaf, Undecided, compare_times
 from loopfuse.proof.order import keeps_place
-from loopfuse.proof.sets import Sets, Wrong
+from loopfuse.proof.sets import Sets, Wrong, is_own
 from loopfuse.tree.looptree import Buffer, Compute, Fold, Global
 
 
@@ -53,18 +53,13 @@ def check_effects(
     """Raises Wrong where an update is lost, counted twice or out of order; Undecided where it does
     not show. `unproved` are reads of the results; `end`: the buffer that the caller sees."""
     array = updates[0].target.array
-    read = {each.buffer for each in unproved if not _is_own(each, updates)}
+    read = {each.buffer for each in unproved if not is_own(each)}
     found = read | ({end} if end else set())
     if not found:
         found = {b.name for b in accesses.events.buffers.values() if b.array == b.name == array}
     if len(found) != 1:
         raise Undecided(f"the results of several reductions of {array} are in several buffers")
-    _Effects(accesses, deps, updates, found.pop()).check(unproved)
-
-
-def _is_own(read: Read, updates: Sequence[Statement]) -> bool:
-    """Is it an update's read of what it updates?"""
-    return read.statement is not None and any(read.statement is each for each in updates)
+    _Effects(accesses, deps, updates, found.pop()).check()
 
 
 class _Effects:
@@ -84,7 +79,7 @@ class _Effects:
     def _writes(self, statement: Statement) -> bool:
         return any(name == self.array for name, _ in statement.write.parts)
 
-    def check(self, unproved: Sequence[Read]) -> None:
+    def check(self) -> None:
         """Raises Wrong or Undecided where it is not proved."""
         about, array = self.events.buffers[self.place], self.program.arrays[self.array]
         if array.private_to or not isinstance(about.home, Global) or about.array != self.array:
@@ -97,13 +92,26 @@ class _Effects:
             effects += self._effects_of(write)
         for writer in self.writers:
             self._check_once(writer, [each for each in effects if each.statement is writer])
-        reads = [self._read(each) for each in unproved if not _is_own(each, self.updates)]
+        reads = [self._read(each) for each in self._reads() if not is_own(each)]
         for second in (*effects, *reads):
             for first in effects:
                 self._check_order(first, second)
         for second in effects:
             for first in reads:
                 self._check_order(first, second)
+
+    def _reads(self) -> list[Read]:
+        """Every read of the array: one that finds the last update that the program has before it need not find all of
+        them."""
+        found = [
+            read
+            for reads in self.accesses.reads.values()
+            for read in reads
+            if read.statement is not None and read.array == self.array
+        ]
+        if any(read.buffer != self.place for read in found if not is_own(read)):
+            raise Undecided(f"results of several reductions of {self.array} are read elsewhere")
+        return found
 
     def _check_initial(self, place: Buffer) -> None:
         """What the program reads before anything wrote it is there: passed, or zeroed."""

@@ -32,7 +32,7 @@ from loopfuse.proof.chains import find_chain, find_sequence, has_episodes
 from loopfuse.proof.effects import check_effects
 from loopfuse.proof.events import READ, Leaf, Undecided
 from loopfuse.proof.order import keeps_place
-from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place
+from loopfuse.proof.sets import INITIAL, Sets, Touch, Wrong, is_in_place, is_own
 from loopfuse.tree.looptree import LINEAR, Compute
 
 
@@ -54,12 +54,18 @@ def reductions_into(statements: Sequence[Statement], array: str) -> list[Stateme
     return [s for s in statements if s.target.array == array and s.operation and s.kind != "init"]
 
 
+def own_number(update: Statement, array: str) -> int:
+    """The number of the update's read of what it adds to, or of what a linear recurrence makes its next value of."""
+    own = update.accumulator
+    return next(k for k, read in enumerate(update.reads) if read.array == array) if own is None else own
+
+
 def free_updates(
     statements: Sequence[Statement], array: str, reassociate: bool, recurrences: Set[str] = frozenset()
 ) -> list[Statement]:
     """Those that may be put together in another order: all, where the caller allows it; else those of
-    integers, of the least and the greatest, and of bits, as no bit of the result shows it. Linear `recurrences` (ids) are put together in another order where the
-    caller allows it."""
+    integers, of the least and the greatest, and of bits, as no bit of the result shows it. Linear `recurrences` (ids)
+    are put together in another order where the caller allows it."""
     return [
         each
         for each in reductions_into(statements, array)
@@ -99,7 +105,17 @@ def check_reduction(
             sequence = find_sequence(accesses.events.program, deps, recurrences[0])
             _ByReaders(accesses, deps, recurrences, sequence).check(unproved, end)
         elif scattered or len(every) == 1:
-            _ByReaders(accesses, deps, updates).check(unproved, end)
+            by_readers = _ByReaders(accesses, deps, updates)
+            try:
+                by_readers.check(unproved, end)
+            except Wrong as error:  # perhaps what they start from was made elsewhere, and copied
+                apart = _ByReaders(accesses, deps, updates, starts=True)
+                if apart.sets.buffers == by_readers.sets.buffers:
+                    raise
+                try:
+                    apart.check(unproved, end)
+                except (Wrong, Undecided):
+                    raise error from None
         else:
             check_effects(accesses, deps, updates, unproved, "" if end is None else end.buffer)
     except Wrong as error:
@@ -112,14 +128,19 @@ class _ByReaders:
     linear recurrence: { update -> one that needs it }."""
 
     def __init__(
-        self, accesses: Accesses, deps: Dependences, updates: Sequence[Statement], sequence: Any | None = None
+        self,
+        accesses: Accesses,
+        deps: Dependences,
+        updates: Sequence[Statement],
+        sequence: Any | None = None,
+        starts: bool = False,
     ) -> None:
         self.accesses, self.deps = accesses, deps
         self.program = accesses.events.program
         self.update, self.array = updates[0], updates[0].target.array
         self.ids = frozenset(update.id for update in updates)
         self.sequence = sequence
-        self.sets = Sets(accesses, updates, sequence)
+        self.sets = Sets(accesses, updates, sequence, starts)
         self.writers = [s for s in self.program.statements if s.target.array == self.array]
         self.episodes = sequence is not None or has_episodes(deps, updates, self.writers)
         if self.update.scatter and self.episodes:
@@ -148,8 +169,11 @@ class _ByReaders:
     def _is_own(self, read: Read) -> bool:
         """Is it an update's read of what it updates?"""
         node = read.leaf.node
-        shows = self.sequence is not None and isinstance(node, Compute) and not is_in_place(node)
-        return read.statement is not None and read.statement.id in self.ids and not shows
+        if read.statement is None or read.statement.id not in self.ids:
+            return False
+        if self.sequence is not None:
+            return not isinstance(node, Compute) or is_in_place(node)
+        return is_own(read)
 
     def _reader(self, read: Read) -> Reader:
         statement = read.statement
@@ -312,7 +336,7 @@ class _ByReaders:
     def _first(self, updates: Any) -> list[tuple[str, Any]]:
         """What the first of { reader -> update } find: (source, { value -> reader })."""
         update = self.update
-        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        number = own_number(update, self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)
         found = [
             (name, relation.apply_range(updates.reverse()))
@@ -353,7 +377,7 @@ class _ByReaders:
         if self.update.scatter:
             return self._seeds_anywhere()
         update = self.update
-        number = next(k for k, read in enumerate(update.reads) if read.array == self.array)
+        number = own_number(update, self.array)
         sources, rest = flow_of_read(self.program, self.deps, update.id, number)
         seeds = [
             (name, relation.apply_range(written))

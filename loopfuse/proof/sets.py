@@ -54,6 +54,17 @@ class Wrong(Exception):
     """The reduction is wrong; says how."""
 
 
+def is_own(read: Read) -> bool:
+    """Is it an update's read of what it updates, and not one of its operand? (Where it is predicated it reads that once
+    more, to keep it.)"""
+    statement = read.statement
+    if statement is None or statement.accumulator is None:
+        return False
+    return read.number == statement.accumulator or (
+        statement.predicate is not None and read.number == len(statement.reads) - 1
+    )
+
+
 def is_in_place(node: Compute) -> bool:
     """Does it read what it writes? One of a recurrence that does not only shows the value."""
     return node.target in loads(node.value)
@@ -61,9 +72,12 @@ def is_in_place(node: Compute) -> bool:
 
 class Sets:
     """The accumulators of `updates`, all into one array and by one operation, or, where they have a `sequence`, of
-    those of a linear recurrence."""
+    those of a linear recurrence. `starts`: what they start from may have come from other buffers (a recurrence's
+    always may)."""
 
-    def __init__(self, accesses: Accesses, updates: Sequence[Statement], sequence: Any | None = None) -> None:
+    def __init__(
+        self, accesses: Accesses, updates: Sequence[Statement], sequence: Any | None = None, starts: bool = False
+    ) -> None:
         self.accesses, self.events = accesses, accesses.events
         self.program = accesses.events.program
         self.updates = {update.id: update for update in updates}
@@ -81,7 +95,7 @@ class Sets:
             if s.kind == "init" and s.target.array == self.array
         }
         self.results = self._accumulators()
-        self.buffers = self.results if sequence is None else self._with_starts(self.results)
+        self.buffers = self._with_starts(self.results) if starts or sequence is not None else self.results
         self.kinds: dict[str, tuple[Write, str]] = {  # by leaf
             write.leaf.name: (write, self._kind(write.leaf))
             for buffer in sorted(self.buffers)
@@ -238,7 +252,7 @@ class Sets:
                 read
                 for reads in self.accesses.reads.values()
                 for read in reads
-                if read.leaf is write.leaf and read.array == self.array
+                if read.leaf is write.leaf and read.array == self.array and (self.op == LINEAR or is_own(read))
             ]
             # A predicated update also reads its target, to keep it where it does not update.
             count = 1 if update.predicate is None else 2

@@ -23,6 +23,7 @@ FEATURES = (
     "empty_sizes", "tile_edges", "usual_machine", "small_machine",
     "const_parameters", "several_kernels", "aliasing", "volumes", "single_edges", "mixed_conditions", "branches",
     "overwritten_vars", "single_ranges", "halves_of_rows", "no_loads", "size_products",
+    "own_operands", "rewritten_temps",
 )  # fmt: skip
 """Every feature, by what the generator asks for."""
 

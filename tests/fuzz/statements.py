@@ -99,9 +99,9 @@ def statements(b: Builder, budget: int) -> None:
             store(b)
         elif b.depth < 3 and b.maybe("accumulators", 3):
             accumulate(b)
-        elif b.depth < 3 and b.scope and b.maybe("local_temps", 3):
+        elif b.depth < 3 and b.scope and (b.maybe("local_temps", 3) or b.maybe("rewritten_temps", 2)):
             local_temp(b)
-        elif b.maybe("ragged", 2) and ragged_loop(b):
+        elif (b.maybe("ragged", 2) and ragged_loop(b)) or (b.maybe("own_operands", 2) and own_operand(b)):
             pass
         else:
             store(b)
@@ -199,11 +199,52 @@ def accumulate(b: Builder) -> None:
     store(b)
 
 
+def own_operand(b: Builder) -> bool:
+    """A loop of updates of one element by others of its array, as in a triangular solve: `x[i] -= l[i, k] * x[k]`
+    for k < i; False where no array fits. At times the element is among them."""
+    options = [
+        (array, it)
+        for array in b.writable()
+        if array.name in b.readable and array.dtype != "bool" and b.free_names()
+        for it in b.scope
+        if Extent(it.size) in array.extents
+        and all(not e.size or (e.scale == 1 and not e.extra) for e in array.extents)
+    ]
+    if not options:
+        return False
+    array, it = b.pick(options)
+    k = b.free_names()[0]
+    axis = array.extents.index(Extent(it.size))
+    index = ["0" if not extent.size else b.over(extent.size)[0].name for extent in array.extents]
+    index[axis] = it.name
+    others = [*index[:axis], k, *index[axis + 1 :]]
+    ranges = [f"0..{it.name}", f"{it.name} + 1..{it.size}", f"0..{it.name} + 1", f"0..{it.size}"]
+    operator = b.pick(["+=", "-=", "max=", "min=", "*="])
+    operand = f"{array.name}[{', '.join(others)}]"
+    if b.chance(2):
+        operand = f"({expression(b, array.dtype, 1)}) * {operand}"
+    b.line(f"for {k} in {ranges[b.integer(0, 7) % 4 if b.chance(4) else b.integer(0, 1)]}:")
+    b.line(f"    {array.name}[{', '.join(index)}] {operator} {array.dtype}({operand})")
+    if b.chance(3):
+        store(b)
+    return True
+
+
+def declared_outside(b: Builder, array: Array) -> bool:
+    """Declares an array in front of the outermost loop around this place; False where something else is outermost."""
+    place = max((k for k, line in enumerate(b.lines) if not line.startswith("     ")), default=-1)
+    if place < 0 or not b.lines[place].startswith(("    for ", "    parallel for ")):
+        return False
+    b.lines.insert(place, f"    temp {array.declared}")
+    return True
+
+
 def local_temp(b: Builder) -> None:
-    """A temporary private to the iteration, filled and read."""
+    """A temporary private to the iteration, filled and read; or one outside of all loops, which each fills anew."""
     dtype, size = b.pick(b.dtypes), b.pick(b.sizes)
     array = Array(b.fresh("t"), dtype, (Extent(size),), "local")
-    b.line(f"temp {array.declared}")
+    if not (b.maybe("rewritten_temps", 2) and declared_outside(b, array)):
+        b.line(f"temp {array.declared}")
 
     def fill() -> None:
         b.line(f"{array.name}[{b.scope[-1].name}] = {expression(b, dtype)}")

@@ -93,6 +93,32 @@ kernel guarded(a: f64[N], inout b: f64[N], inout c: f64[N]):
                 c[i] = s * s
 """
 
+PLACED = """
+kernel placed(a: f64[2], inout b: f64[2], out d: f64[2]):
+    b[0] += a[0]
+    b[0] += a[1]
+    d[0] = b[0] * 2.0
+"""
+
+SOLVE = """
+kernel solve(L: f64[N, N], b: f64[N], inout x: f64[N]):
+    for i in 0..N:
+        for j in 0..i:
+            x[i] -= L[i, j] * x[j]
+        x[i] = x[i] / L[i, i]
+"""
+
+FACTORS = """
+kernel factors(inout A: f64[N, N]):
+    for i in 0..N:
+        for j in 0..i:
+            for k in 0..j:
+                A[i, j] -= A[i, k] * A[j, k]
+            A[i, j] /= A[j, j]
+        for k in 0..i:
+            A[i, i] -= A[i, k] * A[i, k]
+"""
+
 # fmt: off
 BASES = [
     planned("several", "cpu", {"N": 3}, {"N": 40}, text=SEVERAL),
@@ -101,6 +127,9 @@ BASES = [
     planned("rows", "cpu", {"N": 4, "M": 5}, {"N": 3, "M": 40}, text=ROWS_OF),
     planned("mixed", "cpu", {"N": 3, "steps": 2}, {"N": 40, "steps": 1}, text=MIXED, fuel=0,
         reassociate=False),
+    planned("placed", "cpu", {}, text=PLACED, fuel=0),
+    planned("solve", "cpu", {"N": 4}, {"N": 36}, text=SOLVE, fuel=1),
+    planned("factors", "cpu", {"N": 4}, {"N": 36}, text=FACTORS, fuel=1),
     planned("held", "cpu", {"N": 2}, {"N": 9}, text=HELD, fuel=0),
     planned("guarded", "cpu", {"N": 3}, {"N": 9}, text=GUARDED),
 ]
@@ -215,6 +244,16 @@ def folded_into(node: Compute) -> tuple[Compute, Fold]:
     return node, Fold("sum", Load("w", (integer(0),), DType.F64), second())
 
 
+def host_order(*places: int) -> Edit:
+    """What stands in the host loop that has so many parts, in this order."""
+    return launches(lambda body: [body[place] for place in places] if len(body) == len(places) else body)
+
+
+def diagonal(target: Load) -> Load:
+    """A[i, i] of A[i, j]."""
+    return replace(target, index=(target.index[0], target.index[0]))
+
+
 SWAPPED_SUMS = order(4, 5, 2, 3, 0, 1, 6)
 
 # fmt: off
@@ -294,6 +333,22 @@ ROWS = [
         reassociate=False),
     Row("partial results kept for the next step", "mixed cpu unfused",
         "accumulators are not set again", drop("copy w_acc[l] = inf"), reassociate=False),
+    # ------------------------------------------------ placed: sums added where they are
+    Row("result read before the first sum is added", "placed cpu unfused", "the second's launch, d's, the first's",
+        order(1, 2, 0)),
+    # ------------------------------------------------ solve, factors: operands from the array that is updated
+    Row("quotient before its sum", "solve cpu", "S2 before the fold", before("S2[i]", "fold sum x[i]")),
+    Row("sum not added", "solve cpu", "x[i] stays what it was", drop("fold sum x[i]")),
+    Row("sum added twice", "solve cpu", "folded into x[i] twice", double("fold sum x[i]")),
+    Row("operand from the partial results", "solve cpu", "x_acc[0] in place of x[j]",
+        rewrite("S1[i, j]", "x[j]", "x_acc[0]")),
+    Row("rest of a row twice", "solve cpu", "run twice", double("serial for j in")),
+    Row("quotient of the row before its sum", "factors cpu", "S2 before the fold",
+        before("S2[i, j]", "fold sum A[i, j]")),
+    Row("diagonal before the row", "factors cpu", "its launches in front of those that it needs", host_order(1, 2, 0)),
+    Row("sum for the diagonal", "factors cpu", "that of the row",
+        put("fold sum A[i, j]", lambda node: (replace(node, target=diagonal(node.target)),))),
+    Row("diagonal without its sum", "factors cpu", "A[i, i] stays what it was", drop("fold sum A[i, i]")),
     # ------------------------------------------------ held: one place for each element
     Row("read from another copy", "held cpu unfused", "t has two: one written, one read",
         leading("t", "2, N", 0, 1)),

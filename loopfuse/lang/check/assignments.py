@@ -88,8 +88,8 @@ _REDUCTIONS = {
 
 
 def accumulates(cell: Load, expr: Expr) -> str:
-    """The reduction that `cell = expr` is a step of, where `expr` is `op(cell, e)` and `e` reads
-    nothing of the array; else ""."""
+    """The reduction that `cell = expr` is a step of by its form, `op(cell, e)` where `e` does not name the cell; else
+    "". (Whether `e` reads it by another name is for the dependences to say.)"""
     match expr:
         case Binary(op=op, left=left, right=right) if op in _REDUCTIONS and left == cell:
             rest, name = [right], _REDUCTIONS[op]
@@ -97,9 +97,9 @@ def accumulates(cell: Load, expr: Expr) -> str:
             rest, name = [a, b], "sum"
         case _:
             return ""
-    own = {cell.array} | ({cell.swapped.array} if cell.swapped else set())
+    swapped = {cell.array, cell.swapped.array} if cell.swapped else set[str]()
     for load in (load for part in rest for load in loads(part)):
-        if load.array in own or (load.swapped is not None and load.swapped.array in own):
+        if load == cell or load.array in swapped or (load.swapped is not None and load.swapped.array == cell.array):
             return ""
     return name
 

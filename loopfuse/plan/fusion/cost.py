@@ -323,10 +323,10 @@ class CostModel:
             for access, is_write in touches(s, array):
                 if is_write and s.id in members:
                     writes = True
-                    touched += self.trips(s.loops[host:])
+                    touched += self.places(s.loops[host:], access)
                 elif not is_write and (s.id, array) not in fed:
                     reads = True
-                    touched += self.trips(s.loops[host:])
+                    touched += self.places(s.loops[host:], access)
                     factor = max(factor, self.stride(group, s, access.load, last))
         if not (reads or writes):
             return 0.0
@@ -383,6 +383,12 @@ class CostModel:
         found = self.trips(tuple(lp for lp in statement.loops[host:] if lp.iterator in used))
         elements = self.elements(array)
         return found if found * FEW < elements else elements
+
+    def places(self, loops: tuple[Loop, ...], access: Access) -> float:
+        """How many places an access names in the iterations of a nest."""
+        used = {name for part in access.load.index for name in iterators(part)}
+        used |= {*self.program.arrays[access.array].private_to}
+        return self.trips(tuple(loop for loop in loops if loop.iterator in used))
 
     def gathered(self, group: Group) -> frozenset[str]:
         """The arrays that the group reads where data says."""

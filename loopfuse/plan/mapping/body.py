@@ -320,7 +320,7 @@ class BodyBuilder:
 
     def storage(self, load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> Load:
         """The buffer element that holds `load` (subscripts already in tree variables)."""
-        if (statement.id, load.array) in self.redirect:
+        if (statement.id, load.array) in self.redirect and not _is_of_operand(load, statement, iteration):
             return self.redirect[statement.id, load.array]
         if load.swapped is not None:
             parity = self.original_parity(load, statement)
@@ -349,6 +349,11 @@ class BodyBuilder:
             if each.swapped is not None and each.span == load.span and each.array == load.array:
                 return each.swapped.parity
         raise KeyError(load.array)
+
+
+def _is_of_operand(load: Load, statement: Statement, iteration: Mapping[str, Expr]) -> bool:
+    """Is it a load of an update's operand, from another place of the array that it updates?"""
+    return statement.has_own_operand and load.index != tidy_load(substitute(statement.target, iteration)).index
 
 
 def guard_of(statement: Statement, known: Sequence[Expr], program: PolyProgram) -> Expr:

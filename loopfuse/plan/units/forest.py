@@ -270,13 +270,20 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
     several = not parallel and any(inner & iterators(by_id[id].target) for id in carried)
     mixed = len(frozenset().union(*moving)) > min(map(len, moving), default=0)
     if several or mixed or any(
-        d.kind == "flow" and d.source in carried and by_id[d.sink].label != by_id[d.source].label
-        for d in inside
-    ):  # fmt: skip
+        _uses_partial_result(d, by_id) for d in inside if carried & {d.source, d.sink}
+    ):
         # Results in several elements (partial results are for one), one result per iteration
         # beside one in all, or a partial result that is used.
         relaxed, carried = parallel, frozenset[str]()
     return Unit(label, items, statements, tuple(common), parallel, relaxed, carried)
+
+
+def _uses_partial_result(dependence: Dependence, by_id: dict[str, Statement]) -> bool:
+    """Does another statement read what an update made, or the operand of an update what one makes?"""
+    source, sink = by_id[dependence.source], by_id[dependence.sink]
+    if source.label != sink.label:
+        return dependence.kind == "flow" and bool(source.operation)
+    return not dependence.reduction and dependence.kind != "output" and "init" not in (source.kind, sink.kind)
 
 
 def _moves_nothing(

@@ -27,6 +27,7 @@ tree nodes and values. What isl cannot answer is "unknown", never "proved".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -169,6 +170,19 @@ def _alone(
     checker = _Checker(program, deps, tree, reassociate, wrong, unknown)
     checker.run(alone=True)
     return None if wrong or unknown else checker
+
+
+def write_once(writes: Sequence[Write]) -> bool:
+    """Is each cell written by one instance of one of them at most?"""
+    seen: Any = None
+    for write in writes:
+        if not write.cell.is_injective():
+            return False
+        cells = write.cell.range()
+        if seen is not None and not seen.is_disjoint(cells):
+            return False
+        seen = cells if seen is None else seen.union(cells)
+    return True
 
 
 def _gave_up(error: Exception) -> str:
@@ -597,9 +611,18 @@ class _Checker:
             return [writes[0].cell.apply_range(cell.reverse())]  # the only write there
         if not writes:
             return []
-        sources = [(write.leaf, write.cell, WRITE) for write in writes]
-        end = self._at_the_end(cell)
-        return [p for _, p in self.events.last_before(cell, end, self._end_time(), sources)]
+        # Launches of which a call runs one or another leave nothing to each other.
+        out: list[Any] = []
+        for launches, calls in self.events.apart(dict.fromkeys(write.leaf.launch for write in writes)):
+            here = [write for write in writes if write.leaf.launch in launches]
+            own = cell.intersect_params(calls)
+            if write_once(here):
+                out += [write.cell.apply_range(own.reverse()) for write in here]
+                continue
+            sources = [(write.leaf, write.cell, WRITE) for write in here]
+            end = self._at_the_end(own)
+            out += [p for _, p in self.events.last_before(own, end, self._end_time(), sources)]
+        return out
 
     def _end_time(self) -> tuple[int, ...]:
         return (1 << 20, *([0] * self.events.depth))

@@ -9,7 +9,7 @@ does the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -216,6 +216,20 @@ class Events:
             sizes = [self._calls(launch) for launch in key]
             self.exclusive[key] = one != other and bool(sizes[0].is_disjoint(sizes[1]))
         return self.exclusive[key]
+
+    def apart(self, launches: Iterable[int]) -> list[tuple[set[int], Any]]:
+        """Groups of these launches, of which no call runs two, and the calls that run one of each group."""
+        groups: list[tuple[set[int], Any]] = []
+        for launch in launches:
+            own, calls = {launch}, self._calls(launch)
+            others: list[tuple[set[int], Any]] = []
+            for group, theirs in groups:
+                if all(self.never_both(launch, each) for each in group):
+                    others.append((group, theirs))
+                else:
+                    own, calls = own | group, calls.union(theirs)
+            groups = [*others, (own, calls)]
+        return groups
 
     def _calls(self, launch: int) -> Any:
         if launch not in self.calls:

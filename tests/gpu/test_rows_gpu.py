@@ -64,3 +64,46 @@ def test_views(width: int) -> None:
         y = torch.full_like(x, float("nan"))
         kernel(x, y)
         assert torch.allclose(y.double(), torch.softmax(x.double(), 1), rtol=1e-5, atol=1e-7)
+
+
+NARROW = {
+    "softmax": """
+kernel f(x: {t}[R, C], out y: {t}[R, C]):
+    for r in 0..R:
+        let m = max(c in 0..C: x[r, c])
+        let s = sum(c in 0..C: exp(x[r, c] - m))
+        for c in 0..C:
+            y[r, c] = exp(x[r, c] - m) / s
+""",
+    "layernorm": """
+kernel f(x: {t}[R, C], g: {t}[C], b: {t}[C], out y: {t}[R, C]):
+    for r in 0..R:
+        let mean = sum(c in 0..C: x[r, c]) / C
+        let scale = rsqrt(sum(c in 0..C: (x[r, c] - mean) ** 2) / C + 1.0e-5)
+        for c in 0..C:
+            y[r, c] = (x[r, c] - mean) * scale * g[c] + b[c]
+""",
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("dtype", ("bf16", "f16"))
+def test_narrow(name: str, dtype: str) -> None:
+    """Rows of two-byte elements of every width, which start anywhere; nothing beside them is touched."""
+    torch = device_arrays()
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    kernel = loopfuse.loads(NARROW[name].format(t=dtype))
+    for width in (*WIDTHS, 7, 1001, 1033, 2047, 4093, 4095, 5003, 8191, 16381, 262143):
+        for rows, offset in ((1, 0), (3, 0), (133 if width < 70000 else 5, 0), (4, 1)):
+            room = torch.full((rows * width + offset + 64,), 7.0, device="cuda", dtype=kind)
+            x = torch.randn(rows * width + offset, device="cuda").to(kind)[offset:].view(rows, width)
+            y = room[offset : offset + rows * width].view(rows, width)
+            w = [torch.randn(width, device="cuda").to(kind) for _ in range(2 if name == "layernorm" else 0)]
+            kernel(x, *w, y)
+            wide = x.double()
+            wanted = torch.softmax(wide, 1)
+            if name == "layernorm":
+                wanted = torch.nn.functional.layer_norm(wide, (width,), w[0].double(), w[1].double(), 1e-5)
+            error = (y.double() - wanted).norm() / wanted.norm().clamp_min(1e-30)
+            assert error < 1e-2, (width, rows, offset, float(error))
+            assert (room[offset + rows * width :] == 7).all() and (room[:offset] == 7).all(), (width, rows, offset)

@@ -298,9 +298,22 @@ def _parity(form: Linear, bits: Mapping[str, int]) -> int:
                 whole % 2 == 0
             ):
                 total += _parity(left, bits)
+            case Operation(op="min", left=Linear() as left, right=Linear() as right) if _is_bit(left) and _is_bit(right):
+                total += _parity(left, bits) * _parity(right, bits)
             case _:
                 raise KeyError(atom)
     return total % 2
+
+
+def _is_bit(form: Linear) -> bool:
+    """Is it 0 or 1: a remainder of 2, or the least of two such?"""
+    match form:
+        case Linear(terms=((Operation(op="mod", right=Linear(terms=(), constant=2)), 1),), constant=0):
+            return True
+        case Linear(terms=((Operation(op="min", left=Linear() as left, right=Linear() as right), 1),), constant=0):
+            return _is_bit(left) and _is_bit(right)
+        case _:
+            return False
 
 
 def known_odd(condition: nodes.Expr) -> frozenset[str]:

@@ -44,7 +44,7 @@ from loopfuse.codegen.mlir.index import (
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
-from loopfuse.codegen.mlir.together import emit_together, note_block, note_write
+from loopfuse.codegen.mlir.together import emit_together, note_block, note_write, one_of_few
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import APPROXIMATE
@@ -415,6 +415,7 @@ def emit_unrolled(emitter: Emitter, loop: Loop) -> None:
             if shared and len(shared) < len(tests) and reads:
                 _emit_unswitched(emitter, loop, guard, shared)
                 return
+    loop = one_of_few(loop) if emitter.gpu else loop
     times = constant_range(emitter, loop)
 
     def run() -> None:

@@ -33,7 +33,7 @@ from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
 from loopfuse.lang import nodes
-from loopfuse.lang.linear import tidy
+from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
 from loopfuse.tree.looptree import (
     Combine,
@@ -48,6 +48,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
     Window,
 )
+from loopfuse.tree.walk import map_expressions
 
 Emit = Callable[[nodes.Expr], Value]
 
@@ -132,6 +133,27 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
             known.values |= {(expr, value): result for value, result in zip(times, results, strict=True)}
     run()
     known.var, known.values, known.divisors = "", {}, outside
+
+
+def one_of_few(loop: Loop) -> Loop:
+    """before: unrolled for u in 0..4: unrolled for v in 0..2: S     after: unrolled for w in 0..8: S, with w // 2 and w % 2
+
+    So that what too few iterations of the inner loop do together all do together."""
+    match loop.body:
+        case (Loop(mapping=Mapping.UNROLLED) as inner,):
+            pass
+        case _:
+            return loop
+    ends = [constant_value(bound) for one in (loop, inner) for bound in (one.lower, one.upper)]
+    many, few = ends[1], ends[3]
+    if ends[0] != 0 or ends[2] != 0 or many is None or few is None or loop.step != 1 or inner.step != 1:
+        return loop
+    if not 1 < few < FEWEST or not FEWEST <= many * few <= MOST or _written(inner.body) is None:
+        return loop
+    own = nodes.Iter(loop.var)
+    values = {loop.var: own // few, inner.var: own % few}
+    body = map_expressions(inner.body, lambda expr: substitute(expr, values))
+    return Loop(loop.var, loop.lower, nodes.integer(many * few), 1, Mapping.UNROLLED, body)
 
 
 def value_of(emitter: Emitter, expr: nodes.Expr) -> Value | None:

@@ -37,6 +37,11 @@ class RowsFit(TeamsFit):
         """Neighbouring elements of a thread of a block."""
         return vector_of(self.body, {buffer.name: buffer for buffer in self.memory})
 
+    @property
+    def has_few(self) -> bool:
+        """Are so few elements of a place asked for that the checker can be asked about more ways of each team?"""
+        return len({load for one in self.body.passes for load in self.body.asked(one)}) <= sizes.FEW_ASKED
+
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
         called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
@@ -77,7 +82,7 @@ class RowsFit(TeamsFit):
         chain, point, inside = self.grid_of_teams(site, dims, sizes.PARTS_THREADS // threads)
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads(((thread, threads),)), held, least, most, inside)
+        team = Team(Threads(((thread, threads),)), held, least, most, inside, vector=self.vector if self.has_few else 0)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
 
     def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:
@@ -85,7 +90,7 @@ class RowsFit(TeamsFit):
         chain, point, inside = self.grid_of_teams(site, order_dims(self.group), sizes.WARPS, mapping=Where.WARP)
         lane = site.names.fresh("lane")
         chain.append((lane, integer(LANES), Where.LANE))
-        team = Team(Threads(((lane, LANES),)), self.held, least, most)
+        team = Team(Threads(((lane, LANES),)), self.held, least, most, vector=self.vector if self.has_few else 0)
         return self.launch(name, labels, chain, (Guard(inside, self.nodes(site, point, team)),))
 
     def _blocks(
@@ -97,7 +102,7 @@ class RowsFit(TeamsFit):
         chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept)
+        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept, pairs=self.has_few and len(order_dims(self.group)) == 1)
         launch = self.launch(name, labels, chain, self.nodes(site, point, team))
         return self.crowded(launch) if self.vector and threads == sizes.THREADS and (held or kept) else launch
 

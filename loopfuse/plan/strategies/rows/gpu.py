@@ -24,7 +24,7 @@ from math import prod
 
 from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
+from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import loads, map_expr, moved_to, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
@@ -37,6 +37,7 @@ from loopfuse.plan.strategies.rows.body import (
     own_registers,
     touched,
 )
+from loopfuse.plan.strategies.rows.turned import PAIR, halved, turn_of
 from loopfuse.tree.looptree import (
     ALIGNED,
     Buffer,
@@ -50,6 +51,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.rewrite.specialise import without_implied
 from loopfuse.tree.walk import as_load, map_expressions, may_be_predicated, written_out
 
 Chunk = Callable[[Expr, Expr, bool], tuple[TreeNode, ...]]
@@ -115,7 +117,8 @@ class Team:
     asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
     for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
     `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
-    where the row is read again (0: the same)."""
+    where the row is read again (0: the same). `pairs`: rows that have no whole vectors go by pairs; `turned`: the vectors are pairs, which rows of any length have but for one place: by how
+    many places the row is turned, so that pairs start at even places of memory (0 or 1; None: they are no pairs)."""
 
     inner: Threads
     held: int
@@ -127,6 +130,8 @@ class Team:
     vector: int = 0
     kept: int = 0
     many: int = 0
+    pairs: bool = False
+    turned: Expr | None = None
 
     @property
     def threads(self) -> Threads:
@@ -163,13 +168,17 @@ class _Writer:
         self.own = self.values | own_registers(body, site.names)
         self.kept: dict[Load, Load] = {}
         """Elements of memory that lie in shared memory, and where."""
+        self.is_again = False
+        """Does each pass read the row again?"""
+        self.alone: dict[Load, Load] = {}
+        """Those at the place that is in no pair, and the registers that they are loaded to."""
 
     def register(self, wanted: str, load: Load, count: int = 0) -> Load:
         """A new register, or `count` of them, for what `load` gives."""
         return self.names.register(wanted, load, count)
 
     def nodes(self) -> tuple[TreeNode, ...]:
-        return self.with_row(self.all_nodes())
+        return self.all_nodes()
 
     def with_row(self, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
         """The nodes where the team has a row; what all threads do together, and what they then need, anyway."""
@@ -187,24 +196,31 @@ class _Writer:
         return (*out, Guard(self.team.inside, tuple(guarded))) if guarded else tuple(out)
 
     def all_nodes(self) -> tuple[TreeNode, ...]:
-        """By whole vectors where rows have them, else an element at a time."""
+        """By whole vectors where rows have them, else by pairs or an element at a time."""
         vector = self.team.vector
         if not vector:
-            return self.nodes_at_once()
+            return self.with_row(self.nodes_at_once())
         apart = replace(self.team, vector=0, many=sizes.STAGED_NARROW)
-        single = _Writer(self.body, apart, self.site).nodes_at_once()
+        if self.team.pairs:
+            apart = replace(apart, vector=PAIR, turned=turn_of(self.body, self.names.buffers))
+        other = _Writer(self.body, apart, self.site)
         length = constant_value(self.body.length)
         if length is not None:
-            return self.nodes_at_once() if length % vector == 0 else single
+            one = self if length % vector == 0 else other
+            return one.with_row(one.nodes_at_once())
         whole = compare("eq", self.body.length % vector, integer(0))
-        return (Guard(whole, self.nodes_at_once(), single),)
+        return (Guard(whole, self.with_row(self.nodes_at_once()), other.with_row(other.nodes_at_once())),)
 
     def nodes_at_once(self) -> tuple[TreeNode, ...]:
         """What is done with a row: held where there is room, or in chunks."""
+        return (*self.odd_elements(), *self.held_or_again())
+
+    def held_or_again(self) -> tuple[TreeNode, ...]:
+        """The same, of which elements in no pair are loaded."""
         team = self.team
         room = team.threads.count * team.held
         held = held_loads(self.body)
-        if team.vector and team.kept and held:
+        if team.vector and team.kept and held and self.turn is None:
             return (*self.keeping(held), *self.stored())
         if not team.held or team.least > room or not (held or self.body.made):
             return (*self.again(), *self.stored())
@@ -287,9 +303,10 @@ class _Writer:
     def again(self) -> tuple[TreeNode, ...]:
         """All that is done with a row that each pass reads again; by vectors more of it at a time."""
         wide = copy(self)
+        wide.is_again = True
         if self.team.many:
             wide.team = replace(self.team, staged=self.team.many)
-        if self.team.vector:
+        elif self.team.vector:
             widths = [sum(load.dtype.bytes for load in self.body.asked(one)) for one in self.body.passes]
             most = self.team.vector * max(widths)
             vectors = max(1, sizes.STAGED_BYTES // max(1, most))
@@ -309,7 +326,7 @@ class _Writer:
                 self.names.add(Buffer(name, load.array, load.dtype, (integer(self.team.kept),), Shared()))
                 nodes += bring.brought(where, load, Load(name, (Iter(COLUMN),), load.dtype), threads)
                 self.kept[load] = Load(name, (Iter(COLUMN),), load.dtype)
-        self.team = replace(self.team, staged=vector, held=0)
+        self.team = replace(self.team, staged=max(vector, sizes.STAGED), held=0)
         return (*nodes, *self.steps(self.in_chunks))
 
     def brought(self, where: Range, load: Load, kept: Load, threads: Threads) -> tuple[TreeNode, ...]:
@@ -325,7 +342,7 @@ class _Writer:
                 return (Copy(as_load(substitute(kept, {COLUMN: place})), value),)
 
             nodes = self.lanes(vector, put, Where.VECTOR)
-            if not is_whole:
+            if not is_whole:  # (of a pair in part both places are set)
                 nodes = (Guard(self.place(where[0], threads, number, vector.away) < where[1], nodes),)
             ask = self.moved(lambda mapping: self.asked(cells, where, number, integer(0), is_whole, threads, mapping))
             return (*ask, *vector.each(nodes))
@@ -455,12 +472,12 @@ class _Writer:
         staged = {load: self.register(f"{load.array}_next", load, self.team.staged) for load in wanted}
         threads = self.team.along(one)
         made, before = self.made_together(one, cells), self.made_before(one, cells)
-        kept = {load: self.register(f"{load.array}_in", load, self.team.vector) for load in asked if load in self.kept}
+        kept = {load: self.register(f"{load.array}_in", load, self.together) for load in asked if load in self.kept}
 
         here = made | before | kept
 
         def changed(element: Element, nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
-            at = self.place(one.lower, threads, number, element.away)
+            at = self.column(self.place(one.lower, threads, number, element.away), not is_whole)
 
             def change(expr: Expr) -> Expr:
                 def one_load(each: Expr) -> Expr:
@@ -482,38 +499,6 @@ class _Writer:
             ask = self.moved(
                 lambda mapping: self.asked(staged, one.range, number, integer(0), is_whole, threads, mapping)
             )
-        if self.team.vector:
-            vector = self.vector(threads)
-            nodes = self.lanes(vector, lambda element: changed(element, one.nodes))
-
-            def pairs(element: Element, elements: dict[Load, Load]) -> list[tuple[Load, Load]]:
-                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
-                return [
-                    (as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
-                    for load, own in elements.items()
-                ]
-
-            def copied_in(element: Element) -> tuple[TreeNode, ...]:
-                return tuple(Copy(own, memory) for memory, own in pairs(element, before))
-
-            def copied_near(element: Element) -> tuple[TreeNode, ...]:
-                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
-                return tuple(
-                    Copy(Load(own.array, (element.lane,), load.dtype), substitute(self.kept[load], at)) for load, own in kept.items()
-                )
-
-            def copied_out(element: Element) -> tuple[TreeNode, ...]:
-                return tuple(Copy(memory, own) for memory, own in pairs(element, made))
-
-            if before:
-                nodes = (*self.moved(lambda mapping: self.lanes(vector, copied_in, mapping)), *nodes)
-            if kept:
-                nodes = (*self.lanes(vector, copied_near, Where.VECTOR), *nodes)
-            if made:
-                nodes += self.moved(lambda mapping: self.lanes(vector, copied_out, mapping))
-            if not is_whole:
-                nodes = (Guard(self.place(one.lower, threads, number, vector.away) < one.upper, nodes),)
-            return (*ask, *vector.each(nodes))
 
         def computed(element: Element) -> tuple[TreeNode, ...]:
             nodes = changed(element, one.nodes)
@@ -522,6 +507,58 @@ class _Writer:
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
             inside = self.place(one.lower, threads, number, element.away) < one.upper
             return (Guard(inside, nodes, predicated=may_be_predicated(nodes, homes)),)
+
+        if self.team.vector:
+            vector = self.vector(threads)
+
+            def pairs(element: Element, elements: dict[Load, Load], wraps: bool) -> list[tuple[Load, Load]]:
+                at = {COLUMN: self.column(self.place(one.lower, threads, number, element.away), wraps)}
+                return [
+                    (as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
+                    for load, own in elements.items()
+                ]
+
+            def copied_in(element: Element, wraps: bool = False) -> tuple[TreeNode, ...]:
+                return tuple(Copy(own, memory) for memory, own in pairs(element, before, wraps))
+
+            def copied_near(element: Element) -> tuple[TreeNode, ...]:
+                at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+                return tuple(
+                    Copy(Load(own.array, (element.lane,), load.dtype), substitute(self.kept[load], at)) for load, own in kept.items()
+                )
+
+            def copied_out(element: Element, wraps: bool = False) -> tuple[TreeNode, ...]:
+                return tuple(Copy(memory, own) for memory, own in pairs(element, made, wraps))
+
+            def moved(body: Callable[..., tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+                return self.moved(lambda mapping: self.lanes(vector, body, mapping))
+
+            bring = moved(copied_in) if before else ()
+            if kept:
+                bring = (*self.lanes(vector, copied_near, Where.VECTOR), *bring)
+            take = moved(copied_out) if made else ()
+            if self.turn is not None:
+                place = self.place(one.lower, threads, number, vector.away)
+
+                def in_pairs(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+                    inside = nodes if is_whole else (Guard(tidy(place + 1) < one.upper, nodes),)
+                    return vector.each(inside) if nodes else ()
+
+                def alone(body: Callable[..., tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+                    if is_whole or not self.is_odd:
+                        return ()
+                    nodes = body(Element(vector.number, vector.away, vector.number), True)
+                    last = Guard(compare("eq", place, tidy(one.upper - 1)), nodes)
+                    return (self.by_owner(threads, vector.each((last,))),) if nodes else ()
+
+                nodes = (*self.staged(computed, threads), *in_pairs(take))
+                if self.is_again and not is_whole:
+                    nodes = self.sure(one, threads, number, nodes)
+                return (*ask, *in_pairs(bring), *alone(copied_in), *nodes, *alone(copied_out))
+            nodes = (*bring, *self.lanes(vector, lambda element: changed(element, one.nodes)), *take)
+            if not is_whole:
+                nodes = (Guard(self.place(one.lower, threads, number, vector.away) < one.upper, nodes),)
+            return (*ask, *vector.each(nodes))
 
         if is_whole or self.team.staged <= sizes.STAGED:
             return (*ask, *self.staged(computed, threads))
@@ -535,12 +572,19 @@ class _Writer:
         parts = self.team.staged // sizes.STAGED
         return (*ask, Loop(var, integer(0), integer(parts), 1, Where.UNROLLED, (Guard(inside, (some,)),)))
 
+    def sure(self, one: Pass, threads: Threads, number: Expr, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        """Nodes about the pairs of the last chunk, whose tests are left out where the row has all of a thread's. (Not where a row is
+        held: behind branches exponentials of two passes would be made twice.)"""
+        last = (integer((self.team.staged - PAIR) * threads.count), threads.number * PAIR, integer(PAIR - 1))
+        fits = self.place(one.lower, threads, number, last) < one.upper
+        return (Guard(fits, without_implied(nodes, fits, {}), nodes),)
+
     def made_together(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
         """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
         if not self.team.vector:
             return {}
         out = [load for load in _targets(one) if load not in cells]
-        return {load: self.register(f"{load.array}_out", load, self.team.vector) for load in out}
+        return {load: self.register(f"{load.array}_out", load, self.together) for load in out}
 
     def made_before(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
         """The elements that other passes have made for this one, which come from memory by vectors. (They are asked for
@@ -549,7 +593,29 @@ class _Writer:
             return {}
         own = {*cells, *_targets(one)}
         made = [load for load in self.body.made if load not in own and load.array in touched(one)]
-        return {load: self.register(f"{load.array}_in", load, self.team.vector) for load in made}
+        return {load: self.register(f"{load.array}_in", load, self.together) for load in made}
+
+    @property
+    def turn(self) -> Expr | None:
+        """By how many places the row is turned; None where it has no pairs."""
+        return self.team.turned
+
+    @property
+    def together(self) -> int:
+        """How many elements of a thread are moved, and then computed with: a vector, or the pairs of a chunk."""
+        return self.team.vector if self.turn is None else self.team.staged
+
+    @property
+    def is_odd(self) -> bool:
+        """May the row have a place that is in no pair, its last?"""
+        return self.turn is not None and self.turn != integer(0)
+
+    def column(self, place: Expr, wraps: bool) -> Expr:
+        """Where in the row the place of a thread is; `wraps`: where it may be the last, which is in no pair."""
+        if self.turn is None or not self.is_odd:
+            return place
+        turned = tidy(place + self.turn)
+        return Select(turned < self.body.length, turned, integer(0), turned.dtype) if wraps else turned
 
     def moved(self, nodes: Callable[[Where], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """Nodes that move elements: by vectors where arrays are aligned."""
@@ -572,23 +638,52 @@ class _Writer:
         from `slot` on."""
         last = tidy(where[1] - max(1, self.team.vector))
 
-        def loaded(element: Element) -> tuple[TreeNode, ...]:
-            place = self.place(where[0], threads, number, element.away)
-            if not is_whole:
-                first = self.place(where[0], threads, number, element.away[:-1] if self.team.vector else element.away)
-                place = _sum(combine("min", first, last), element.lane)
+        def copies(slot: Expr, column: Expr) -> tuple[TreeNode, ...]:
             return tuple(
                 Copy(
-                    Load(cells[load].array, (_sum(slot, element.number),), load.dtype),
-                    self.redirected(tidy(substitute(load, {COLUMN: place}))),
+                    Load(cells[load].array, (slot,), load.dtype),
+                    self.redirected(tidy(substitute(load, {COLUMN: column}))),
                 )
                 for load in cells
             )
 
+        def loaded(element: Element) -> tuple[TreeNode, ...]:
+            place = self.place(where[0], threads, number, element.away)
+            if not is_whole and self.team.vector:
+                place = _sum(self.clamped(self.place(where[0], threads, number, element.away[:-1]), last), element.away[-1])
+            elif not is_whole:
+                place = tidy(combine("min", place, last))
+            return copies(_sum(slot, element.number), self.column(place, wraps=False))
+
         if not self.team.vector:
             return self.staged(loaded, threads)
         vector = self.vector(threads)
-        return vector.each(self.lanes(vector, loaded, mapping))
+        nodes = vector.each(self.lanes(vector, loaded, mapping))
+        if is_whole or not self.is_odd:
+            return nodes
+        place = self.place(where[0], threads, number, vector.away)
+        taken = tuple(Copy(Load(own.array, (_sum(slot, vector.number),), load.dtype), self.alone[load]) for load, own in cells.items())
+        alone = Guard(compare("eq", place, tidy(where[1] - 1)), taken)
+        return (*nodes, self.by_owner(threads, vector.each((alone,))))
+    def odd_elements(self) -> tuple[TreeNode, ...]:
+        """Loads of what lies at the place that is in no pair: of everybody, before anything waits for anything."""
+        if not self.is_odd:
+            return ()
+        at = {COLUMN: self.column(tidy(self.body.length - 1), wraps=True)}
+        for load in dict.fromkeys(load for one in self.body.passes for load in self.body.asked(one)):
+            self.alone[load] = self.register(f"{load.array}_odd", load)
+        return tuple(Copy(own, self.redirected(tidy(substitute(load, at)))) for load, own in self.alone.items())
+
+    def by_owner(self, threads: Threads, nodes: tuple[TreeNode, ...]) -> Guard:
+        """Nodes about the place that is in no pair, by the thread whose it is, if there is one."""
+        away = tidy(self.body.length - 1 - threads.number * PAIR)
+        return Guard(compare("eq", away % (PAIR * threads.count), integer(0)), nodes)
+
+    def clamped(self, place: Expr, last: Expr) -> Expr:
+        """The first place of a vector, or that of the row's last one that is whole."""
+        if self.turn is None:
+            return combine("min", place, last)
+        return combine("min", halved(place), last // PAIR) * PAIR
 
     def place(self, lower: Expr, threads: Threads, number: Expr, away: Sequence[Expr]) -> Expr:
         """Where in the row that is which lies so far (in all) behind the start of the chunk of that number."""
@@ -600,6 +695,9 @@ class _Writer:
 
     def staged(self, body: Callable[[Element], tuple[TreeNode, ...]], threads: Threads) -> tuple[TreeNode, ...]:
         """What is done with each element of a thread in a chunk."""
+        if self.turn is not None:
+            vector = self.vector(threads)
+            return vector.each(self.lanes(vector, body))
         var = self.names.fresh("u")
         element = Element(Iter(var), (Iter(var) * threads.count, threads.number))
         return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(element)),)
@@ -618,7 +716,8 @@ class _Writer:
     ) -> tuple[TreeNode, ...]:
         """What is done with each element of a vector."""
         var = self.names.fresh("v")
-        element = Element(_sum(vector.number, Iter(var)), (*vector.away, Iter(var)), Iter(var))
+        number = _sum(vector.number, Iter(var))
+        element = Element(number, (*vector.away, Iter(var)), Iter(var) if self.turn is None else number)
         return (Loop(var, integer(0), integer(self.team.vector), 1, mapping, body(element)),)
 
 

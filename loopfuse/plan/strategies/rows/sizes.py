@@ -11,6 +11,8 @@ SHORT = 24
 """Places up to which a row is one thread's: a warp would mostly idle."""
 STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
+FEW_ASKED = 3
+"""Elements of a place that rows of narrow elements are asked for, at most, where they go by pairs and by teams of a warp too."""
 STAGED_BYTES = 64
 """Bytes that it asks for instead, where it has neighbours and the row is read again."""
 STAGED_NARROW = 16

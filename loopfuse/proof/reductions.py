@@ -149,6 +149,8 @@ class _ByReaders:
 
     def check(self, unproved: list[Read], end: Reader | None) -> None:
         """Raises Wrong where something is."""
+        if not self.program.arrays[self.array].is_argument:
+            self._seeds(dict(self.update.write.parts)[self.array])  # Undecided where nothing is set
         buffers = self.sets.results
         for read in unproved:
             if read.buffer not in buffers:

@@ -622,16 +622,28 @@ def hosts_in_hosts(entry: Unit | PlanItem) -> bool:
 
 
 def runs_in_order(entry: Unit | PlanItem) -> bool:
-    """Does one thread run loops of the entry, or of a part of it, in order?"""
+    """Does one thread run loops of the entry, or of a part of it, in order, or does a loop start launches of which each makes
+    one sum?"""
     match entry:
         case HostGroup(body=body):
-            return any(map(runs_in_order, body))
+            return any(map(runs_in_order, body)) or not any(map(has_iterations, body))
         case Group(legality=Legality.SERIAL, members=members):
             return any(placed.unit.common for placed in members)
         case Unit(common=common, parallel=parallel, relaxed=relaxed):
             return bool(common) and not parallel and not relaxed
         case _:
             return False
+
+
+def has_iterations(entry: Unit | PlanItem) -> bool:
+    """Is there something in it that threads share, other than a sum?"""
+    match entry:
+        case HostGroup(body=body):
+            return any(map(has_iterations, body))
+        case Group(legality=legality):
+            return legality is Legality.INDEPENDENT
+        case Unit(parallel=parallel):
+            return bool(parallel)
 
 
 def _fences(unit: Unit, kind: str) -> set[str]:

@@ -22,7 +22,8 @@ TEXT = """kernel k(a: f32[N], inout b: f32[N], x: f32[M]):
 
 
 @pytest.mark.parametrize("operand", ["a[j]", "t[j]"])
-def test_it_is_compiled_in_order(operand: str) -> None:
+def test_it_is_compiled_in_order(operand: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOPFUSE_CACHE", "0")
     kernel = loopfuse.loads(TEXT.format(operand=operand), target="cpu")
     a, b = np.random.default_rng(0).random((2, 6), np.float32)
     wanted, t = b.copy(), np.ones(6, np.float32)

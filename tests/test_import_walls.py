@@ -52,7 +52,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies.histogram": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
     "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
-    "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
+    "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.scan": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.sliding": (
         "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu", "plan.strategies.sliding.cpu",
@@ -77,7 +77,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "codegen.targets": ("codegen.llvm", "base"),
     "codegen.math": ("codegen", "codegen.llvm", "codegen.targets", "lang.approximate", *_CODE),
     "codegen.select": ("codegen", *_CODE),
-    "codegen.mlir": ("codegen", "codegen.math", "codegen.select", "tree.rewrite", *_CODE),
+    "codegen.mlir": ("codegen", "codegen.math", "codegen.select", "tree.rewrite", "tree.walk", *_CODE),
     "codegen.upstream": ("codegen", "codegen.mlir", *_CODE),
     "runtime": ("base",),
     "runtime.arrays": ("runtime", "runtime.devices", "base"),

@@ -45,10 +45,6 @@ COUNT = int(os.environ.get("LOOPFUSE_RANDOM_CHANGED", "120"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
 
 WEAKNESSES: dict[tuple[str, str], str] = {
-    (
-        "cholesky",
-        "fold",
-    ): "a `let` in a serial loop is split from it: launches at every step of the host's loop",
     ("recurrence_distance_two", "fold"): "a `let` in a serial loop gets a launch of its own",
     ("step_negative_three", "fold"): "a `let` in a serial loop gets a launch of its own",
     ("swap_outside_loop", "reverse"): "loops without a dependence are aligned only by equal bounds",

@@ -55,7 +55,6 @@ DIFFERENT = {
     "let_and_var": "a variable that only sums is a sum",
     "narrow_reductions": "`any` is a variable",
     "parallel_for": "a variable that only sums is a sum",
-    "private_array_under_data": "a variable that takes the greatest is a greatest",
     "private_never_written_under_data": "a least in one arm of a conditional is made before it",
     "fuzz_masked_under_its_own_mask": "a sum over a table is a loop",
     "partly_computed_anew": "a value that no path reads is a local of its own",

@@ -252,7 +252,7 @@ class Sets:
                 read
                 for reads in self.accesses.reads.values()
                 for read in reads
-                if read.leaf is write.leaf and read.array == self.array and (self.op == LINEAR or is_own(read))
+                if read.leaf is write.leaf and read.array == self.array and (self.recurs or is_own(read))
             ]
             # A predicated update also reads its target, to keep it where it does not update.
             count = 1 if update.predicate is None else 2

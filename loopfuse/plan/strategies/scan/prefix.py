@@ -1,13 +1,13 @@
 """Running values of neighbours at once, in the lanes of a vector: each lane's own element, and then in a few steps
 what the lanes before it have.
 
-    for k:                                       LANES iterations at a time
-        s[LANES + l] = x[k * LANES + l]              for all lanes l; s[..LANES] holds the neutral element
+    for k:                                       NEIGHBOURS iterations at a time
+        s[NEIGHBOURS + l] = x[k * NEIGHBOURS + l]              for all lanes l; s[..NEIGHBOURS] holds the neutral element
         for d in 1, 2, 4:                            after each, lane l has what 2 * d lanes up to it add
-            t[l] = s[LANES + l - d];  s[LANES + l] = s[LANES + l] + t[l]
-        y[k * LANES + l] = run + s[LANES + l];  run = run + s[2 * LANES - 1]
+            t[l] = s[NEIGHBOURS + l - d];  s[NEIGHBOURS + l] = s[NEIGHBOURS + l] + t[l]
+        y[k * NEIGHBOURS + l] = run + s[NEIGHBOURS + l];  run = run + s[2 * NEIGHBOURS - 1]
 
-One addition waits for the one before once in LANES iterations. (Hillis and Steele, Data parallel algorithms, 1986.)
+One addition waits for the one before once in NEIGHBOURS iterations. (Hillis and Steele, Data parallel algorithms, 1986.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loopfuse.tree.looptree import Compute, Copy, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import node_expressions
 
-LANES = 8
+NEIGHBOURS = 8
 """Neighbours at once. (The double of it is the longest vector that a tree has.)"""
 
 
@@ -57,42 +57,42 @@ def running(
     count: Expr,
 ) -> list[TreeNode]:
     """The iterations from `low` to before `high`, `count` of them, with what stands before them in
-    `run`, and then what stands behind them: LANES neighbours at a time, then what is left."""
+    `run`, and then what stands behind them: NEIGHBOURS neighbours at a time, then what is left."""
     names = writer.names
-    held = writer.registers(body, "near", 2 * LANES)
+    held = writer.registers(body, "near", 2 * NEIGHBOURS)
     updates = [next(number for number, node in enumerate(body.each) if _updates(node, place)) for place in run]
     kinds = {place: _asked(body.each, place, number) for place, number in zip(run, updates, strict=True)}
     turn, rest = names.fresh("k"), names.fresh(body.hint)
 
-    def vector(make: Sequence[TreeNode], lane: str, lanes: int = LANES) -> Loop:
+    def vector(make: Sequence[TreeNode], lane: str, lanes: int = NEIGHBOURS) -> Loop:
         return Loop(lane, integer(0), integer(lanes), 1, Where.VECTOR, tuple(make))
 
     def place(lane: str) -> Expr:
-        return tidy(low + Iter(turn) * LANES + Iter(lane))
+        return tidy(low + Iter(turn) * NEIGHBOURS + Iter(lane))
 
     nodes: list[TreeNode] = []
     for a in body.accumulators:
         lane = names.fresh("l")
-        nodes.append(vector([cleared(a, cell(held[a.place], Iter(lane)))], lane, 2 * LANES))
+        nodes.append(vector([cleared(a, cell(held[a.place], Iter(lane)))], lane, 2 * NEIGHBOURS))
     lane = names.fresh("l")
-    cells = {**own, **{place: cell(each, Iter(lane) + LANES) for place, each in held.items()}}
+    cells = {**own, **{place: cell(each, Iter(lane) + NEIGHBOURS) for place, each in held.items()}}
     nodes.append(vector(at_place(body.feeding, place(lane), cells), lane))
     distance = 1
-    while distance < LANES:
+    while distance < NEIGHBOURS:
         for a in body.accumulators:
-            before = writer.register_of(a, "before", LANES)
+            before = writer.register_of(a, "before", NEIGHBOURS)
             one, other = names.fresh("l"), names.fresh("l")
-            taken = Copy(cell(before, Iter(one)), cell(held[a.place], tidy(Iter(one) + (LANES - distance))))
-            added = folded(a, cell(held[a.place], Iter(other) + LANES), cell(before, Iter(other)))
+            taken = Copy(cell(before, Iter(one)), cell(held[a.place], tidy(Iter(one) + (NEIGHBOURS - distance))))
+            added = folded(a, cell(held[a.place], Iter(other) + NEIGHBOURS), cell(before, Iter(other)))
             nodes += [vector([taken], one), vector([added], other)]
         distance *= 2
     asked: dict[tuple[Load, int], Load] = {}
     for a in body.accumulators:
         for inclusive in sorted(kinds[a.place]):
-            value = asked[a.place, inclusive] = writer.register_of(a, "run", LANES)
+            value = asked[a.place, inclusive] = writer.register_of(a, "run", NEIGHBOURS)
             one, other = names.fresh("l"), names.fresh("l")
             start = Copy(cell(value, Iter(one)), run[a.place])
-            added = folded(a, cell(value, Iter(other)), cell(held[a.place], tidy(Iter(other) + (LANES - 1 + inclusive))))
+            added = folded(a, cell(value, Iter(other)), cell(held[a.place], tidy(Iter(other) + (NEIGHBOURS - 1 + inclusive))))
             nodes += [vector([start], one), vector([added], other)]
     lane = names.fresh("l")
     inside: list[TreeNode] = []
@@ -106,12 +106,12 @@ def running(
         }
         inside += at_place([node], place(lane), {**own, **here})
     nodes.append(vector(inside, lane))
-    nodes += [folded(a, run[a.place], cell(held[a.place], integer(2 * LANES - 1))) for a in body.accumulators]
-    turns = count // LANES
+    nodes += [folded(a, run[a.place], cell(held[a.place], integer(2 * NEIGHBOURS - 1))) for a in body.accumulators]
+    turns = count // NEIGHBOURS
     one_by_one = at_place(body.each, Iter(rest), {**own, **run})
     return [
         Loop(turn, integer(0), turns, 1, Where.SERIAL, tuple(nodes)),
-        Loop(rest, tidy(low + turns * LANES), high, 1, Where.SERIAL, one_by_one),
+        Loop(rest, tidy(low + turns * NEIGHBOURS), high, 1, Where.SERIAL, one_by_one),
     ]
 
 

@@ -18,7 +18,7 @@ from loopfuse.plan.strategies.map_fit import parallel_over
 from loopfuse.plan.strategies.scan import cpu, gpu, tile
 from loopfuse.plan.strategies.scan.body import Body, along, read_body
 from loopfuse.plan.strategies.scan.likely import asks_for_phases, is_likely
-from loopfuse.plan.strategies.scan.prefix import LANES, has_lanes
+from loopfuse.plan.strategies.scan.prefix import NEIGHBOURS, has_lanes
 from loopfuse.plan.strategies.scan.recurrence import in_registers
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.strategies.versions import by_length
@@ -137,7 +137,7 @@ class ScanFit(Fit):
             return f"scan, one thread in order{rows}"
         last = launch.name.rpartition("_")[2]
         if last == "short":
-            return f"scan, one thread, {LANES} neighbours at once{rows}"
+            return f"scan, one thread, {NEIGHBOURS} neighbours at once{rows}"
         if last not in STEPS:
             return f"scan, a block of {last} threads at once{rows}"
         return f"scan, chunks of {CHUNK[self.device]}: {STEPS[last]}{rows}"

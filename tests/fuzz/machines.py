@@ -56,7 +56,7 @@ _TINY: dict[tuple[Any, str], Any] = {
     (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
     (scan, "SHORT_ROW"): 2, (scan, "ROW_BLOCKS"): (), (scan_gpu, "EACH"): 2,
     (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,
-    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_prefix, "LANES"): 2, (scan_gpu, "THREADS"): 32, (scan_tile, "THREADS"): 32,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_prefix, "NEIGHBOURS"): 2, (scan_gpu, "THREADS"): 32, (scan_tile, "THREADS"): 32,
     (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 64, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 _SMALL: dict[tuple[Any, str], Any] = {
@@ -70,7 +70,7 @@ _SMALL: dict[tuple[Any, str], Any] = {
     (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
     (scan, "SHORT_ROW"): 4, (scan, "ROW_BLOCKS"): (32,), (scan_gpu, "EACH"): 2,
     (scan, "SHORT"): {"cpu": 4, "gpu": 4}, (scan_cpu, "PART"): 4, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 8,
-    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_prefix, "LANES"): 4, (scan_gpu, "THREADS"): 64, (scan_tile, "THREADS"): 64,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_prefix, "NEIGHBOURS"): 4, (scan_gpu, "THREADS"): 64, (scan_tile, "THREADS"): 64,
     (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 128, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "small": _SMALL}

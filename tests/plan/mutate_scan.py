@@ -36,7 +36,7 @@ kernel f(x: i64[N], inout s: i64[1], out y: i64[N], out z: i64[N]):
 """
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (strategy, "SHORT", {"cpu": 4, "gpu": 4}), (strategy, "SHORT_ROW", 4), (strategy, "ROW_BLOCKS", (32,)),
-    (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "LANES", 2),
+    (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "NEIGHBOURS", 2),
     (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128),
     (gpu, "MIDDLE_THREADS", 32), (gpu, "MIDDLE_EACH", 1),
 )  # fmt: skip

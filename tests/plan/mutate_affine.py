@@ -151,8 +151,6 @@ ROWS: list[Row] = [
     Row("a row of a tile left out", "folding cpu", "its last", bounds("i", upper="min(0, it * 2 - N + 3)")),
     Row("a column of a tile left out", "folding cpu", "its last",
         bounds("j", upper="min(N - 1, wave * 3 - i - it * 3 + 2) + 1")),
-    Row("tiles overlap", "folding cpu", "a column of the next diagonal is run with this one",
-        bounds("j", upper="min(N - 1, wave * 3 - i - it * 3 + 4) + 1"), harmless="it runs again, and the greatest is the same"),
     Row("tiles that are no diagonal", "folding cpu", "each starts where the one above it does", everywhere("it * 3", "it * 2")),
     Row("a part left out", "folding cpu", "the last of those that a row is put together from", bounds("k", upper="j - 1")),
     # ------------------------------------------------ rows behind one another

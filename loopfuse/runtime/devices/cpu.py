@@ -99,7 +99,8 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     InternalError[bad-object] when an entry of the manifest is missing from it.
     """
     names = {launch["name"]: launch for launch in launches_of(manifest["steps"])}
-    text = "\n".join([*map(_adapter_ir, names.values()), host_text(manifest)])
+    found = host_loops(manifest)
+    text = "\n".join([*map(_adapter_ir, names.values()), host_text(found.values()) if found else ""])
     engine = linked(text, data if names else b"")
     adapters = {name: engine.get_function_address(f"{name}.adapter") for name in names}
     missing = [name for name in names if not engine.get_function_address(name)]
@@ -107,10 +108,7 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
         raise InternalError(
             Diagnostic("bad-object", f"the object file lacks the entry {', '.join(missing)}")
         )
-    loops = {
-        number: (loop, FUNCTION(engine.get_function_address(loop.function)))
-        for number, loop in host_loops(manifest).items()
-    }
+    loops = {number: (loop, FUNCTION(engine.get_function_address(loop.function))) for number, loop in found.items()}
     return LoadedObject(manifest, adapters, loops, engine)
 
 

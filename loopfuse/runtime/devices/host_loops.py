@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +79,9 @@ def host_loops(manifest: Mapping[str, Any]) -> dict[int, HostLoop]:
     return found
 
 
-def host_text(manifest: Mapping[str, Any]) -> str:
-    """The IR of the loops' functions, beside the adapters that they call."""
-    loops = host_loops(manifest).values()
-    return "\n".join([_DEAL, *(_Writer(one).text() for one in loops)]) if loops else ""
+def host_text(loops: Iterable[HostLoop]) -> str:
+    """The IR of the loops' functions, to stand beside the adapters that they call."""
+    return "\n".join([_DEAL, *(_Writer(one).text() for one in loops)])
 
 
 Run = Callable[[int, int, int], int]
@@ -125,21 +124,21 @@ def _formulas(step: Step) -> Iterator[str]:
         yield str(loop["upper"])
 
 
+_FIELDS = "\n  ".join(
+    f"%f{word} = getelementptr i64, ptr %launch.words, i64 {word}\n  store i64 {value}, ptr %f{word}"
+    for word, value in (
+        (native_pool.ADAPTER, "%adapter.word"),
+        (native_pool.BLOCK, "%block.word"),
+        (native_pool.GRID, "%grid"),
+        (native_pool.STEP, "%step"),
+        (native_pool.CHUNKS, "%chunks"),
+        (native_pool.THREADS, "%team"),
+    )
+)
+
 # Runs a launch over a grid: alone, or on so many threads, in such chunks, as `sharing.share_out` says.
 _DEAL = f"""
-declare i32 @clock_gettime(i32, ptr)
-
-define internal i64 @now() {{
-  %time = alloca [2 x i64], align 8
-  %failed = call i32 @clock_gettime(i32 1, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  ret i64 %now
-}}
-
+{native_pool.CLOCK}
 define internal i64 @least(i64 %a, i64 %b) alwaysinline {{
   %less = icmp slt i64 %a, %b
   %least = select i1 %less, i64 %a, i64 %b
@@ -223,7 +222,7 @@ share:
   %team = call i64 @least(i64 %threads, i64 %chunks)
   %launch.words = alloca [{native_pool.FIELDS_COUNT} x i64], align 16
   %adapter.word = ptrtoint ptr %adapter to i64
-  {{fields}}
+  {_FIELDS}
   %launch.at = getelementptr i64, ptr %words, i64 {LAUNCH}
   %launch = load ptr, ptr %launch.at
   %state.at = getelementptr i64, ptr %words, i64 {STATE}
@@ -231,20 +230,7 @@ share:
   call void %launch(ptr %state, ptr %launch.words)
   ret void
 }}
-""".replace(
-    "{fields}",
-    "\n  ".join(
-        f"%f{word} = getelementptr i64, ptr %launch.words, i64 {word}\n  store i64 {value}, ptr %f{word}"
-        for word, value in (
-            (native_pool.ADAPTER, "%adapter.word"),
-            (native_pool.BLOCK, "%block.word"),
-            (native_pool.GRID, "%grid"),
-            (native_pool.STEP, "%step"),
-            (native_pool.CHUNKS, "%chunks"),
-            (native_pool.THREADS, "%team"),
-        )
-    ),
-)
+"""
 
 
 class _Writer:
@@ -271,19 +257,8 @@ class _Writer:
             read = self._made(f"load i64, ptr {value}")
             self._add(f"store i64 {read}, ptr {self._cell(name)}")
         started = self._made("call i64 @now()")
-        variable, step = host.loop["var"], int(host.loop["step"])
-        self._add(f"store i64 %begin, ptr {self._cells[variable]}", "br label %look", "look:")
-        at = self._made(f"load i64, ptr {self._cells[variable]}")
-        inside = self._made(f"icmp {'slt' if step > 0 else 'sgt'} i64 {at}, %upper")
-        self._add(f"br i1 {inside}, label %turn, label %over", "turn:")
-        self._write(host.loop["body"], (variable,))
-        following = self._made(f"add i64 {at}, {step}")
-        self._add(f"store i64 {following}, ptr {self._cells[variable]}")
-        time = self._made("call i64 @now()")
-        took = self._made(f"sub i64 {time}, {started}")
-        late = self._made(f"icmp sgt i64 {took}, {PATIENCE_NANOSECONDS}")
-        self._add(f"br i1 {late}, label %over, label %look", "over:")
-        last = self._made(f"load i64, ptr {self._cells[variable]}")
+        self._loop(host.loop, "%begin", "%upper", (), started)
+        last = self._made(f"load i64, ptr {self._cells[host.loop['var']]}")
         self._add(f"ret i64 {last}")
         cells = [f"  {cell} = alloca i64, align 8" for cell in self._cells.values()]
         return "\n".join(
@@ -310,10 +285,12 @@ class _Writer:
             if "launch" in step:
                 self._launch(step["launch"], variables)
             else:
-                self._loop(step["loop"], variables)
+                loop = step["loop"]
+                lower, upper = (self._formula(str(loop[end])) for end in ("lower", "upper"))
+                self._loop(loop, lower, upper, variables)
 
-    def _loop(self, loop: Step, variables: tuple[str, ...]) -> None:
-        lower, upper = self._formula(str(loop["lower"])), self._formula(str(loop["upper"]))
+    def _loop(self, loop: Step, lower: str, upper: str, variables: tuple[str, ...], started: str = "") -> None:
+        """The loop between two values; where it `started` at a time, until patience is over."""
         step, cell = int(loop["step"]), self._cell(loop["var"])
         look, turn, over = (self._label(stem) for stem in ("look", "turn", "over"))
         self._add(f"store i64 {lower}, ptr {cell}", f"br label %{look}", f"{look}:")
@@ -322,7 +299,13 @@ class _Writer:
         self._add(f"br i1 {inside}, label %{turn}, label %{over}", f"{turn}:")
         self._write(loop["body"], (*variables, loop["var"]))
         following = self._made(f"add i64 {at}, {step}")
-        self._add(f"store i64 {following}, ptr {cell}", f"br label %{look}", f"{over}:")
+        self._add(f"store i64 {following}, ptr {cell}")
+        if started:
+            took = self._made(f"sub i64 {self._made('call i64 @now()')}, {started}")
+            late = self._made(f"icmp sgt i64 {took}, {PATIENCE_NANOSECONDS}")
+            self._add(f"br i1 {late}, label %{over}, label %{look}", f"{over}:")
+        else:
+            self._add(f"br label %{look}", f"{over}:")
 
     def _launch(self, one: Step, variables: tuple[str, ...]) -> None:
         """before: the grid      after: if it is not empty: loop variables among the arguments, and all iterations"""

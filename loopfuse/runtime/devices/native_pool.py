@@ -69,19 +69,9 @@ PROCESSORS = {
 }
 
 
-def pool_text(processor: Processor) -> str:
-    """The IR: `worker(state)`, which never returns and fits `pthread_create`, and
-    `launch(state, words)`, which returns when all iterations have run.
+CLOCK = """declare i32 @clock_gettime(i32, ptr)
 
-    word at @field(slot, k): what the launch is; at @range(slot, p, k): a range
-    """
-    return f"""
-declare i64 @syscall(i64, ...)
-declare i32 @clock_gettime(i32, ptr)
-declare i32 @sched_getcpu()
-{processor.declared}
-
-define internal i64 @now() {{
+define internal i64 @now() {
   %time = alloca [2 x i64], align 8
   %failed = call i32 @clock_gettime(i32 1, ptr %time)
   %seconds = load i64, ptr %time
@@ -90,8 +80,23 @@ define internal i64 @now() {{
   %whole = mul i64 %seconds, 1000000000
   %now = add i64 %whole, %rest
   ret i64 %now
-}}
+}
+"""
+"""The IR of `now()`: nanoseconds."""
 
+
+def pool_text(processor: Processor) -> str:
+    """The IR: `worker(state)`, which never returns and fits `pthread_create`, and
+    `launch(state, words)`, which returns when all iterations have run.
+
+    word at @field(slot, k): what the launch is; at @range(slot, p, k): a range
+    """
+    return f"""
+declare i64 @syscall(i64, ...)
+declare i32 @sched_getcpu()
+{processor.declared}
+
+{CLOCK}
 define internal void @rest() {{
   {" ".join([chr(10) + "  " + processor.pause] * 8)}
   ret void

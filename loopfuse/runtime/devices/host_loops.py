@@ -27,6 +27,7 @@ from loopfuse.runtime.devices.sharing import (
     THREAD_NANOSECONDS,
     Work,
 )
+from loopfuse.runtime.devices.steps import launches_of
 from loopfuse.runtime.formulas import names_in, parsed
 
 PATIENCE_NANOSECONDS = 50_000_000
@@ -74,7 +75,7 @@ def host_loops(manifest: Mapping[str, Any]) -> dict[int, HostLoop]:
         if "loop" in step:
             variables = {loop["var"] for loop in _loops(step)}
             names = {name for text in _formulas(step) for name in names_in(text)} - variables
-            launches = tuple(_launches(step))
+            launches = tuple(launches_of([step]))
             found[number] = HostLoop(f"steps.{number}", step["loop"], launches, tuple(sorted(names)))
     return found
 
@@ -107,17 +108,9 @@ def _loops(step: Step) -> Iterator[Step]:
             yield from _loops(inner)
 
 
-def _launches(step: Step) -> Iterator[Step]:
-    if "launch" in step:
-        yield step["launch"]
-    else:
-        for inner in step["loop"]["body"]:
-            yield from _launches(inner)
-
-
 def _formulas(step: Step) -> Iterator[str]:
     """All but the outermost loop's bounds, which Python evaluates."""
-    for one in _launches(step):
+    for one in launches_of([step]):
         yield str(one["grid"])
     for loop in list(_loops(step))[1:]:
         yield str(loop["lower"])

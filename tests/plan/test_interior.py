@@ -15,7 +15,7 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import CPU, Options
 from loopfuse.lang.interp import interpret
-from loopfuse.lang.nodes import Binary, Compare, Load
+from loopfuse.lang.nodes import Binary, Compare, Iter, Load
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.tree.looptree import Compute, Guard, Loop, TreeNode
 from loopfuse.tree.walk import walk_nodes
@@ -202,3 +202,29 @@ def test_ways_for_rows_change_no_bit(text: str, size: int) -> None:
     kernel(**fused)
     for array, wanted in interpret(program.kernels[0], given, sizes).items():
         assert np.array_equal(fused[array], wanted)
+
+
+BACKWARDS = """
+    kernel k(a: f32[N, M], inout b: f32[N, M], out t: f32[N, M], out d: f32[N, M]):
+        for i in 0..N:
+            for j in M - 2..-1 step -1:
+                b[i, j] = b[i, j+1] * a[i, j]
+        for i in 0..N, j in M - 1..-1 step -1:
+            t[i, j] = a.wrap[i, j+3]
+        for i in 0..N, j in 0..M:
+            d[i, j] = t[i, min(j, 1)] + b[i, 0]
+    """
+
+
+def test_a_loop_counts_up_where_its_iterations_are_independent() -> None:
+    """Fused over the rows alone, each loop over a row keeps its own direction only where that matters; and the
+    interior of the one that wraps is a copy, as it is alone."""
+    program = pipeline.read_program(Source("k.lf", textwrap.dedent(BACKWARDS)))
+    found = pipeline.plan_kernel(program, "k", Options(target=CPU))
+    assert found.verdict.answer == "proved"
+    (launch,) = found.tree.launches
+    computes = {node.statement: node for node in walk_nodes(launch.body) if isinstance(node, Compute)}
+    assert not isinstance(computes["S1"].iteration[1], Iter)
+    assert all(isinstance(node.iteration[1], Iter) for name, node in computes.items() if name != "S1")
+    wraps = [_folds(node) for node in walk_nodes(launch.body) if isinstance(node, Compute) and node.statement == "S2"]
+    assert sorted(wraps) == [0, 1, 1]

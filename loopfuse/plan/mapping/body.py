@@ -105,6 +105,9 @@ class BodyBuilder:
         self.resolver = Resolver(self.program, self.group)
         self.values: dict[Value, str] = {}
         self.parity: dict[Expr, int] = {}
+        self.free = frozenset(name for placed in self.group.members for name in placed.unit.parallel)
+        """The loops whose iterations may run in any order: one that counts down counts up, as what cuts off edges
+        and what makes vectors like it."""
 
     # ------------------------------------------------------------------ units and items
 
@@ -141,9 +144,11 @@ class BodyBuilder:
         lower = self.scalars(tidy(substitute(loop.lower, iteration)), iteration)
         upper = self.scalars(tidy(substitute(loop.upper, iteration)), iteration)
         var = self.names.fresh(loop.iterator)
+        value: Expr = Iter(var)
         if loop.step > 0:
-            value: Expr = Iter(var)
             bounds = (lower, upper, loop.step)
+        elif loop.step == -1 and loop.iterator in self.free:
+            bounds = (tidy(upper + 1), tidy(lower + 1), 1)
         else:
             step = Iter(var) * (-loop.step)
             value = lower - step

@@ -9,7 +9,7 @@ The tests of the first two take each kind of thing in the smallest program that 
 multiplies kinds (every edge mode in every chain, every width of every type) is slow. Which tests are
 long was measured: `tests/long_tests.txt`, made by
 `python -m pytest -m 'not slow and not gpu' --write-times`. A test that is not in it is short, or the
-shortest of its function or its file.
+shortest of its function or its file; one with ` slow` behind its name is one of the longest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ BEARABLE = 0.2
 """Of a function all of whose tests are long, the shortest stays if it takes no longer than this; of a
 file, in any case: the default run comes into every file."""
 
+LONGEST = 3.0
+"""The same from which on a test is not for what must pass before a change lands either (`slow`), where its
+function has a shorter one."""
+
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
+SLOW_MARK = " slow"
+"""Behind the name of a test that is one of the longest."""
 
 KEPT = (
     r"test_cases\.py.*agree\[(examples/(unsharp|harris|softmax)|sliding_blur|data_histogram)\]",
@@ -220,9 +226,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is not None:
         output["took"] = took
     elif session.config.getoption("--write-times"):
-        unseen = {name: math.inf for name in LONG_TESTS.read_text().splitlines() if name not in took}
+        unseen = {name: math.inf for name in listed() if name not in took}
         long = sorted(long_of({**unseen, **took}))
-        LONG_TESTS.write_text("".join(f"{name}\n" for name in long))
+        slow = longest_of(took) | {name for name, is_slow in listed().items() if is_slow and name not in took}
+        LONG_TESTS.write_text("".join(f"{name}{SLOW_MARK if name in slow else ''}\n" for name in long))
+
+
+def listed() -> dict[str, bool]:
+    """The tests that are long, and whether each is one of the longest."""
+    lines = LONG_TESTS.read_text().splitlines()
+    return {line.removesuffix(SLOW_MARK): line.endswith(SLOW_MARK) for line in lines}
+
+
+def longest_of(took: Mapping[str, float]) -> set[str]:
+    """The tests that take longest, but for the shortest of each function."""
+    least: dict[str, str] = {}
+    for name in sorted(took, key=lambda name: took[name]):
+        least.setdefault(name.partition("[")[0], name)
+    return {name for name, seconds in took.items() if seconds > LONGEST and name not in least.values()}
 
 
 def long_of(took: Mapping[str, float]) -> set[str]:
@@ -254,9 +275,10 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks them before tests are chosen, and puts the longest files first."""
-    long = set(LONG_TESTS.read_text().splitlines())
+    long = listed()
     for item in items:
-        if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
+        is_longest = long.get(item.nodeid, False) and not _is_kept(item.nodeid)
+        if is_longest or any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
         if item.nodeid in long and not _is_kept(item.nodeid):
             item.add_marker(pytest.mark.whole)

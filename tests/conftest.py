@@ -19,6 +19,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -209,8 +210,13 @@ _TOOK = pytest.StashKey[dict[str, float]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Room for what tests take."""
+    """Room for what tests take; and a disk cache of the run's own, which all its processes share: nothing that
+    a test has made with other limits is what a kernel then finds."""
     config.stash[_TOOK] = {}
+    if not os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = tempfile.TemporaryDirectory(prefix="loopfuse-tests-")
+        config.add_cleanup(folder.cleanup)
+        os.environ["LOOPFUSE_CACHE_DIR"] = folder.name
 
 
 def pytest_testnodedown(node: Any) -> None:

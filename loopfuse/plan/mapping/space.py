@@ -109,11 +109,19 @@ def nested(chain: Sequence[tuple[str, Expr, Where]], nodes: tuple[TreeNode, ...]
     return nodes
 
 
-def known_of(placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
-    """What holds of a unit's iterators inside the group's loops."""
+def known_of(group: Group, placed: Placed, extents: Mapping[str, Extent]) -> list[Expr]:
+    """What holds of a unit's iterators inside the group's loops.
+
+    before:  host for i in 0..N: thread for j in N - i..N         (i of the tree: the program's N - i, which counts down)
+    after:   j >= i                                               (i of the program)
+    """
+    numbers = group.scope.numbers() if group.scope else {}
     out: list[Expr] = []
     for c in placed.coordinates:
         extent = extents[c.dim]
+        if numbers:
+            lower, upper = (tidy(substitute(end, numbers)) for end in (extent.lower, extent.upper))
+            extent = Extent(lower, upper, extent.step)
         # dim = sign * (iterator - offset)
         away = Iter(c.iterator) - c.offset
         dim = away if c.sign > 0 else 0 - away

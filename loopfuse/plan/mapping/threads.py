@@ -33,7 +33,7 @@ def thread_body(
     builder = BodyBuilder(site.program, group, dict(site.stores), site.names, dict(site.extents))
     out: list[TreeNode] = []
     for placed in group.members:
-        out += builder.unit(placed, known_of(placed, extents), point)
+        out += builder.unit(placed, known_of(group, placed, extents), point)
     return tuple(out)
 
 

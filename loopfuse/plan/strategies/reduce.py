@@ -172,7 +172,7 @@ def _stage_one(
     out: list[TreeNode] = []
     for placed in group.members:
         if placed.coordinates:
-            out += builder.unit(placed, known_of(placed, extents), point)
+            out += builder.unit(placed, known_of(group, placed, extents), point)
     return tuple(out)
 
 

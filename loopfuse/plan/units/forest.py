@@ -127,6 +127,13 @@ class Scope:
                 out[loop.iterator] = substitute(loop.lower, out) - away
         return out
 
+    def numbers(self) -> dict[str, Expr]:
+        """The inverse of `values`: the tree's host loop variables in terms of the host iterators, for those that are
+        something else."""
+        return {
+            loop.iterator: (loop.lower - Iter(loop.iterator)) // -loop.step for loop in self.host if loop.step < 0
+        }
+
     def enter(self, loop: Loop, statements: dict[str, Statement]) -> Scope:
         """The scope of one iteration of host loop `loop`."""
         kept: list[Dependence] = []

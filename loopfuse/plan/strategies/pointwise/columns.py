@@ -140,7 +140,7 @@ def _joins(
         loop = next(loop for loop in placed.unit.common if loop.iterator == names[0])
         if (loop.lower, loop.upper, loop.step) != (integer(0), extent.upper, 1):
             return False
-        known = known_of(placed, extents) + host_conditions(group)
+        known = known_of(group, placed, extents) + host_conditions(group)
         for s in placed.unit.statements:
             if names[0] in iterators(guard_of(s, known, site.program)):
                 return False

@@ -68,7 +68,7 @@ def has_pointwise_form(group: Group, site: Site) -> bool:
         loop = next(loop for loop in placed.unit.common if loop.iterator == c.iterator)
         if loop.lower != integer(0) or loop.step != 1 or iterators(loop.upper):
             return False
-        known = known_of(placed, extents) + host_conditions(group)
+        known = known_of(group, placed, extents) + host_conditions(group)
         for s in placed.unit.statements:
             if not _is_plain(s, c.iterator, site) or c.iterator in iterators(guard_of(s, known, site.program)):
                 return False

@@ -451,9 +451,11 @@ def _plan_model(
         streams = registry.streams(model, cost, rules) if rules.chains else None
         whole = registry.runs_whole if rules.teams else None
         reorder = registry.reorder if rules.orders else None
+        crosses = registry.crosses if rules.teams and rules.crossings else None
         planner = Planner(
-            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder
-        )
+            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder,
+            crosses=crosses,
+        )  # fmt: skip
         plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",

@@ -15,7 +15,7 @@ from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.forest import Scope
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly.collapse import find_collapses
@@ -89,10 +89,13 @@ class _TreeBuilder:
         is left over from blocks of time steps."""
         blocks = next((item for item in items if isinstance(item, HostGroup) and item.blocks is not None), None)
         out: list[HostNode] = []
-        for item in items:
+        for number, item in enumerate(items):
+            behind = items[number + 1] if number + 1 < len(items) else None
             if isinstance(item, HostGroup):
                 out.append(self.loop(item, outer, blocks if item.blocks is None else None))
-            else:
+            elif isinstance(behind, Group) and behind.crossing is not None:
+                out += self.launch_both(item, behind, behind.crossing, is_rest)
+            elif item.crossing is None:
                 out += self.launch(item, is_rest)
         return out
 
@@ -118,11 +121,20 @@ class _TreeBuilder:
         trips = trip_count(lower, upper, loop.step)
         return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
-    def launch(self, group: Group, is_rest: bool) -> tuple[HostNode, ...]:
+    def launch_both(self, first: Group, second: Group, found: Crossing, is_rest: bool) -> tuple[HostNode, ...]:
+        """Two groups in one pass, where a strategy takes both."""
+        fits = [registry.fit(group, self.site, is_rest) for group in (first, second)]
+        fit = registry.cross(fits[0], fits[1], found, self.site)
+        if fit is None:
+            return (*self.launch(first, is_rest, fits[0]), *self.launch(second, is_rest, fits[1]))
+        return self.launch(first.beside(second), is_rest, fit)
+
+    def launch(self, group: Group, is_rest: bool, fit: Fit | None = None) -> tuple[HostNode, ...]:
+        """`fit`: its fit, where that is known."""
         name = f"{self.kernel}_{self.count}"
         self.count += 1
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
-        fit = registry.fit(group, self.site, is_rest)
+        fit = fit or registry.fit(group, self.site, is_rest)
         made = fit.bind(self.site, name, labels)
         for launch in LoopTree(name, self.site.device, (), made).launches:
             self.fits[launch.name], self.groups[launch.name] = fit, group

@@ -1,0 +1,169 @@
+"""Rows and columns of an array in one pass, on a CPU: a worker goes along a few rows, and then adds them, which are in its cache, to
+a copy of the results of columns.
+
+before:  for r: s[r] = sum(c: x[r, c] * v[c])        for c: for r: t[c] += x[r, c] * s[r]
+after:   for each share of the rows: for c: part[share, c] = 0
+                                     for r in share: s[r] = sum(c: x[r, c] * v[c]); for c: part[share, c] += x[r, c] * s[r]
+         for c: t[c] += part[0, c] + part[1, c] + ...
+
+How many rows have a copy is one number for all machines and sizes, and with it the order of a sum: copies take so small a share of what
+rows take. Rows that are so long that a few of them leave the cache before they are added are gone along twice, and so are few ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from loopfuse.lang.index import ceil_div
+from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Expr, Iter, combine, integer
+from loopfuse.plan.mapping.lanes import with_lanes
+from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, order_dims
+from loopfuse.plan.mapping.threads import thread_body
+from loopfuse.plan.strategies.map_fit import MapFit, parallel_over
+from loopfuse.plan.strategies.rows.blocks import TURN, BlocksFit, find_steps
+from loopfuse.plan.strategies.rows.crossing import find_crossing
+from loopfuse.plan.strategies.rows.lanes import LanesFit
+from loopfuse.plan.strategies.strategy import Fit
+from loopfuse.plan.units.groups import Crossing, Group
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.looptree import HostLoop, HostNode, Launch, Loop, LoopTree, TreeNode
+from loopfuse.tree.looptree import Mapping as Where
+
+SHARE = 64
+"""Rows that have a copy of the results of columns."""
+FEW = 512
+"""Rows up to which the loops stay apart: shares of them are too few for many workers."""
+ROW_BYTES = 1 << 17
+"""Bytes of a row, at most: some of them, and their copy, stay in the cache of one processor."""
+
+
+def crosses(first: Group, second: Group, program: PolyProgram) -> Crossing | None:
+    """Two neighbouring groups as one pass; None where they are none, or no sizes are suited."""
+    found = find_crossing(first, second, program, SHARE)
+    if found is None or constant_value(_enough(found, program)) == 0:
+        return None
+    return found
+
+
+def _enough(found: Crossing, program: PolyProgram) -> Expr:
+    """1 where there are rows enough, and none too long, else 0."""
+    rows = dim_extents(found.along, program)[found.dim]
+    (columns,) = dim_extents(found.across, program).values()
+    most = ROW_BYTES // max(program.arrays[name].dtype.bytes for name in found.arrays)
+    many = combine("max", integer(0), tidy(rows.upper - rows.lower - FEW))
+    short = combine("max", integer(0), tidy(columns.lower - columns.upper + (most + 1)))
+    return tidy(combine("min", integer(1), combine("min", many, short)))
+
+
+@dataclass(frozen=True, slots=True)
+class OnePassFit(Fit):
+    """Both groups, and how each is run by itself."""
+
+    crossing: Crossing
+    program: PolyProgram
+    first: Fit
+    second: Fit
+    columns: BlocksFit
+    launches: ClassVar[int] = 2
+
+    @property
+    def along(self) -> Fit:
+        """That of the group along rows."""
+        return self.first if self.second is self.columns else self.second
+
+    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        enough = _enough(self.crossing, self.program)
+        if constant_value(enough) == 1:
+            return self._one(site, name, labels, ())
+        apart: list[HostNode] = []
+        for fit in (self.first, self.second):
+            is_along = fit is self.along
+            apart += fit.bind(site, f"{name}_{'along' if is_along else 'across'}", self._labels(is_along))
+        most = ROW_BYTES // max(self.program.arrays[array].dtype.bytes for array in self.crossing.arrays)
+        words = f"more than {FEW} rows of up to {most} places"
+        one = self._one(site, name, labels, (words,))
+        names = site.names
+        return (
+            HostLoop(names.fresh("once"), integer(0), enough, 1, one),
+            HostLoop(names.fresh("once"), integer(0), tidy(1 - enough), 1, tuple(apart)),
+        )
+
+    def _labels(self, is_along: bool) -> tuple[str, ...]:
+        group = self.crossing.along if is_along else self.crossing.across
+        return tuple(dict.fromkeys(unit.label for unit in group.units))
+
+    def _one(self, site: Site, name: str, labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[HostNode, ...]:
+        """The two launches."""
+        steps = find_steps(self.columns.body)
+        assert steps is not None
+        site.names.declare(self.columns.memory)
+        writer = self.columns.writer(site, steps[0], SHARE)
+        writer.begin()
+        block = site.names.fresh("rb")
+        first, last = writer.rows_of(Iter(block))
+        extent = writer.extent
+
+        def row(place: Expr) -> tuple[TreeNode, ...]:
+            return row_nodes(self.along, self.crossing.along, self.crossing.dim, place, site)
+
+        turn, of_turn, rest = (site.names.fresh(var) for var in ("k", "r", "r"))
+        turns = tidy(last - first) // TURN
+        low, high = extent.lower, extent.upper
+        few = Loop(of_turn, integer(0), integer(TURN), 1, Where.SERIAL, row(tidy(first + Iter(turn) * TURN + Iter(of_turn))))
+        added = writer.turn(Iter(block), tidy(first + Iter(turn) * TURN), low, high)
+        nodes: list[TreeNode] = [
+            *writer.cleared(Iter(block), low, high),
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, (few, added)),
+            Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, (*row(Iter(rest)), writer.one(Iter(block), Iter(rest), low, high))),
+        ]
+        body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, tuple(nodes)),)
+        together = writer.together()
+        return (
+            Launch(f"{name}_pass", "rows", labels, body, specialised=words),
+            Launch(f"{name}_sums", "rows", self._labels(False), together, specialised=words),
+        )
+
+    def reordered(self) -> frozenset[str]:
+        return self.first.reordered() | self.second.reordered()
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`rows, one pass, each 64 rows with a copy of y, parallel over i`."""
+        if launch.name.endswith("_pass"):
+            results = ", ".join(self.crossing.results)
+            return f"rows, one pass, each {SHARE} rows with a copy of {results}, parallel over them"
+        if launch.name.endswith("_sums"):
+            return f"rows, copies added up, {parallel_over(self.crossing.across)}"
+        return (self.along if launch.name.endswith("_along") else self.columns).detail(launch, tree)
+
+
+def cross(first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
+    """The fit of both in one pass; None where rows are no worker's own, or columns not added up in blocks of rows."""
+    columns, along = (second, first) if _runs(second, found.across) else (first, second)
+    if not isinstance(columns, BlocksFit) or not _runs(columns, found.across) or not isinstance(along, LanesFit | MapFit):
+        return None
+    return OnePassFit(found, site.program, first, second, columns) if len(find_steps(columns.body) or ()) == 1 else None
+
+
+def _runs(fit: Fit, group: Group) -> bool:
+    return isinstance(fit, BlocksFit) and fit.group.ids == group.ids
+
+
+def row_nodes(fit: Fit, group: Group, dim: str, place: Expr, site: Site) -> tuple[TreeNode, ...]:
+    """What is done along the row at a place."""
+    if isinstance(fit, LanesFit) and group.dims == (dim,):
+        return fit.row(site, {dim: place})
+    extents, names = dim_extents(group, site.program), site.names
+    point: Mapping[str, Expr] = {dim: place}
+    chain: list[tuple[str, str]] = []
+    for other in order_dims(group):
+        if other != dim:
+            chain.append((other, names.fresh(hint_of(group, other))))
+            point = {**point, other: Iter(chain[-1][1])}
+    nodes = with_lanes(thread_body(group, site, extents, point), group, site.program, names)
+    for other, var in reversed(chain):
+        extent = extents[other]
+        nodes = (Loop(var, extent.lower, extent.upper, extent.step, Where.SERIAL, nodes),)
+    return nodes

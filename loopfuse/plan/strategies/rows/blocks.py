@@ -116,12 +116,16 @@ class BlocksFit(Fit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         def few(least: int, most: int) -> tuple[HostNode, ...]:
-            return (plan_map(self.group, site, f"{name}_few", labels),)
+            return self.few(site, f"{name}_few", labels)
 
         def many(least: int, most: int) -> tuple[HostNode, ...]:
             return tuple(self._launches(site, name, labels))
 
         return by_length(site.names, self.body.length, [(2 * ROWS, few), (0, many)], "columns of {} places")
+
+    def few(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        """The launch for columns that are too short for blocks."""
+        return (plan_map(self.group, site, name, labels),)
 
     def _launches(self, site: Site, name: str, labels: tuple[str, ...]) -> Iterator[Launch]:
         site.names.declare(self.memory)

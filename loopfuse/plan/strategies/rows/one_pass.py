@@ -27,6 +27,7 @@ from loopfuse.plan.strategies.rows.blocks import TURN, BlocksFit, find_steps
 from loopfuse.plan.strategies.rows.crossing import find_crossing
 from loopfuse.plan.strategies.rows.lanes import LanesFit
 from loopfuse.plan.strategies.strategy import Fit
+from loopfuse.plan.strategies.versions import by_length
 from loopfuse.plan.units.groups import Crossing, Group
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import HostLoop, HostNode, Launch, Loop, LoopTree, TreeNode
@@ -75,27 +76,21 @@ class OnePassFit(Fit):
         return self.first if self.second is self.columns else self.second
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        enough = _enough(self.crossing, self.program)
-        if constant_value(enough) == 1:
-            return self._one(site, name, labels, ())
-        apart: list[HostNode] = []
-        for fit in (self.first, self.second):
-            is_along = fit is self.along
-            apart += fit.bind(site, f"{name}_{'along' if is_along else 'across'}", self._labels(is_along))
-        most = ROW_BYTES // max(self.program.arrays[array].dtype.bytes for array in self.crossing.arrays)
-        words = f"more than {FEW} rows of up to {most} places"
-        one = self._one(site, name, labels, (words,))
-        names = site.names
-        return (
-            HostLoop(names.fresh("once"), integer(0), enough, 1, one),
-            HostLoop(names.fresh("once"), integer(0), tidy(1 - enough), 1, tuple(apart)),
-        )
+        def apart(least: int, most: int) -> tuple[HostNode, ...]:
+            rows = self.along.bind(site, f"{name}_along", self._labels(True))
+            columns = self.columns.few(site, f"{name}_across", self._labels(False))
+            return (*rows, *columns) if self.along is self.first else (*columns, *rows)
+
+        def one(least: int, most: int) -> tuple[HostNode, ...]:
+            return self._one(site, name, labels)
+
+        return by_length(site.names, self.columns.body.length, [(FEW, apart), (0, one)], "{} rows")
 
     def _labels(self, is_along: bool) -> tuple[str, ...]:
         group = self.crossing.along if is_along else self.crossing.across
         return tuple(dict.fromkeys(unit.label for unit in group.units))
 
-    def _one(self, site: Site, name: str, labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[HostNode, ...]:
+    def _one(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         """The two launches."""
         steps = find_steps(self.columns.body)
         assert steps is not None
@@ -122,8 +117,8 @@ class OnePassFit(Fit):
         body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, tuple(nodes)),)
         together = writer.together()
         return (
-            Launch(f"{name}_pass", "rows", labels, body, specialised=words),
-            Launch(f"{name}_sums", "rows", self._labels(False), together, specialised=words),
+            Launch(f"{name}_pass", "rows", labels, body),
+            Launch(f"{name}_sums", "rows", self._labels(False), together),
         )
 
     def reordered(self) -> frozenset[str]:

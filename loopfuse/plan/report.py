@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -111,7 +111,7 @@ def _moved(
 ) -> list[Moved]:
     arrays = users.program.arrays
     out: list[Moved] = []
-    for item in items:
+    for item in in_passes(items):
         if isinstance(item, HostGroup):
             out += _moved(users, item.body, stores, (*times, counted(item)))
             continue
@@ -144,6 +144,14 @@ def _moved(
                 whole = block is not None and block.whole
                 out.append(Moved(name, "write", tuple(writes), times, stored, whole))
     return out
+
+
+def in_passes(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
+    """The items, with two groups that are one pass as one."""
+    for number, item in enumerate(items):
+        behind = items[number + 1] if number + 1 < len(items) else None
+        if isinstance(item, HostGroup) or item.crossing is None:
+            yield item.beside(behind) if isinstance(item, Group) and isinstance(behind, Group) and behind.crossing else item
 
 
 def _made_inside(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loopfuse.lang.linear import tidy
+from loopfuse.lang.linear import linear, tidy
 from loopfuse.lang.nodes import Iter
 from loopfuse.lang.walk import iterators
 from loopfuse.plan.mapping.space import dim_extents
@@ -26,10 +26,11 @@ from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The group across rows: its updates, all in one loop over rows."""
+    """The group across rows: its statements inside the one loop over rows, by id, and the arrays that they add to."""
 
     group: Group
-    updates: tuple[Statement, ...]
+    inside: dict[str, Statement]
+    results: tuple[str, ...]
     loop: Loop
 
 
@@ -55,13 +56,15 @@ def _cross(along: Group, across: Group, in_turn: bool, program: PolyProgram, sha
         return None
     for dim in along.dims:
         pair = _shared(along, dim, columns)
-        if not pair or not _has_rows(along, dim, columns.loop, program) or not _are_in_step(along, dim, columns, in_turn):
+        if not pair or not _has_rows(along, dim, columns.loop, program) or _goes_down(along, dim):
+            continue
+        if not _are_in_step(along, dim, columns, in_turn):
             continue
         arrays = tuple(dict.fromkeys(array for array, _, _ in pair))
-        results = tuple(dict.fromkeys(update.target.array for update in columns.updates))
         _, mine, theirs = pair[0]
-        labels = along.placed[mine.id].unit.label, across.placed[theirs.id].unit.label
-        return Crossing(along, across, dim, arrays, results, labels if in_turn else labels[::-1], share)
+        one, other = along.placed[mine.id].unit.label, across.placed[theirs.id].unit.label
+        between = (one, other) if in_turn else (other, one)
+        return Crossing(along, across, dim, arrays, columns.results, between, share)
     return None
 
 
@@ -69,7 +72,8 @@ def _columns(group: Group, program: PolyProgram) -> _Columns | None:
     """The group as one that adds up columns, in one loop over rows."""
     if len(group.dims) != 1 or not is_columns(group, program):
         return None
-    updates: list[Statement] = []
+    inside: dict[str, Statement] = {}
+    results: list[str] = []
     loops: dict[str, Loop] = {}
     for placed in group.members:
         dims = {c.iterator for c in placed.coordinates}
@@ -77,26 +81,28 @@ def _columns(group: Group, program: PolyProgram) -> _Columns | None:
             inner = [loop for loop in s.loops if loop.iterator not in dims]
             if not inner:
                 continue
-            if not s.reduction or s.kind == "init" or not s.target.index:
-                return None  # (registers of a row's own are not looked for here)
-            updates.append(s)
+            inside[s.id] = s
             loops |= {loop.iterator: loop for loop in inner}
+            if s.reduction and s.kind != "init":
+                results.append(s.target.array)
+            elif s.target.index:
+                return None
     if len(loops) != 1:
         return None
     (loop,) = loops.values()
-    return _Columns(group, tuple(updates), loop)
+    return _Columns(group, inside, tuple(dict.fromkeys(results)), loop)
 
 
 def _shared(along: Group, dim: str, columns: _Columns) -> list[tuple[str, Statement, Statement]]:
     """The arrays whose rows both go along, each with a statement of either that does."""
     found: list[tuple[str, Statement, Statement]] = []
-    for update in columns.updates:
-        for theirs in _matrices(update, columns.loop.iterator):
+    for s_across in columns.inside.values():
+        for theirs in _matrices(s_across, columns.loop.iterator):
             for placed in along.members:
                 row = placed.coordinate(dim).iterator
                 for s in placed.unit.statements:
                     if any(_same(mine, theirs, row, columns.loop.iterator) for mine in _matrices(s, row)):
-                        found.append((theirs.array, s, update))
+                        found.append((theirs.array, s, s_across))
     return found
 
 
@@ -104,9 +110,9 @@ def _matrices(statement: Statement, row: str) -> Iterator[Access]:
     """What it reads or writes of rows that `row` numbers: of all their places, neighbours last."""
     for access in (*statement.reads, statement.write):
         index = access.load.index
-        if len(index) > 1 and len(access.parts) == 1 and any(part == Iter(row) for part in index[:-1]):
-            if iterators(index[-1]) - {row}:
-                yield access
+        is_row = len(index) > 1 and any(part == Iter(row) for part in index[:-1]) and bool(iterators(index[-1]) - {row})
+        if is_row and len(access.parts) == 1:
+            yield access
 
 
 def _same(mine: Access, theirs: Access, row: str, their_row: str) -> bool:
@@ -126,9 +132,24 @@ def _has_rows(along: Group, dim: str, loop: Loop, program: PolyProgram) -> bool:
     return extent.step == loop.step == 1 and (tidy(extent.lower), tidy(extent.upper)) == (tidy(loop.lower), tidy(loop.upper))
 
 
+def _goes_down(along: Group, dim: str) -> bool:
+    """Does it go down columns of something too, beyond edges or where data say? (Where a worker goes along one row at a time,
+    that is slow.)"""
+    for placed in along.members:
+        row = placed.coordinate(dim).iterator
+        for s in placed.unit.statements:
+            for access in (*s.reads, s.write):
+                index = access.load.index
+                if index and row in iterators(index[-1]) and any(iterators(part) - {row} for part in index[:-1]):
+                    return True
+                if len(access.parts) != 1 or any(linear(part) is None for part in index):
+                    return True
+    return False
+
+
 def _are_in_step(along: Group, dim: str, columns: _Columns, in_turn: bool) -> bool:
     """Does what passes between the two go from a row to the same row, or to what stands behind all rows?"""
-    scope, updates = along.scope, {update.id: update for update in columns.updates}
+    scope = along.scope
     assert scope is not None
     for d in scope.touching(along.ids | columns.group.ids):
         if d.source in columns.group.ids and d.sink in along.ids:
@@ -137,12 +158,12 @@ def _are_in_step(along: Group, dim: str, columns: _Columns, in_turn: bool) -> bo
             continue
         if not in_turn:
             return False
-        update = updates.get(d.sink)
-        if update is None or update.target.array == d.array:
-            continue  # copies of a result are added to it once all rows are done
+        sink = columns.inside.get(d.sink)
+        if sink is None or (sink.target.array == d.array and d.array in columns.results):
+            continue  # that comes once all rows are done, and so does what copies of a result are added to
         placed = along.placed[d.source]
         source = next(s for s in placed.unit.statements if s.id == d.source).iterators
-        places = source.index(placed.coordinate(dim).iterator), update.iterators.index(columns.loop.iterator)
+        places = source.index(placed.coordinate(dim).iterator), sink.iterators.index(columns.loop.iterator)
         if not is_equal_along(d.relation, *places):
             return False
     return True

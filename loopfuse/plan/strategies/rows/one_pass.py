@@ -1,25 +1,26 @@
-"""Rows and columns of an array in one pass, on a CPU: a worker goes along a few rows, and then adds them, which are in its cache, to
-a copy of the results of columns.
+"""Rows and columns of an array in one pass, on a CPU: a worker goes along a few rows, and adds them, which are in its cache, to a copy of
+the results of columns.
 
-before:  for r: s[r] = sum(c: x[r, c] * v[c])        for c: for r: t[c] += x[r, c] * s[r]
+before:  for r: s[r] = sum(c: x[r, c] * v[c])
+         for c: for r: t[c] += x[r, c] * s[r]
 after:   for each share of the rows: for c: part[share, c] = 0
-                                     for r in share: s[r] = sum(c: x[r, c] * v[c]); for c: part[share, c] += x[r, c] * s[r]
-         for c: t[c] += part[0, c] + part[1, c] + ...
+                                     for each few of its rows: for r in few: s[r] = sum(c: x[r, c] * v[c])
+                                                               for c: for r in few: part[share, c] += x[r, c] * s[r]
+         for c: for each share: t[c] += part[share, c]
 
-How many rows have a copy is one number for all machines and sizes, and with it the order of a sum: copies take so small a share of what
-rows take. Rows that are so long that a few of them leave the cache before they are added are gone along twice, and so are few ones.
+How many rows have a copy is one number for all machines and sizes, and with it the order of a sum; copies take a small part of what
+rows take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Expr, Iter, combine, integer
-from loopfuse.plan.mapping.lanes import with_lanes
+from loopfuse.lang.nodes import Expr, Iter, integer
+from loopfuse.plan.mapping.interior import split_inner
+from loopfuse.plan.mapping.lanes import statements_in_lanes, with_lanes
 from loopfuse.plan.mapping.space import Site, dim_extents, hint_of, order_dims
 from loopfuse.plan.mapping.threads import thread_body
 from loopfuse.plan.strategies.map_fit import MapFit, parallel_over
@@ -30,44 +31,35 @@ from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.strategies.versions import by_length
 from loopfuse.plan.units.groups import Crossing, Group
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import HostLoop, HostNode, Launch, Loop, LoopTree, TreeNode
+from loopfuse.tree.looptree import HostNode, Launch, Loop, LoopTree, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
 SHARE = 64
 """Rows that have a copy of the results of columns."""
-FEW = 512
+FEW = 1024
 """Rows up to which the loops stay apart: shares of them are too few for many workers."""
-ROW_BYTES = 1 << 17
-"""Bytes of a row, at most: some of them, and their copy, stay in the cache of one processor."""
 
 
 def crosses(first: Group, second: Group, program: PolyProgram) -> Crossing | None:
-    """Two neighbouring groups as one pass; None where they are none, or no sizes are suited."""
+    """Two neighbouring groups as one pass; None where they are none, or have few rows."""
     found = find_crossing(first, second, program, SHARE)
-    if found is None or constant_value(_enough(found, program)) == 0:
+    if found is None:
         return None
-    return found
-
-
-def _enough(found: Crossing, program: PolyProgram) -> Expr:
-    """1 where there are rows enough, and none too long, else 0."""
     rows = dim_extents(found.along, program)[found.dim]
-    (columns,) = dim_extents(found.across, program).values()
-    most = ROW_BYTES // max(program.arrays[name].dtype.bytes for name in found.arrays)
-    many = combine("max", integer(0), tidy(rows.upper - rows.lower - FEW))
-    short = combine("max", integer(0), tidy(columns.lower - columns.upper + (most + 1)))
-    return tidy(combine("min", integer(1), combine("min", many, short)))
+    count = constant_value(tidy(rows.upper - rows.lower))
+    return None if count is not None and count <= FEW else found
 
 
 @dataclass(frozen=True, slots=True)
 class OnePassFit(Fit):
-    """Both groups, and how each is run by itself."""
+    """Both groups, and how each is run by itself. `free`: the statements along rows whose updates run in lanes in the pass."""
 
     crossing: Crossing
     program: PolyProgram
     first: Fit
     second: Fit
     columns: BlocksFit
+    free: frozenset[str]
     launches: ClassVar[int] = 2
 
     @property
@@ -99,22 +91,22 @@ class OnePassFit(Fit):
         writer.begin()
         block = site.names.fresh("rb")
         first, last = writer.rows_of(Iter(block))
-        extent = writer.extent
 
         def row(place: Expr) -> tuple[TreeNode, ...]:
             return row_nodes(self.along, self.crossing.along, self.crossing.dim, place, site)
 
         turn, of_turn, rest = (site.names.fresh(var) for var in ("k", "r", "r"))
         turns = tidy(last - first) // TURN
-        low, high = extent.lower, extent.upper
-        few = Loop(of_turn, integer(0), integer(TURN), 1, Where.SERIAL, row(tidy(first + Iter(turn) * TURN + Iter(of_turn))))
-        added = writer.turn(Iter(block), tidy(first + Iter(turn) * TURN), low, high)
-        nodes: list[TreeNode] = [
+        low, high = writer.extent.lower, writer.extent.upper
+        start = tidy(first + Iter(turn) * TURN)
+        few = Loop(of_turn, integer(0), integer(TURN), 1, Where.SERIAL, row(tidy(start + Iter(of_turn))))
+        alone = (*row(Iter(rest)), writer.one(Iter(block), Iter(rest), low, high))
+        nodes = (
             *writer.cleared(Iter(block), low, high),
-            Loop(turn, integer(0), turns, 1, Where.SERIAL, (few, added)),
-            Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, (*row(Iter(rest)), writer.one(Iter(block), Iter(rest), low, high))),
-        ]
-        body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, tuple(nodes)),)
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, (few, writer.turn(Iter(block), start, low, high))),
+            Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, alone),
+        )
+        body = (Loop(block, integer(0), writer.blocks, 1, Where.THREAD, nodes),)
         together = writer.together()
         return (
             Launch(f"{name}_pass", "rows", labels, body),
@@ -122,10 +114,10 @@ class OnePassFit(Fit):
         )
 
     def reordered(self) -> frozenset[str]:
-        return self.first.reordered() | self.second.reordered()
+        return self.first.reordered() | self.second.reordered() | self.free
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
-        """`rows, one pass, each 64 rows with a copy of y, parallel over i`."""
+        """`rows, one pass, each 64 rows with a copy of y, parallel over them`."""
         if launch.name.endswith("_pass"):
             results = ", ".join(self.crossing.results)
             return f"rows, one pass, each {SHARE} rows with a copy of {results}, parallel over them"
@@ -139,7 +131,12 @@ def cross(first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
     columns, along = (second, first) if _runs(second, found.across) else (first, second)
     if not isinstance(columns, BlocksFit) or not _runs(columns, found.across) or not isinstance(along, LanesFit | MapFit):
         return None
-    return OnePassFit(found, site.program, first, second, columns) if len(find_steps(columns.body) or ()) == 1 else None
+    if len(find_steps(columns.body) or ()) != 1:
+        return None
+    trial = replace(site, names=site.names.copy())
+    nodes = _row(along, found.along, found.dim, Iter(trial.names.fresh("r")), trial)
+    free = statements_in_lanes(nodes, found.along, site.program, trial.names.buffers)
+    return OnePassFit(found, site.program, first, second, columns, free)
 
 
 def _runs(fit: Fit, group: Group) -> bool:
@@ -148,17 +145,20 @@ def _runs(fit: Fit, group: Group) -> bool:
 
 def row_nodes(fit: Fit, group: Group, dim: str, place: Expr, site: Site) -> tuple[TreeNode, ...]:
     """What is done along the row at a place."""
+    nodes = _row(fit, group, dim, place, site)
+    if isinstance(fit, LanesFit) and group.dims == (dim,):
+        return nodes
+    return split_inner(with_lanes(nodes, group, site.program, site.names), site.names.fresh)
+
+
+def _row(fit: Fit, group: Group, dim: str, place: Expr, site: Site) -> tuple[TreeNode, ...]:
+    """The same, where it has none of its own its sums not in lanes yet."""
     if isinstance(fit, LanesFit) and group.dims == (dim,):
         return fit.row(site, {dim: place})
-    extents, names = dim_extents(group, site.program), site.names
-    point: Mapping[str, Expr] = {dim: place}
-    chain: list[tuple[str, str]] = []
-    for other in order_dims(group):
-        if other != dim:
-            chain.append((other, names.fresh(hint_of(group, other))))
-            point = {**point, other: Iter(chain[-1][1])}
-    nodes = with_lanes(thread_body(group, site, extents, point), group, site.program, names)
-    for other, var in reversed(chain):
-        extent = extents[other]
-        nodes = (Loop(var, extent.lower, extent.upper, extent.step, Where.SERIAL, nodes),)
+    extents = dim_extents(group, site.program)
+    names = {other: site.names.fresh(hint_of(group, other)) for other in order_dims(group) if other != dim}
+    point: dict[str, Expr] = {dim: place, **{other: Iter(var) for other, var in names.items()}}
+    nodes = thread_body(group, site, extents, point)
+    for other, var in reversed(names.items()):
+        nodes = (Loop(var, extents[other].lower, extents[other].upper, extents[other].step, Where.SERIAL, nodes),)
     return nodes

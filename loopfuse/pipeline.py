@@ -73,6 +73,7 @@ from loopfuse.plan.printer import print_plan
 from loopfuse.plan.report import (
     build_report,
     count_launches,
+    decisions_made,
     kernel_infos,
     loop_infos,
     reassociated,
@@ -537,7 +538,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
         loops=loop_infos(planned.program, planned.plan),
         launches_after=count_launches(planned.scheduled.items),
         kernels=kernel_infos(planned.program, planned.scheduled),
-        decisions=planned.plan.decisions,
+        decisions=decisions_made(planned.plan, planned.scheduled),
         reassociated=tuple(dict.fromkeys(reassociated(planned.program, planned.scheduled))),
         preconditions=tuple(p.text for p in planned.program.preconditions),
     )

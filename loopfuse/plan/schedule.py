@@ -36,6 +36,8 @@ class Scheduled:
     items: tuple[PlanItem, ...] = ()
     fits: Mapping[str, Fit] = field(default_factory=dict[str, Fit])
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    apart: tuple[Crossing, ...] = ()
+    """What was planned as one pass, and is none."""
 
 
 def build_tree(
@@ -69,9 +71,11 @@ def build_tree(
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
     groups = {name: group for name, group in builder.groups.items() if name in launches}
-    refused = {id(group) for group in builder.apart}
-    items = tuple(replace(item, crossing=None) if isinstance(item, Group) and id(item) in refused else item for item in items)
-    return Scheduled(tree, stores, items, fits, groups)
+    items = tuple(
+        replace(item, crossing=None) if isinstance(item, Group) and any(item.crossing is one for one in builder.apart) else item
+        for item in items
+    )
+    return Scheduled(tree, stores, items, fits, groups, tuple(builder.apart))
 
 
 @dataclass
@@ -83,8 +87,8 @@ class _TreeBuilder:
     groups: dict[str, Group] = field(default_factory=dict[str, Group])
     resident: list[Expr] = field(default_factory=list[Expr])
     """When the loops in blocks have none."""
-    apart: list[Group] = field(default_factory=list[Group])
-    """Those that are no pass with the one before them after all."""
+    apart: list[Crossing] = field(default_factory=list[Crossing])
+    """Those that are no pass after all."""
 
     def host(
         self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
@@ -130,7 +134,7 @@ class _TreeBuilder:
         fits = [registry.fit(group, self.site, is_rest) for group in (first, second)]
         fit = registry.cross(fits[0], fits[1], found, self.site)
         if fit is None:
-            self.apart.append(second)
+            self.apart.append(found)
             return (*self.launch(first, is_rest, fits[0]), *self.launch(second, is_rest, fits[1]))
         return self.launch(first.beside(second), is_rest, fit)
 

@@ -57,9 +57,7 @@ class Decisions(list[Decision]):
             return (first in along and second in across) or (first in across and second in along)
 
         self[mark:] = [one for one in self[mark:] if one.fused or not meet(one)]
-        arrays, results = ("`, `".join(names) for names in (found.arrays, found.results))
-        reason = f"in one pass over the rows of `{arrays}`: each {found.share} of them add to a copy of `{results}`"
-        self.append(Decision(found.between, True, None, reason))
+        self.append(Decision(found.between, True, None, found.reason))
 
     def call_left_over(self, mark: int) -> None:
         """Refusals since `mark` are between loops that run together in blocks of time steps."""

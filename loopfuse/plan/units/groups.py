@@ -102,6 +102,12 @@ class Crossing:
     between: tuple[str, str]
     share: int
 
+    @property
+    def reason(self) -> str:
+        """What reports say of it."""
+        arrays, results = ("`, `".join(names) for names in (self.arrays, self.results))
+        return f"in one pass over the rows of `{arrays}`: each {self.share} of them add to a copy of `{results}`"
+
 
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
 class Group:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from loopfuse.lang.linear import linear, tidy
 from loopfuse.lang.nodes import Iter
 from loopfuse.lang.walk import iterators
-from loopfuse.plan.mapping.space import dim_extents
+from loopfuse.plan.mapping.space import dim_extents, loop_iterations
 from loopfuse.plan.strategies.rows.likely import is_columns
 from loopfuse.plan.units.groups import Crossing, Group, Legality
 from loopfuse.poly.isl_relations import is_equal_along
@@ -81,6 +81,8 @@ def _columns(group: Group, program: PolyProgram) -> _Columns | None:
             inner = [loop for loop in s.loops if loop.iterator not in dims]
             if not inner:
                 continue
+            if not loop_iterations(s, program).is_subset(s.domain):
+                return None  # conditions stand inside the loop
             inside[s.id] = s
             loops |= {loop.iterator: loop for loop in inner}
             if s.reduction and s.kind != "init":

@@ -230,7 +230,7 @@ def test_reports_say_it() -> None:
     assert [kernel.detail for kernel in made.report.kernels] == [
         "rows, reduced in lanes, parallel over r",
         "rows, a worker a column, parallel over c",
-        f"rows, one pass, each {SHARE} rows with a copy of t, parallel over them",
+        f"rows, one pass, each {SHARE} rows with a copy of t, parallel over r",
         "rows, copies added up, parallel over c",
     ]
     (one,) = (one for one in made.report.decisions if one.fused)

@@ -117,10 +117,10 @@ class OnePassFit(Fit):
         return self.first.reordered() | self.second.reordered() | self.free
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
-        """`rows, one pass, each 64 rows with a copy of y, parallel over them`."""
+        """`rows, one pass, each 64 rows with a copy of y, parallel over i`."""
         if launch.name.endswith("_pass"):
-            results = ", ".join(self.crossing.results)
-            return f"rows, one pass, each {SHARE} rows with a copy of {results}, parallel over them"
+            results, found = ", ".join(self.crossing.results), self.crossing
+            return f"rows, one pass, each {SHARE} rows with a copy of {results}, parallel over {hint_of(found.along, found.dim)}"
         if launch.name.endswith("_sums"):
             return f"rows, copies added up, {parallel_over(self.crossing.across)}"
         return (self.along if launch.name.endswith("_along") else self.columns).detail(launch, tree)

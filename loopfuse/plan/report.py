@@ -76,7 +76,7 @@ def decisions_made(plan: FusionPlan, scheduled: Scheduled) -> tuple[Decision, ..
     """The plan's decisions, as the schedule has them: what it could not run in one pass is apart."""
     apart = {(one.between, one.reason) for one in scheduled.apart}
     return tuple(
-        Decision(one.between, False, None, "columns are not added up in blocks of rows, as one pass does")
+        Decision(one.between, False, None, "one pass over the rows does not suit the way in which each of them runs")
         if (one.between, one.reason) in apart
         else one
         for one in plan.decisions

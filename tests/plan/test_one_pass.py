@@ -193,7 +193,7 @@ def test_others_are_not(name: str) -> None:
 
 def test_what_was_planned_and_is_none_is_said() -> None:
     made = planned(HEAD + LEFT["a result that is found and set"])
-    assert [one.reason for one in made.report.decisions] == ["columns are not added up in blocks of rows, as one pass does"]
+    assert [one.reason for one in made.report.decisions] == ["one pass over the rows does not suit the way in which each of them runs"]
     assert made.report.launches_after == 2
 
 

@@ -4,7 +4,8 @@ On a GPU one thread a row would read places far apart from its neighbours', and 
 warp's, or a block's where it is long, or a cluster's where no block could hold it; which, its length says when
 the kernel is called, so that there are several launches of which one runs (`along`). So do points that reduce several
 dimensions (`nests`), and columns, whose neighbours are neighbours in memory (`columns`). On a CPU a row is one worker's, and stays in its cache from pass to pass; a
-reduction along it runs in lanes, where one sum after the other would wait for each addition; columns are added up in blocks of rows (`blocks`).
+reduction along it runs in lanes, where one sum after the other would wait for each addition; columns are added up in blocks of rows (`blocks`);
+rows and columns of one array go in one pass (`one_pass`).
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from loopfuse.base.diagnostics import (
 )
 from loopfuse.base.options import Options, Target
 from loopfuse.base.printable import printable
-from loopfuse.base.warn import warn
+from loopfuse.base.warn import heard, warn
 from loopfuse.codegen.abi import build_manifest, entry_name
 from loopfuse.codegen.ir import Operation, Place
 from loopfuse.codegen.llvm.debug_info import locations
@@ -177,6 +177,8 @@ class Planned:
     """What is used instead of the plan that was chosen first, where that was not proved."""
     approximations: tuple[str, ...] = ()
     """What `fp="native"` has approximated, with bounds."""
+    warnings: tuple[str, ...] = ()
+    """What was warned of."""
 
     @property
     def tree(self) -> LoopTree:
@@ -287,8 +289,9 @@ def plan_kernel(
     tree, an easier one is used, then the unfused one, then the program's own order, and a warning
     says so; InternalError where all are rejected."""
     run = run or Run()
-    with rare_collection(), _reported(program, name, options, run):
-        return _plan_kernel(program, name, options, run, begin)
+    with rare_collection(), _reported(program, name, options, run), heard() as warnings:
+        planned = _plan_kernel(program, name, options, run, begin)
+    return replace(planned, warnings=tuple(warnings))
 
 
 def _plan_kernel(
@@ -704,6 +707,7 @@ def _compile_kernel(
         llvm=llvm if "llvm" in emit or target.code == "llvm" else "",
         affine_mlir=loops,
         fused_mlir=nest,
+        warnings=planned.warnings,
     )
     if emit and not set(emit) & _CODE:
         return artifact

@@ -33,8 +33,16 @@ def test_what_was_not_seen_stays_listed() -> None:
     assert long_of({"tests/a.py::one[x]": float("inf")}) == set(took) - {"tests/a.py::one[y]"}
 
 
+def test_the_longest_are_slow_but_for_the_shortest_of_a_function() -> None:
+    longest = RULES["LONGEST"]
+    took = {"tests/a.py::one[x]": 3 * longest, "tests/a.py::one[y]": 2 * longest, "tests/a.py::two": 2 * longest}
+    assert RULES["longest_of"](took) == {"tests/a.py::one[x]"}
+    took["tests/a.py::one[z]"] = longest / 2
+    assert RULES["longest_of"](took) == {"tests/a.py::one[x]", "tests/a.py::one[y]"}
+
+
 def test_the_list_is_sorted_and_of_files_that_are_there() -> None:
-    names = RULES["LONG_TESTS"].read_text().splitlines()
+    names = [*RULES["listed"]()]
     assert names == sorted(set(names))
     root = Path(__file__).resolve().parent.parent
     assert [name for name in names if not (root / name.partition("::")[0]).is_file()] == []

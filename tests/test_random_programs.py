@@ -34,7 +34,7 @@ from hypothesis import strategies as st
 
 from loopfuse.base.diagnostics import LoopfuseError
 
-CHUNKS = 8
+CHUNKS = 16
 COUNT = int(os.environ.get("LOOPFUSE_RANDOM_PROGRAMS", "96"))
 SEED = int(os.environ.get("LOOPFUSE_RANDOM_SEED", "0"))
 PHASES = (

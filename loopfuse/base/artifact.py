@@ -54,7 +54,8 @@ class Artifact:
 
     `mlir` is the module that was compiled, `affine_mlir` the program as written and `fused_mlir`
     after fusion; `llvm` LLVM IR as text; `ptx` PTX text; `object` the native object file;
-    `cubin` machine code for one GPU; `registers` per entry point, from ptxas (GPU only).
+    `cubin` machine code for one GPU; `registers` per entry point, from ptxas (GPU only); `warnings` what
+    was warned of, which is told again where the artifact comes from the disk cache.
     """
 
     kernel: str
@@ -70,6 +71,7 @@ class Artifact:
     cubin: bytes = b""
     cubin_maker: str = ""
     registers: dict[str, int] = field(default_factory=dict[str, int])
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         parts = ("mlir", "affine_mlir", "fused_mlir", "llvm", "ptx", "object", "cubin")

@@ -241,6 +241,8 @@ class Kernel:
         key = self._artifact_key(options, emit, constants)
         hit = None if is_watched() else find_artifact(key)
         if hit is not None:
+            for text in hit.warnings:
+                warn(text)
             return hit
         from loopfuse import pipeline
 

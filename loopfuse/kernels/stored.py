@@ -33,6 +33,7 @@ def find_artifact(key: str) -> Artifact | None:
     if hit is None:
         return None
     stored: dict[str, Any] = {**hit[0], **hit[1]}
+    stored["warnings"] = tuple(stored["warnings"])  # JSON has lists alone
     return Artifact(**stored)
 
 

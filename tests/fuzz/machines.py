@@ -4,8 +4,9 @@ runs idle threads too, takes milliseconds."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -76,6 +77,11 @@ _SMALL: dict[tuple[Any, str], Any] = {
 MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "small": _SMALL}
 
 
+def _uncached() -> Any:
+    """Nothing made inside comes from the disk cache or stays there: its keys do not say what is changed here."""
+    return patch.dict(os.environ, LOOPFUSE_CACHE="0")
+
+
 @contextmanager
 def machine(name: str) -> Generator[None]:
     """Plan with the sizes of machine `name` inside."""
@@ -84,7 +90,8 @@ def machine(name: str) -> Generator[None]:
     for (module, key), value in changed.items():
         setattr(module, key, value)
     try:
-        yield
+        with _uncached() if changed else nullcontext():
+            yield
     finally:
         for (module, key), value in before.items():
             setattr(module, key, value)
@@ -93,12 +100,12 @@ def machine(name: str) -> Generator[None]:
 @contextmanager
 def no_array_stays() -> Generator[None]:
     """Inside, arrays of any size are planned for as if no cache could keep them."""
-    with patch.dict(base_machine._PLANNED, cpu=replace(base_machine.CPU, resident=0)):  # pyright: ignore[reportPrivateUsage]
+    with patch.dict(base_machine._PLANNED, cpu=replace(base_machine.CPU, resident=0)), _uncached():  # pyright: ignore[reportPrivateUsage]
         yield
 
 
 @contextmanager
 def without_proofs() -> Generator[None]:
     """Plans are not checked inside: for what is proved elsewhere."""
-    with patch.object(pipeline, "verify", lambda *_, **__: Verdict("proved", (), 0)):
+    with patch.object(pipeline, "verify", lambda *_, **__: Verdict("proved", (), 0)), _uncached():
         yield

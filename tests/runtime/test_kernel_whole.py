@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import loopfuse
+from loopfuse import pipeline
 from loopfuse.base.diagnostics import UserError
+from loopfuse.proof.check import Verdict
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 SHIFT = """
@@ -49,6 +51,29 @@ def test_an_out_of_bounds_subscript_is_refused_before_anything_runs(x: Any) -> N
     assert caught.value.diagnostics[0].code == "subscript-range"
     assert "by=-1" in str(caught.value) and "<string>:7" in str(caught.value)
     assert (y == 7).all()
+
+
+@pytest.mark.parametrize("is_explained", [False, True])
+def test_what_was_warned_of_is_told_again_by_the_disk_cache(
+    x: Any, is_explained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process hears that a plan was not proved, and not only the one that compiled."""
+    def prove(*asked: Any) -> Any:
+        return next(verdicts, None) or proof(*asked)
+
+    proof, verdicts = pipeline.verify, iter([Verdict("unknown", ("too hard",))])
+    monkeypatch.setattr(pipeline, "verify", prove)
+    kernel = loopfuse.loads(SHIFT)
+    with pytest.warns(UserWarning, match=r"of `shift` could not be proved \(too hard\)"):
+        if is_explained:
+            kernel.explain(target="cpu")
+        else:
+            kernel(x, 1)
+    if is_explained:  # the plan that was explained is the one that is compiled
+        kernel(x, 1)
+    monkeypatch.delattr(pipeline, "compile_kernel")
+    with pytest.warns(UserWarning, match=r"of `shift` could not be proved \(too hard\)"):
+        loopfuse.loads(SHIFT)(x, 1)
 
 
 def test_explain_takes_arrays_sizes_or_nothing(x: Any) -> None:

@@ -29,9 +29,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))  # the checkout that this file is in, installed or not
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "tools")]  # the checkout that this file is in, installed or not
 STORED = ROOT / "tests" / "plans.txt"
 ROOMS = {
     "examples": "examples",
@@ -78,14 +79,14 @@ def programs(only: Iterable[str] = ()) -> dict[str, Path]:
     return {name: path for name, path in found.items() if not wanted or any(one in name for one in wanted)}
 
 
-def prints_of(name: str, target: str, is_code_made: bool) -> list[Print]:
-    """Every kernel of one program for one target."""
+def prints_of(name: str, targets: Iterable[str], is_code_made: bool) -> list[tuple[str, Print]]:
+    """Every kernel of one program for each of the targets, by target."""
     os.environ |= {"LOOPFUSE_CPU": "x86-64-v3", "LOOPFUSE_CACHE": "0"}
+    from proved_once import proved_once
+
     from loopfuse import pipeline
     from loopfuse.base import machine
     from loopfuse.base.diagnostics import LoopfuseError, Source
-    from loopfuse.base.options import CPU, Options, Target
-    from loopfuse.tree.printer import print_tree
 
     # Whatever the caches of the machine at hand.
     machine._PLANNED["cpu"] = replace(machine.CPU, resident=24 << 20)  # pyright: ignore[reportPrivateUsage]
@@ -93,48 +94,60 @@ def prints_of(name: str, target: str, is_code_made: bool) -> list[Print]:
     path = programs()[name]
     language = "mlir" if path.suffix == ".mlir" else "lf"
     source = Source(str(path.relative_to(ROOT)), path.read_text(), language)
-    options = Options(target=CPU if target == "cpu" else Target(target))
-    found: list[Print] = []
+    found: list[tuple[str, Print]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             program = pipeline.read_program(source)
         except LoopfuseError as error:
-            return [Print(f"{name} {target}", {"refusal": str(error)})]
+            return [(target, Print(f"{name} {target}", {"refusal": str(error)})) for target in targets]
         for kernel in program.kernels:
-            title = f"{name}:{kernel.name} {target}"
-            try:
-                planned = pipeline.plan_kernel(program, kernel.name, options)
-                parts = {"tree": print_tree(planned.tree)}
-                emit = {"report", "llvm"} | ({"ptx"} if is_code_made and target != "cpu" else set())
-                made = pipeline.compile_kernel(program, kernel.name, options, emit=emit, planned=planned)
-            except LoopfuseError as error:
-                found.append(Print(title, {"refusal": str(error)}))
-                continue
-            parts |= {
-                "report": json.dumps(made.report, indent=1),
-                "manifest": json.dumps(made.manifest, indent=1),
-                "llvm": made.llvm,
-            }
-            found.append(Print(title, {**parts, "ptx": made.ptx} if made.ptx else parts))
+            with proved_once():
+                for target in targets:
+                    title = f"{name}:{kernel.name} {target}"
+                    try:
+                        parts = _parts(program, kernel.name, target, is_code_made)
+                    except LoopfuseError as error:
+                        parts = {"refusal": str(error)}
+                    found.append((target, Print(title, parts)))
     return found
 
 
-def _one(job: tuple[str, str], is_code_made: bool) -> tuple[str, str, list[Print]]:
-    name, target = job
+def _parts(program: Any, kernel: str, target: str, is_code_made: bool) -> dict[str, str]:
+    """What is made of a kernel for one target."""
+    from loopfuse import pipeline
+    from loopfuse.base.options import CPU, Options, Target
+    from loopfuse.tree.printer import print_tree
+
+    options = Options(target=CPU if target == "cpu" else Target(target))
+    planned = pipeline.plan_kernel(program, kernel, options)
+    emit = {"report", "llvm"} | ({"ptx"} if is_code_made and target != "cpu" else set())
+    made = pipeline.compile_kernel(program, kernel, options, emit=emit, planned=planned)
+    parts = {
+        "tree": print_tree(planned.tree),
+        "report": json.dumps(made.report, indent=1),
+        "manifest": json.dumps(made.manifest, indent=1),
+        "llvm": made.llvm,
+    }
+    return {**parts, "ptx": made.ptx} if made.ptx else parts
+
+
+def _one(name: str, targets: Iterable[str], is_code_made: bool) -> tuple[str, list[tuple[str, Print]]]:
     try:
-        return name, target, prints_of(name, target, is_code_made)
+        return name, prints_of(name, targets, is_code_made)
     except Exception as error:  # one broken program must not hide the others
-        return name, target, [Print(f"{name} {target}", {"fault": f"{type(error).__name__}: {error}"})]
+        fault = {"fault": f"{type(error).__name__}: {error}"}
+        return name, [(target, Print(f"{name} {target}", fault)) for target in targets]
 
 
 def all_prints(
     only: Iterable[str], targets: Iterable[str], is_code_made: bool, jobs: int
 ) -> Iterator[tuple[str, str, list[Print]]]:
     """(program, target, its kernels), in the order of the names."""
-    work = [(name, target) for name in programs(only) for target in targets]
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(partial(_one, is_code_made=is_code_made), work)
+        for name, found in pool.map(partial(_one, targets=tuple(targets), is_code_made=is_code_made), programs(only)):
+            for target in targets:
+                yield name, target, [one for where, one in found if where == target]
 
 
 # ------------------------------------------------------------------------------- the commands

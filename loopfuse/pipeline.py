@@ -73,6 +73,7 @@ from loopfuse.plan.printer import print_plan
 from loopfuse.plan.report import (
     build_report,
     count_launches,
+    decisions_made,
     kernel_infos,
     loop_infos,
     reassociated,
@@ -454,9 +455,11 @@ def _plan_model(
         streams = registry.streams(model, cost, rules) if rules.chains else None
         whole = registry.runs_whole if rules.teams else None
         reorder = registry.reorder if rules.orders else None
+        crosses = registry.crosses if rules.teams and rules.crossings else None
         planner = Planner(
-            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder
-        )
+            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder,
+            crosses=crosses,
+        )  # fmt: skip
         plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
@@ -538,7 +541,7 @@ def _rough_report(planned: Planned, checked: str) -> Report:
         loops=loop_infos(planned.program, planned.plan),
         launches_after=count_launches(planned.scheduled.items),
         kernels=kernel_infos(planned.program, planned.scheduled),
-        decisions=planned.plan.decisions,
+        decisions=decisions_made(planned.plan, planned.scheduled),
         reassociated=tuple(dict.fromkeys(reassociated(planned.program, planned.scheduled))),
         preconditions=tuple(p.text for p in planned.program.preconditions),
     )

@@ -19,7 +19,7 @@ from loopfuse.plan.strategies.scan.strategy import SCAN
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
@@ -96,6 +96,20 @@ def reorder(unit: Unit, scope: Scope, program: PolyProgram, device: str, in_orde
     """A nest in another order than the program's, where some strategy runs it so."""
     found = (strategy.reorder(unit, scope, program, device, in_order) for strategy in STRATEGIES)
     return next((group for group in found if group is not None), None)
+
+
+def crosses(first: Group, second: Group, program: PolyProgram, device: str) -> Crossing | None:
+    """Two neighbouring groups of a plan as one pass, where some strategy runs them so."""
+    if tiles(first, device) or tiles(second, device):
+        return None
+    found = (strategy.crosses(first, second, program, device) for strategy in STRATEGIES)
+    return next((one for one in found if one is not None), None)
+
+
+def cross(first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
+    """The fit of two groups in one pass, where some strategy has one."""
+    fits = (strategy.cross(first, second, found, site) for strategy in STRATEGIES)
+    return next((fit for fit in fits if fit is not None), None)
 
 
 def may_collapse(items: Sequence[PlanItem], site: Site) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr
 from loopfuse.plan.fusion.fuse import FusionPlan
 from loopfuse.plan.schedule import Scheduled
 from loopfuse.plan.units.groups import Group, HostGroup, PlanItem, whole_name
-from loopfuse.plan.units.records import Formula, KernelInfo, LoopInfo, Report
+from loopfuse.plan.units.records import Decision, Formula, KernelInfo, LoopInfo, Report
 from loopfuse.plan.units.storage import Store, touches
 from loopfuse.poly.model import Dependence, Dependences, Loop, PolyProgram, Statement
 from loopfuse.poly.needs import summarise_needs
@@ -56,7 +56,7 @@ def build_report(
         traffic_after=traffic(program, after, sizes),
         passes=(0, 0) if blocked else (passes(program, before), passes(program, after)),
         kernels=kernel_infos(program, scheduled),
-        decisions=plan.decisions,
+        decisions=decisions_made(plan, scheduled),
         preconditions=summarise_needs(program),
         temporary_bytes=tuple(
             (a.name, array_bytes(a.extents, a.dtype, sizes)) for a in temporaries
@@ -69,6 +69,17 @@ def build_report(
             if (store := scheduled.stores.get(a.name)) is not None and store.home == "global" and store.leading
         ),
         checked=checked,
+    )
+
+
+def decisions_made(plan: FusionPlan, scheduled: Scheduled) -> tuple[Decision, ...]:
+    """The plan's decisions, as the schedule has them: what it could not run in one pass is apart."""
+    apart = {(one.between, one.reason) for one in scheduled.apart}
+    return tuple(
+        Decision(one.between, False, None, "one pass over the rows does not suit the way in which each of them runs")
+        if (one.between, one.reason) in apart
+        else one
+        for one in plan.decisions
     )
 
 
@@ -111,7 +122,7 @@ def _moved(
 ) -> list[Moved]:
     arrays = users.program.arrays
     out: list[Moved] = []
-    for item in items:
+    for item in in_passes(items):
         if isinstance(item, HostGroup):
             out += _moved(users, item.body, stores, (*times, counted(item)))
             continue
@@ -144,6 +155,14 @@ def _moved(
                 whole = block is not None and block.whole
                 out.append(Moved(name, "write", tuple(writes), times, stored, whole))
     return out
+
+
+def in_passes(items: Sequence[PlanItem]) -> Iterator[PlanItem]:
+    """The items, with two groups that are one pass as one."""
+    for number, item in enumerate(items):
+        behind = items[number + 1] if number + 1 < len(items) else None
+        if isinstance(item, HostGroup) or item.crossing is None:
+            yield item.beside(behind) if isinstance(item, Group) and isinstance(behind, Group) and behind.crossing else item
 
 
 def _made_inside(

@@ -15,7 +15,7 @@ from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.units.forest import Scope
-from loopfuse.plan.units.groups import Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.storage import Store, place_storage
 from loopfuse.poly.collapse import find_collapses
@@ -36,6 +36,8 @@ class Scheduled:
     items: tuple[PlanItem, ...] = ()
     fits: Mapping[str, Fit] = field(default_factory=dict[str, Fit])
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    apart: tuple[Crossing, ...] = ()
+    """What was planned as one pass, and is none."""
 
 
 def build_tree(
@@ -69,7 +71,11 @@ def build_tree(
     launches = {launch.name for launch in tree.launches}
     fits = {name: fit for name, fit in builder.fits.items() if name in launches}
     groups = {name: group for name, group in builder.groups.items() if name in launches}
-    return Scheduled(tree, stores, items, fits, groups)
+    items = tuple(
+        replace(item, crossing=None) if isinstance(item, Group) and any(item.crossing is one for one in builder.apart) else item
+        for item in items
+    )
+    return Scheduled(tree, stores, items, fits, groups, tuple(builder.apart))
 
 
 @dataclass
@@ -81,6 +87,8 @@ class _TreeBuilder:
     groups: dict[str, Group] = field(default_factory=dict[str, Group])
     resident: list[Expr] = field(default_factory=list[Expr])
     """When the loops in blocks have none."""
+    apart: list[Crossing] = field(default_factory=list[Crossing])
+    """Those that are no pass after all."""
 
     def host(
         self, items: Sequence[PlanItem], outer: Mapping[str, Expr], is_rest: bool = False
@@ -89,10 +97,13 @@ class _TreeBuilder:
         is left over from blocks of time steps."""
         blocks = next((item for item in items if isinstance(item, HostGroup) and item.blocks is not None), None)
         out: list[HostNode] = []
-        for item in items:
+        for number, item in enumerate(items):
+            behind = items[number + 1] if number + 1 < len(items) else None
             if isinstance(item, HostGroup):
                 out.append(self.loop(item, outer, blocks if item.blocks is None else None))
-            else:
+            elif isinstance(behind, Group) and behind.crossing is not None:
+                out += self.launch_both(item, behind, behind.crossing, is_rest)
+            elif item.crossing is None:
                 out += self.launch(item, is_rest)
         return out
 
@@ -118,11 +129,21 @@ class _TreeBuilder:
         trips = trip_count(lower, upper, loop.step)
         return HostLoop(loop.iterator, integer(0), trips, 1, body)
 
-    def launch(self, group: Group, is_rest: bool) -> tuple[HostNode, ...]:
+    def launch_both(self, first: Group, second: Group, found: Crossing, is_rest: bool) -> tuple[HostNode, ...]:
+        """Two groups in one pass, where a strategy takes both."""
+        fits = [registry.fit(group, self.site, is_rest) for group in (first, second)]
+        fit = registry.cross(fits[0], fits[1], found, self.site)
+        if fit is None:
+            self.apart.append(found)
+            return (*self.launch(first, is_rest, fits[0]), *self.launch(second, is_rest, fits[1]))
+        return self.launch(first.beside(second), is_rest, fit)
+
+    def launch(self, group: Group, is_rest: bool, fit: Fit | None = None) -> tuple[HostNode, ...]:
+        """`fit`: its fit, where that is known."""
         name = f"{self.kernel}_{self.count}"
         self.count += 1
         labels = tuple(dict.fromkeys(unit.label for unit in group.units))
-        fit = registry.fit(group, self.site, is_rest)
+        fit = fit or registry.fit(group, self.site, is_rest)
         made = fit.bind(self.site, name, labels)
         for launch in LoopTree(name, self.site.device, (), made).launches:
             self.fits[launch.name], self.groups[launch.name] = fit, group

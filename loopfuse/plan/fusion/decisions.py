@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.plan.units.forest import Unit
-from loopfuse.plan.units.groups import Group, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, PlanItem
 from loopfuse.plan.units.records import Decision
 
 SLOWER = "wrap both loops in a `fuse:` block"
@@ -47,6 +47,17 @@ class Decisions(list[Decision]):
             if one.fused and set(one.between) <= units.keys():
                 first, second = one.between
                 self[k] = describe(group, units[first], units[second])
+
+    def decide_pass(self, found: Crossing, mark: int) -> None:
+        """Two groups are one pass: what was said since `mark` of why they are apart is dropped."""
+        along, across = ({unit.label for unit in group.units} for group in (found.along, found.across))
+
+        def meet(one: Decision) -> bool:
+            first, second = one.between
+            return (first in along and second in across) or (first in across and second in along)
+
+        self[mark:] = [one for one in self[mark:] if one.fused or not meet(one)]
+        self.append(Decision(found.between, True, None, found.reason))
 
     def call_left_over(self, mark: int) -> None:
         """Refusals since `mark` are between loops that run together in blocks of time steps."""

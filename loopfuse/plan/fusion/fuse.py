@@ -30,6 +30,7 @@ from loopfuse.plan.units.forest import (
     statements_of,
 )
 from loopfuse.plan.units.groups import (
+    Crossing,
     Group,
     HostGroup,
     Legality,
@@ -85,6 +86,8 @@ class Planner:
     scattered updates (None: nobody does)?"""
     reorder: Callable[[Unit, Scope, PolyProgram, str, bool], Group | None] | None = None
     """Does somebody run a nest in another order than the program's (None: nobody does)?"""
+    crosses: Callable[[Group, Group, PolyProgram, str], Crossing | None] | None = None
+    """Does somebody run two groups, along rows and across them, in one pass (None: nobody does)?"""
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
@@ -136,7 +139,7 @@ class Planner:
         self.merge(out, scope)
         self.decisions.explain_apart(apart)
         self.decisions.forget_apart(out, mark)
-        return self.drop_recomputed(out, scope)
+        return self.in_one_pass(self.drop_recomputed(out, scope), mark)
 
     def entries(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | PlanItem]:
         """One nest as units and host loops, or as a group in another order than the program's."""
@@ -515,6 +518,32 @@ class Planner:
         self.anew += more
         self.accept(partner, consumer, formed)
         return formed
+
+    def in_one_pass(self, items: list[PlanItem], mark: int) -> list[PlanItem]:
+        """The items, with marks on neighbours that are one pass over the rows of what both read, unless that stays in
+        a cache. Decisions since `mark` that keep them apart are forgotten."""
+        out: list[PlanItem] = []
+        for item in items:
+            before = out[-1] if out else None
+            if isinstance(item, Group) and isinstance(before, Group) and (found := self.crossing(before, item)):
+                if self.fuel is not None:
+                    self.fuel -= 1
+                self.decisions.decide_pass(found, mark)
+                item = replace(item, crossing=found)
+            out.append(item)
+        return out
+
+    def crossing(self, first: Group, second: Group) -> Crossing | None:
+        """The two as one pass, where that is worth it: more than one processor keeps near it comes from memory once instead
+        of twice."""
+        fenced = any(_fences(unit, "nofuse") for unit in (*first.units, *second.units))
+        if self.crosses is None or self.fuel == 0 or fenced or first.crossing is not None:
+            return None
+        found = self.crosses(first, second, self.program, self.cost.device)
+        if found is None:
+            return None
+        saved = sum(self.cost.elements(name) * self.program.arrays[name].dtype.bytes for name in found.arrays)
+        return found if saved > self.cost.machine.cache else None
 
     def streamed(self, units: Sequence[Unit], scope: Scope) -> Group | None:
         """The units as a chain, if they can be one."""

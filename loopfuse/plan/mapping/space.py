@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from loopfuse.base.machine import CPU, Machine
 from loopfuse.base.options import Tuning
@@ -13,13 +14,13 @@ from loopfuse.lang.index import ceil_div, greatest, in_range, least
 from loopfuse.lang.linear import linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, combine, compare, integer
 from loopfuse.lang.walk import iterators, substitute
-from loopfuse.plan.mapping.body import Names
+from loopfuse.plan.mapping.body import Names, loop_conditions
 from loopfuse.plan.units.align import Placed, place_map
 from loopfuse.plan.units.groups import Group
 from loopfuse.plan.units.storage import Store
-from loopfuse.poly.isl import value_expr
+from loopfuse.poly.isl import Reader, universe, value_expr
 from loopfuse.poly.isl_relations import hull_along
-from loopfuse.poly.model import PolyProgram
+from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -158,6 +159,20 @@ def order_dims(
                         score[by_iterator[iterator]] += write if access is statement.write else 1
     best = max(group.dims, key=lambda dim: (score[dim], group.dims.index(dim)))
     return (*(dim for dim in group.dims if dim != best), best)
+
+
+def loop_iterations(statement: Statement, program: PolyProgram) -> Any:
+    """{ statement[iterators] } wherever its loops run: also where its guards do not hold, as these
+    stand inside the tree's loops."""
+    space = statement.domain.get_space()
+    reader, where = Reader(space), universe(space).intersect_params(program.context)
+    for loop in statement.loops:
+        for test in loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step):
+            holds = reader.condition(test)
+            if holds is None:
+                return statement.domain
+            where = where.intersect(holds)
+    return where
 
 
 def count_of(extent: Extent) -> Expr:

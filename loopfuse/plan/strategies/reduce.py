@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import ceil_div, conjoin
@@ -20,7 +20,7 @@ from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, substitute
-from loopfuse.plan.mapping.body import BodyBuilder, declare_global, loop_conditions, tidy_load
+from loopfuse.plan.mapping.body import BodyBuilder, declare_global, tidy_load
 from loopfuse.plan.mapping.space import (
     Extent,
     Site,
@@ -29,6 +29,7 @@ from loopfuse.plan.mapping.space import (
     hint_of,
     in_chunks,
     known_of,
+    loop_iterations,
     order_dims,
     value_at,
 )
@@ -36,7 +37,7 @@ from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.poly.isl import Reader, universe, value_expr
+from loopfuse.poly.isl import value_expr
 from loopfuse.poly.isl_relations import hull_along
 from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import (
@@ -415,7 +416,7 @@ def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     if not iterators(count):
         return count
     images = [
-        _all_iterations(s, site.program).apply(place_map(s, placed, group.dims))
+        loop_iterations(s, site.program).apply(place_map(s, placed, group.dims))
         for placed in group.members
         if placed.coordinates
         for s in placed.unit.statements
@@ -425,20 +426,6 @@ def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     symbols = site.program.symbols
     last = value_expr(high, symbols) + 1
     return _positive(tidy(last - value_expr(low, symbols)))
-
-
-def _all_iterations(statement: Statement, program: PolyProgram) -> Any:
-    """{ statement[iterators] } wherever its loops run: also where its guards do not hold, as these
-    stand inside the tree's loops."""
-    space = statement.domain.get_space()
-    reader, where = Reader(space), universe(space).intersect_params(program.context)
-    for loop in statement.loops:
-        for test in loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step):
-            holds = reader.condition(test)
-            if holds is None:
-                return statement.domain
-            where = where.intersect(holds)
-    return where
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

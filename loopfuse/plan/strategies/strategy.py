@@ -20,7 +20,7 @@ from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Group
+from loopfuse.plan.units.groups import Crossing, Group
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
@@ -118,6 +118,16 @@ class Strategy:
     def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
         """A nest of which one thread would run a part in the program's order (`in_order`), or which would take launches in loops in
         loops, in another order by the exact dependences, with the strategy's fit; None where it knows none that is better."""
+        return None
+
+    def crosses(self, first: Group, second: Group, program: PolyProgram, device: str) -> Crossing | None:
+        """Would it run two neighbouring groups of a plan, of which one goes along the rows of an array and the other across
+        them, in one pass? What of; None where it would not."""
+        return None
+
+    def cross(self, first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
+        """The fit of both, each of which has one of its own (in the plan's order); None where it does not run them in one
+        pass."""
         return None
 
     def may_collapse(self, group: Group, site: Site) -> bool:

@@ -88,6 +88,27 @@ class Legality(enum.Enum):
     SERIAL = "serial"  # one after the other, by one thread; there are no dimensions
 
 
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Two groups as one pass: `along` goes along the rows of `arrays`, which its dimension `dim` numbers, and `across` has a result
+    for each column of them, in `results`. Each `share` rows add to a copy of these. `between`: the labels of the
+    loops that meet there, in the program's order."""
+
+    along: Group
+    across: Group
+    dim: str
+    arrays: tuple[str, ...]
+    results: tuple[str, ...]
+    between: tuple[str, str]
+    share: int
+
+    @property
+    def reason(self) -> str:
+        """What reports say of it."""
+        arrays, results = ("`, `".join(names) for names in (self.arrays, self.results))
+        return f"in one pass over the rows of `{arrays}`: each {self.share} of them add to a copy of `{results}`"
+
+
 @dataclass(frozen=True)  # no slots: what follows from the fields is kept once it is asked for
 class Group:
     """Units that run as one kernel.
@@ -106,6 +127,8 @@ class Group:
     scope: Scope | None = None
     time: TimeBlock | None = None
     loaded: frozenset[str] = frozenset()
+    crossing: Crossing | None = field(default=None, compare=False, repr=False)
+    """It and the group before it in the plan are one pass, where a strategy takes both."""
     fit: Fit | None = field(default=None, compare=False, repr=False)
     """How it is run, once a strategy has decided on it."""
 
@@ -138,6 +161,10 @@ class Group:
             for d in (self.scope.touching(self.recomputed) if self.scope else ())
             if d.kind == "flow" and d.source in self.recomputed
         )
+
+    def beside(self, other: Group) -> Group:
+        """What both run, as one: to be looked at."""
+        return Group(self.legality, (), (*self.members, *other.members), scope=self.scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ class Rules:
     of steps; `most_steps`: of at most so many (0: any number). `chains`: loops run together that no common
     iteration could run; `teams`: several threads may run one point of a
     group together, and a thread several sums of one in lanes; `tiles`: products may run in tiles of registers; `turns`: two launches that are one with arrays
-    exchanged are one; `orders`: nests may run in another order than the program's."""
+    exchanged are one; `orders`: nests may run in another order than the program's; `crossings`: loops along rows and
+    others down columns may be one pass."""
 
     machine: Machine
     strided: frozenset[str] = frozenset()
@@ -32,6 +33,7 @@ class Rules:
     tiles: bool = True
     turns: bool = True
     orders: bool = True
+    crossings: bool = True
 
     @staticmethod
     def of(options: Options, program: PolyProgram) -> Rules:

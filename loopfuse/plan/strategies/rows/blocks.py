@@ -116,99 +116,32 @@ class BlocksFit(Fit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         def few(least: int, most: int) -> tuple[HostNode, ...]:
-            return (plan_map(self.group, site, f"{name}_few", labels),)
+            return self.few(site, f"{name}_few", labels)
 
         def many(least: int, most: int) -> tuple[HostNode, ...]:
             return tuple(self._launches(site, name, labels))
 
         return by_length(site.names, self.body.length, [(2 * ROWS, few), (0, many)], "columns of {} places")
 
+    def few(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        """The launch for columns that are too short for blocks."""
+        return (plan_map(self.group, site, name, labels),)
+
     def _launches(self, site: Site, name: str, labels: tuple[str, ...]) -> Iterator[Launch]:
-        (dim,) = self.group.dims
-        extent = dim_extents(self.group, site.program)[dim]
-        count = combine("max", integer(0), tidy(extent.upper - extent.lower))
         site.names.declare(self.memory)
         steps = find_steps(self.body)
         assert steps is not None
         for number, step in enumerate(steps):
             suffix = f"_{number}" if len(steps) > 1 else ""
-            blocks = ceil_div(combine("max", integer(0), step.one.length), ROWS)
-            parts: dict[Load, str] = {}
-            for update in step.one.updates:
-                part = site.names.fresh(f"{update.target.array}_part")
-                site.names.add(Buffer(part, "", update.target.dtype, (blocks, count), Global()))
-                parts[update.target] = part
-            yield Launch(f"{name}_blocks{suffix}", "rows", labels, self._block(site, step, extent, blocks, parts))
+            writer = self.writer(site, step, ROWS)
+            yield Launch(f"{name}_blocks{suffix}", "rows", labels, writer.blocks_of_columns())
             if step.one.updates or step.before or step.after:
-                together = self._together(site, step, extent, blocks, parts)
-                yield Launch(f"{name}_columns{suffix}", "rows", labels, together)
+                yield Launch(f"{name}_columns{suffix}", "rows", labels, writer.together())
 
-    def _block(
-        self, site: Site, step: Step, extent: Extent, blocks: Expr, parts: Mapping[Load, str]
-    ) -> tuple[TreeNode, ...]:
-        """What a worker does with some columns of a block of rows."""
-        names, (dim,) = site.names, self.group.dims
-        hint = hint_of(self.group, dim)
-        most = max((load.dtype.bytes for node in step.one.nodes for expr in node_expressions(node) for load in loads(expr)), default=8)
-        block, chunk = names.fresh("rb"), names.fresh(f"{hint}b")
-        chunks, low, high = in_chunks(extent, ROW_BYTES // most, chunk)
-        first = tidy(step.one.lower + Iter(block) * ROWS)
-        last = combine("min", step.one.upper, tidy(first + ROWS))
-        registers = self._registers(site, step.one.nodes)
-
-        def along(inside: list[TreeNode], column: str) -> TreeNode:
-            return Loop(column, low, high, 1, Where.SERIAL, tuple(inside))
-
-        def cell(target: Load, column: Expr) -> Load:
-            return Load(parts[target], (Iter(block), tidy(column - extent.lower)), target.dtype)
-
-        def row(place: Expr, column: str) -> list[TreeNode]:
-            cells = {**registers, **{target: cell(target, Iter(column)) for target in parts}}
-            return [*_placed(step.one.nodes, cells, {COLUMN: place, stands_for(dim): Iter(column)})]
-
-        nodes: list[TreeNode] = []
-        for update in step.one.updates:
-            column = names.fresh(hint)
-            nodes.append(along([Copy(cell(update.target, Iter(column)), _nothing(update))], column))
-        turn, of_turn, column = names.fresh("k"), names.fresh("l"), names.fresh(hint)
-        turns = tidy(last - first) // TURN
-        place = tidy(first + Iter(turn) * TURN + Iter(of_turn))
-        inside = Loop(of_turn, integer(0), integer(TURN), 1, Where.UNROLLED, tuple(row(place, column)))
-        nodes.append(Loop(turn, integer(0), turns, 1, Where.SERIAL, (along([inside], column),)))
-        rest, column = names.fresh("r"), names.fresh(hint)
-        nodes.append(Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, (along(row(Iter(rest), column), column),)))
-        inner = Loop(chunk, integer(0), chunks, 1, Where.THREAD, tuple(nodes))
-        return (Loop(block, integer(0), blocks, 1, Where.THREAD, (inner,)),)
-
-    def _together(
-        self, site: Site, step: Step, extent: Extent, blocks: Expr, parts: Mapping[Load, str]
-    ) -> tuple[TreeNode, ...]:
-        """What blocks leave put together, with what stands before and behind."""
-        names, (dim,) = site.names, self.group.dims
-        hint = hint_of(self.group, dim)
-        chunk, column = names.fresh(f"{hint}b"), names.fresh(hint)
-        chunks, low, high = in_chunks(extent, POINTS, chunk)
-        targets = tuple(Copy(each, each) for each in parts)
-        registers = self._registers(site, (*step.before, *targets, *step.after))
-        values = {stands_for(dim): Iter(column)}
-        nodes: list[TreeNode] = [*_placed(step.before, registers, values)]
-        for update in step.one.updates:
-            total, block = names.register(f"{update.target.array}_total", update.target), names.fresh("rb")
-            part = Load(parts[update.target], (Iter(block), tidy(Iter(column) - extent.lower)), total.dtype)
-            nodes.append(Copy(total, _nothing(update)))
-            nodes.append(Loop(block, integer(0), blocks, 1, Where.SERIAL, (Fold(update.op, total, part),)))
-            (place,) = _placed((Copy(update.target, update.target),), registers, values)
-            assert isinstance(place, Copy)
-            nodes.append(Copy(place.target, total) if update.whole else Fold(update.op, place.target, total))
-        nodes += _placed(step.after, registers, values)
-        loop = Loop(column, low, high, 1, Where.SERIAL, tuple(nodes))
-        return (Loop(chunk, integer(0), chunks, 1, Where.THREAD, (loop,)),)
-
-    def _registers(self, site: Site, nodes: Sequence[TreeNode]) -> dict[Load, Load]:
-        """Registers of a launch's own, for those of a column that the nodes touch."""
-        used = {load.array for node in walk_nodes(tuple(nodes)) for expr in node_expressions(node) for load in loads(expr)}
-        registers = tuple(each for each in self.body.registers if each.name in used)
-        return own_registers(replace(self.body, registers=registers), site.names)
+    def writer(self, site: Site, step: Step, rows: int) -> BlockWriter:
+        """What writes a step's launches, with `rows` rows in a block."""
+        (dim,) = self.group.dims
+        return BlockWriter(site, self.body, step, dim, hint_of(self.group, dim), dim_extents(self.group, site.program)[dim], rows)
 
     def reordered(self) -> frozenset[str]:
         return self.body.reordered
@@ -220,6 +153,103 @@ class BlocksFit(Fit):
         if "_columns" in launch.name:
             return f"rows, blocks put together, {parallel_over(self.group)}"
         return f"rows, columns added up in blocks of {ROWS} rows, {parallel_over(self.group)}"
+
+
+class BlockWriter:
+    """Writes what becomes of blocks of `rows` rows of a step, whose columns dimension `dim` of the group numbers."""
+
+    def __init__(self, site: Site, body: Body, step: Step, dim: str, hint: str, extent: Extent, rows: int) -> None:
+        self.names, self.body, self.step, self.rows = site.names, body, step, rows
+        self.column, self.hint, self.extent = stands_for(dim), hint, extent
+        self.blocks = ceil_div(combine("max", integer(0), step.one.length), rows)
+        count = combine("max", integer(0), tidy(extent.upper - extent.lower))
+        self.parts: dict[Load, str] = {}
+        for update in step.one.updates:
+            part = self.names.fresh(f"{update.target.array}_part")
+            self.names.add(Buffer(part, "", update.target.dtype, (self.blocks, count), Global()))
+            self.parts[update.target] = part
+        self.registers: dict[Load, Load] = {}
+
+    def blocks_of_columns(self) -> tuple[TreeNode, ...]:
+        """What workers do with some columns of a block of rows."""
+        most = max((load.dtype.bytes for node in self.step.one.nodes for expr in node_expressions(node) for load in loads(expr)), default=8)
+        block, chunk = self.names.fresh("rb"), self.names.fresh(f"{self.hint}b")
+        chunks, low, high = in_chunks(self.extent, ROW_BYTES // most, chunk)
+        first, last = self.rows_of(Iter(block))
+        self.begin()
+        turn, rest = self.names.fresh("k"), self.names.fresh("r")
+        turns = tidy(last - first) // TURN
+        nodes = (
+            *self.cleared(Iter(block), low, high),
+            Loop(turn, integer(0), turns, 1, Where.SERIAL, (self.turn(Iter(block), tidy(first + Iter(turn) * TURN), low, high),)),
+            Loop(rest, tidy(first + turns * TURN), last, 1, Where.SERIAL, (self.one(Iter(block), Iter(rest), low, high),)),
+        )
+        inner = Loop(chunk, integer(0), chunks, 1, Where.THREAD, nodes)
+        return (Loop(block, integer(0), self.blocks, 1, Where.THREAD, (inner,)),)
+
+    def rows_of(self, block: Expr) -> tuple[Expr, Expr]:
+        """The first row of a block, and the one behind its last."""
+        first = tidy(self.step.one.lower + block * self.rows)
+        return first, combine("min", self.step.one.upper, tidy(first + self.rows))
+
+    def begin(self) -> None:
+        """Begins a launch over rows, which has registers of its own."""
+        self.registers = self._registers(self.step.one.nodes)
+
+    def cleared(self, block: Expr, low: Expr, high: Expr) -> list[TreeNode]:
+        """Nothing in a block's partial results of some columns."""
+        out: list[TreeNode] = []
+        for update in self.step.one.updates:
+            column = self.names.fresh(self.hint)
+            clear = Copy(self._cell(update.target, block, Iter(column)), _nothing(update))
+            out.append(Loop(column, low, high, 1, Where.SERIAL, (clear,)))
+        return out
+
+    def turn(self, block: Expr, first: Expr, low: Expr, high: Expr) -> TreeNode:
+        """TURN rows of a block from `first` on, added up in some columns."""
+        of_turn, column = self.names.fresh("l"), self.names.fresh(self.hint)
+        row = self._row(block, tidy(first + Iter(of_turn)), Iter(column))
+        inside = Loop(of_turn, integer(0), integer(TURN), 1, Where.UNROLLED, row)
+        return Loop(column, low, high, 1, Where.SERIAL, (inside,))
+
+    def one(self, block: Expr, place: Expr, low: Expr, high: Expr) -> TreeNode:
+        """A row of a block, added in some columns."""
+        column = self.names.fresh(self.hint)
+        return Loop(column, low, high, 1, Where.SERIAL, self._row(block, place, Iter(column)))
+
+    def _cell(self, target: Load, block: Expr, column: Expr) -> Load:
+        return Load(self.parts[target], (block, tidy(column - self.extent.lower)), target.dtype)
+
+    def _row(self, block: Expr, place: Expr, column: Expr) -> tuple[TreeNode, ...]:
+        cells = {**self.registers, **{target: self._cell(target, block, column) for target in self.parts}}
+        return _placed(self.step.one.nodes, cells, {COLUMN: place, self.column: column})
+
+    def together(self) -> tuple[TreeNode, ...]:
+        """What blocks leave put together, with what stands before and behind."""
+        step, names = self.step, self.names
+        chunk, column = names.fresh(f"{self.hint}b"), names.fresh(self.hint)
+        chunks, low, high = in_chunks(self.extent, POINTS, chunk)
+        targets = tuple(Copy(each, each) for each in self.parts)
+        registers = self._registers((*step.before, *targets, *step.after))
+        values = {self.column: Iter(column)}
+        nodes: list[TreeNode] = [*_placed(step.before, registers, values)]
+        for update in step.one.updates:
+            total, block = names.register(f"{update.target.array}_total", update.target), names.fresh("rb")
+            part = self._cell(update.target, Iter(block), Iter(column))
+            nodes.append(Copy(total, _nothing(update)))
+            nodes.append(Loop(block, integer(0), self.blocks, 1, Where.SERIAL, (Fold(update.op, total, part),)))
+            (place,) = _placed((Copy(update.target, update.target),), registers, values)
+            assert isinstance(place, Copy)
+            nodes.append(Copy(place.target, total) if update.whole else Fold(update.op, place.target, total))
+        nodes += _placed(step.after, registers, values)
+        loop = Loop(column, low, high, 1, Where.SERIAL, tuple(nodes))
+        return (Loop(chunk, integer(0), chunks, 1, Where.THREAD, (loop,)),)
+
+    def _registers(self, nodes: Sequence[TreeNode]) -> dict[Load, Load]:
+        """Registers of a launch's own, for those of a column that the nodes touch."""
+        used = {load.array for node in walk_nodes(tuple(nodes)) for expr in node_expressions(node) for load in loads(expr)}
+        registers = tuple(each for each in self.body.registers if each.name in used)
+        return own_registers(replace(self.body, registers=registers), self.names)
 
 
 def _placed(nodes: Sequence[TreeNode], cells: Mapping[Load, Load], values: Mapping[str, Expr]) -> tuple[TreeNode, ...]:

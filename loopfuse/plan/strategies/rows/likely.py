@@ -30,6 +30,11 @@ def is_likely(group: Group, program: PolyProgram) -> bool:
     return any(_suits(group, program, columns) for columns in ("", order_dims(group)[-1]))
 
 
+def is_columns(group: Group, program: PolyProgram) -> bool:
+    """Has the group passes down columns that neighbours in memory have, and is it no group of rows?"""
+    return is_likely(group, program) and not _suits(group, program, "") and _suits(group, program, order_dims(group)[-1])
+
+
 def _suits(group: Group, program: PolyProgram, columns: str) -> bool:
     """The same where neighbours in memory are places of a row ("") or points along dimension `columns`."""
     own = False

@@ -4,47 +4,36 @@ On a GPU one thread a row would read places far apart from its neighbours', and 
 warp's, or a block's where it is long, or a cluster's where no block could hold it; which, its length says when
 the kernel is called, so that there are several launches of which one runs (`along`). So do points that reduce several
 dimensions (`nests`), and columns, whose neighbours are neighbours in memory (`columns`). On a CPU a row is one worker's, and stays in its cache from pass to pass; a
-reduction along it runs in lanes, where one sum after the other would wait for each addition; columns are added up in blocks of rows (`blocks`).
+reduction along it runs in lanes, where one sum after the other would wait for each addition; columns are added up in blocks of rows (`blocks`);
+rows and columns of one array go in one pass (`one_pass`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopfuse.base.machine import LANES
-from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.joined import join_nests
-from loopfuse.plan.mapping.space import (
-    CPU_WRITE,
-    Site,
-    count_of,
-    dim_extents,
-    hint_of,
-    in_chunks,
-    nested,
-    order_dims,
-    value_at,
-)
-from loopfuse.plan.mapping.threads import chunk_of, stands_for, symbolic_body
-from loopfuse.plan.strategies.generic.generic import FEWEST
-from loopfuse.plan.strategies.map_fit import parallel_over
+from loopfuse.plan.mapping.space import Site, dim_extents, order_dims
+from loopfuse.plan.mapping.threads import stands_for, symbolic_body
 from loopfuse.plan.strategies.rows.along import RowsFit
 from loopfuse.plan.strategies.rows.blocks import BlocksFit, find_steps
 from loopfuse.plan.strategies.rows.body import Body, read_body
 from loopfuse.plan.strategies.rows.columns import ColumnsFit
-from loopfuse.plan.strategies.rows.cpu import has_lanes, lane_nodes
+from loopfuse.plan.strategies.rows.cpu import has_lanes
+from loopfuse.plan.strategies.rows.lanes import LanesFit
 from loopfuse.plan.strategies.rows.likely import has_passes, is_likely
 from loopfuse.plan.strategies.rows.nests import NestsFit
-from loopfuse.plan.strategies.rows.teams import TeamsFit, body_at
+from loopfuse.plan.strategies.rows.one_pass import OnePassFit, cross, crosses
+from loopfuse.plan.strategies.rows.teams import TeamsFit
 from loopfuse.plan.strategies.rows.way import Way, way_of
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.groups import Crossing, Group, Legality
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.model import PolyProgram
-from loopfuse.tree.looptree import Buffer, Global, HostNode, Launch, Loop, LoopTree, TreeNode
-from loopfuse.tree.looptree import Mapping as Where
+from loopfuse.tree.looptree import Buffer, Global, TreeNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +46,17 @@ class Rows(Strategy):
         return LANES if device == "gpu" and is_likely(group, program) else 1
 
     def easier(self, fits: Sequence[Fit], rules: Rules) -> Iterator[tuple[Rules, str]]:
-        if any(isinstance(fit, TeamsFit | LanesFit | BlocksFit) for fit in fits):
+        if any(isinstance(fit, OnePassFit) for fit in fits):
+            rules = replace(rules, crossings=False)
+            yield rules, "rows and columns are gone along apart"
+        if any(isinstance(fit, TeamsFit | LanesFit | BlocksFit | OnePassFit) for fit in fits):
             yield replace(rules, teams=False), "a row is one thread's"
+
+    def crosses(self, first: Group, second: Group, program: PolyProgram, device: str) -> Crossing | None:
+        return crosses(first, second, program) if device == "cpu" else None
+
+    def cross(self, first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
+        return cross(first, second, found, site)
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
         if not site.teams or group.legality is not Legality.INDEPENDENT:
@@ -112,45 +110,3 @@ def _body_of(group: Group, site: Site, nodes: Sequence[TreeNode], names: Names) 
     }
     private = frozenset(a.name for a in site.program.arrays.values() if a.kind == "temp") - outside
     return read_body(nodes, site.program, names, group.scope.reassociate, private, alone=site.device == "cpu")
-
-
-@dataclass(frozen=True, slots=True)
-class LanesFit(Fit):
-    """The same on a CPU, where a worker has rows of its own."""
-
-    group: Group
-    body: Body
-    memory: tuple[Buffer, ...]
-
-    def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        names, extents = site.names, dim_extents(self.group, site.program)
-        *outer, last = order_dims(self.group, write=CPU_WRITE)
-        chain: list[tuple[str, Expr, Where]] = []
-        point: dict[str, Expr] = {}
-        for dim in outer:
-            var = names.fresh(hint_of(self.group, dim))
-            chain.append((var, count_of(extents[dim]), Where.THREAD))
-            point[dim] = value_at(extents[dim], Iter(var))
-        var, extent = names.fresh(hint_of(self.group, last)), extents[last]
-        trial = replace(site, names=names.copy())
-        count = chunk_of(self._nodes(trial, {**point, last: Iter(var)}))
-        if count < FEWEST:
-            nodes = self._nodes(site, {**point, last: value_at(extent, Iter(var))})
-            chain.append((var, count_of(extent), Where.THREAD))
-        else:  # a worker takes several short ones at a time
-            chunk = names.fresh(f"{var}b")
-            chunks, low, high = in_chunks(extent, count, chunk)
-            body = self._nodes(site, {**point, last: Iter(var)})
-            nodes = (Loop(var, low, high, extent.step, Where.SERIAL, body),)
-            chain.append((chunk, chunks, Where.THREAD))
-        return (Launch(name, "rows", labels, nested(chain, nodes)),)
-
-    def _nodes(self, site: Site, point: Mapping[str, Expr]) -> tuple[TreeNode, ...]:
-        return lane_nodes(body_at(self.body, self.memory, site, point), site.names)
-
-    def reordered(self) -> frozenset[str]:
-        return self.body.reordered
-
-    def detail(self, launch: Launch, tree: LoopTree) -> str:
-        """`rows, reduced in lanes, parallel over r`."""
-        return f"rows, reduced in lanes, {parallel_over(self.group)}"

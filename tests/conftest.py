@@ -33,7 +33,7 @@ BEARABLE = 0.2
 """Of a function all of whose tests are long, the shortest stays if it takes no longer than this; of a
 file, in any case: the default run comes into every file."""
 
-LONGEST = 3.0
+LONGEST = 1.5
 """The same from which on a test is not for what must pass before a change lands either (`slow`), where its
 function has a shorter one."""
 
@@ -77,6 +77,9 @@ _SLOW = (
     ("test_types_ptx.py", r"mlir_verifies\[mixed_"),
     # The longest of those that show what a shorter one shows too.
     ("test_verify_unknown.py", r"three limits"),
+    ("test_together.py", r"makes_its_exponentials_once_also"),
+    ("test_narrow_rows_ptx.py", r"other_narrow_types|only_the_same_way"),
+    ("test_planes_ptx.py", r"test_a_swap_in_blocks"),
     ("test_verify_speed.py", r"share_of_the_checker"),
     ("test_verify_tiles.py", r"first_way_is_seen\[jacobi"),
     ("test_verify_mutants.py", r"computes_the_right_thing\[sums with other writes between-gpu"),

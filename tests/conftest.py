@@ -284,19 +284,19 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks them before tests are chosen, and puts the longest files first."""
-    long = listed()
     for item in items:
-        is_longest = long.get(item.nodeid, False) and not _is_kept(item.nodeid)
-        if is_longest or any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
+        if any(item.path.name == file and re.search(part, item.name) for file, part in _SLOW):
             item.add_marker(pytest.mark.slow)
-        if item.nodeid in long and not _is_kept(item.nodeid):
-            item.add_marker(pytest.mark.whole)
     for file, part, every in _EVERY:
         alike = (one for one in items if one.path.name == file and re.search(part, one.name))
         usual = [one for one in alike if not any(one.iter_markers("slow"))]
         for number, item in enumerate(usual):
             if number % every:
                 item.add_marker(pytest.mark.slow)
+    long = listed()  # after that: which are n-th does not depend on how long they took
+    for item in items:
+        if item.nodeid in long and not _is_kept(item.nodeid):
+            item.add_marker(pytest.mark.slow if long[item.nodeid] else pytest.mark.whole)
     place = {name: number for number, name in enumerate(_FIRST)}
     items.sort(key=lambda item: place.get(item.path.name, len(_FIRST)))
 

@@ -19,11 +19,13 @@ def test_the_shortest_of_a_function_stays() -> None:
 
 
 def test_the_shortest_of_a_file_stays() -> None:
-    """However long it takes; a function may be gone from the default run."""
+    """Where it is bearable; a function may be gone from the default run."""
     took = {"tests/a.py::one": 2 * BEARABLE, "tests/a.py::two[x]": 3 * BEARABLE, "tests/b.py::three": 0.0}
     assert long_of(took) == {"tests/a.py::two[x]"}
     took["tests/a.py::four"] = 0.0
     assert long_of(took) == {"tests/a.py::one", "tests/a.py::two[x]"}
+    took = {"tests/c.py::five": 2 * RULES["BEARABLE_ONCE"]}
+    assert long_of(took) == set(took)
 
 
 def test_what_was_not_seen_stays_listed() -> None:

@@ -43,7 +43,7 @@ SLOW_MARK = " slow"
 """Behind the name of a test that is one of the longest."""
 
 KEPT = (
-    r"test_cases\.py.*agree\[(examples/(unsharp|softmax)|sliding_blur|data_histogram)\]",
+    r"test_cases\.py.*agree\[(examples/(unsharp|harris|softmax)|sliding_blur|data_histogram)\]",
     r"test_cases\.py.*promised\[examples/(unsharp|heat3d)\]",
     r"test_benchmarks_ptx\.py.*\[(unsharp|blur)\]",
     r"test_sliding_planes\.py.*one_launch_of_planes\[(chain|box)\]",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from loopfuse import pipeline
 from loopfuse.proof.check import Verdict, verify
@@ -24,8 +25,5 @@ def proved_once() -> Generator[None]:
         known.append((asked, verify(program, deps, tree, reassociate)))
         return known[-1][1]
 
-    pipeline.verify = prove
-    try:
+    with patch.object(pipeline, "verify", prove):
         yield
-    finally:
-        pipeline.verify = verify

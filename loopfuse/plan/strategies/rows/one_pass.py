@@ -55,7 +55,6 @@ class OnePassFit(Fit):
     """Both groups, and how each is run by itself. `free`: the statements along rows whose updates run in lanes in the pass."""
 
     crossing: Crossing
-    program: PolyProgram
     first: Fit
     second: Fit
     columns: BlocksFit
@@ -136,7 +135,7 @@ def cross(first: Fit, second: Fit, found: Crossing, site: Site) -> Fit | None:
     trial = replace(site, names=site.names.copy())
     nodes = _row(along, found.along, found.dim, Iter(trial.names.fresh("r")), trial)
     free = statements_in_lanes(nodes, found.along, site.program, trial.names.buffers)
-    return OnePassFit(found, site.program, first, second, columns, free)
+    return OnePassFit(found, first, second, columns, free)
 
 
 def _runs(fit: Fit, group: Group) -> bool:

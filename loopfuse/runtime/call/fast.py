@@ -102,8 +102,8 @@ class Machine:
         """Write launch number `site`, inside host loops over `variables`."""
         raise NotImplementedError
 
-    def loop(self, draft: Draft, number: int, sites: Sequence[int]) -> bool:
-        """Write all of step `number`, a loop around the launches `sites`, or say False."""
+    def steps(self, draft: Draft) -> bool:
+        """Write all steps, or say False."""
         return False
 
     def accepts(self, manifest: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
@@ -535,10 +535,8 @@ class CallPath:
                 draft.add("pass")
                 draft.depth -= 1
 
-        for number, step in enumerate(self._manifest["steps"]):
-            inside = [sites[id(one)] for one in launches_of([step])]
-            if "loop" not in step or not self._machine.loop(draft, number, inside):
-                visit([step], ())
+        if not self._machine.steps(draft):
+            visit(self._manifest["steps"], ())
 
 
 def words_of(draft: Draft, site: int, one: Mapping[str, Any]) -> str:

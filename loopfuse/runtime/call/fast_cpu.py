@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from loopfuse.runtime.arrays.checks import raise_offender
@@ -78,18 +78,22 @@ class Cpu(Machine):
         draft.add(f"if {word}.value:", f"    RAISE(MANIFEST, {word}.value, {sizes})")
 
     def workspace(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
-        """A state has small workspaces for itself; others come from the pool and go back to it."""
+        """A state has small workspaces for itself; others come from the pool and go back to it. They are written where they are
+        elsewhere than at the last call."""
         if not manifest["buffers"]:
             return
         spaces = draft.field("workspaces", lambda m: _spaces(m, manifest))
-        draft.add(f"base = {spaces}.take()")
+        last = draft.field("base", lambda _: None)
+        # An interrupt between two writes must not leave a place that `last` does not tell of.
+        draft.add(f"base = {spaces}.take()", f"if {last} != base:", f"    {last} = None")
         for site, one in enumerate(launches_of(manifest["steps"])):
             for slot, argument in enumerate(one["arguments"]):
                 name = argument.get("name")
                 if argument["kind"] == "pointer" and any(name == buffer["name"] for buffer in manifest["buffers"]):
                     words = words_of(draft, site, one)
                     offset = draft.field(("offset", name), lambda m, n=name: _spaces(m, manifest).offsets[n])
-                    draft.add(f"{words}[{slot}] = base + {offset}")
+                    draft.add(f"    {words}[{slot}] = base + {offset}")
+        draft.add(f"    {last} = base")
 
     def release(self, draft: Draft, manifest: Mapping[str, Any]) -> None:
         """The pool has them back."""
@@ -97,18 +101,19 @@ class Cpu(Machine):
             spaces = draft.field("workspaces", lambda m: _spaces(m, manifest))
             draft.add(f"{spaces}.free()")
 
-    def loop(self, draft: Draft, number: int, sites: Sequence[int]) -> bool:
-        """One call that runs all of it."""
-        loop, _ = self._loaded.loops[number]
-        for site, one in zip(sites, loop.launches, strict=True):
+    def steps(self, draft: Draft) -> bool:
+        """One call that runs all of them, where they are more than one launch."""
+        launches = launches_of(self._loaded.manifest["steps"])
+        if self._loaded.native is None:
+            return False
+        for site, one in enumerate(launches):
             words_of(draft, site, one)
 
-        def make(m: Making) -> Callable[[int, int], None]:
-            blocks = [m.block(site, one["arguments"]) for site, one in zip(sites, loop.launches, strict=True)]
-            return cpu.loop_runner(self._loaded, number, blocks, m.values, self._touched(m))
+        def make(m: Making) -> Callable[[], None]:
+            blocks = [m.block(site, one["arguments"]) for site, one in enumerate(launches)]
+            return cpu.steps_runner(self._loaded, blocks, m.values, self._touched(m))
 
-        lower, upper = (draft.number(str(loop.loop[end])) for end in ("lower", "upper"))
-        draft.add(f"{draft.field(('loop', number), make)}({lower}, {upper})")
+        draft.add(f"{draft.field('steps', make)}()")
         return True
 
     def launch(

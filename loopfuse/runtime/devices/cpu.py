@@ -18,19 +18,19 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import cpu_from_environment
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
-from loopfuse.runtime.devices.host_loops import (
+from loopfuse.runtime.devices.native_steps import (
     FUNCTION,
-    HostLoop,
+    FUNCTION_NAME,
+    NativeSteps,
     Run,
-    host_loops,
-    host_text,
-    run_loop,
+    native_steps,
+    run_steps_natively,
+    steps_text,
 )
 from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
 from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, walk_steps
 from loopfuse.runtime.devices.threads import ADAPTER, Launch, OwnPool, pool, thread_count
 from loopfuse.runtime.devices.workspaces import Workspaces
-from loopfuse.runtime.formulas import evaluate
 from loopfuse.runtime.native_code import linked
 
 _LLVM_TYPES = {
@@ -45,8 +45,8 @@ class LoadedObject:
 
     manifest: dict[str, Any]
     adapters: dict[str, int]
-    loops: dict[int, tuple[HostLoop, Run]]
-    """The loops among the manifest's steps, by their number."""
+    native: tuple[NativeSteps, Run] | None
+    """The manifest's steps as one function, where they are more than one launch."""
     engine: Any = field(repr=False)
 
 
@@ -99,8 +99,8 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
     InternalError[bad-object] when an entry of the manifest is missing from it.
     """
     names = {launch["name"]: launch for launch in launches_of(manifest["steps"])}
-    found = host_loops(manifest)
-    text = "\n".join([*map(_adapter_ir, names.values()), host_text(found.values()) if found else ""])
+    found = native_steps(manifest)
+    text = "\n".join([*map(_adapter_ir, names.values()), steps_text(found) if found else ""])
     engine = linked(text, data if names else b"")
     adapters = {name: engine.get_function_address(f"{name}.adapter") for name in names}
     missing = [name for name in names if not engine.get_function_address(name)]
@@ -108,8 +108,8 @@ def load(manifest: dict[str, Any], data: bytes) -> LoadedObject:
         raise InternalError(
             Diagnostic("bad-object", f"the object file lacks the entry {', '.join(missing)}")
         )
-    loops = {number: (loop, FUNCTION(engine.get_function_address(loop.function))) for number, loop in found.items()}
-    return LoadedObject(manifest, adapters, loops, engine)
+    native = (found, FUNCTION(engine.get_function_address(FUNCTION_NAME))) if found else None
+    return LoadedObject(manifest, adapters, native, engine)
 
 
 def host_cpu() -> str:
@@ -170,40 +170,42 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     return serial if threads == 1 else parallel
 
 
-def loop_runner(
-    loaded: LoadedObject, number: int, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], touched: int
-) -> Callable[[int, int], None]:
-    """A function that runs the loop of step `number` from its lower to its upper bound, for one thread at a time to call;
-    `blocks` are those of its launches. The thread count is the one of now."""
-    loop, run = loaded.loops[number]
+def steps_runner(
+    loaded: LoadedObject, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], touched: int
+) -> Callable[[], None]:
+    """A function that runs all steps, for one thread at a time to call; `blocks` are those of the launches, in text order.
+    The thread count is the one of now."""
+    works = [work_of(one, touched, values) for one in launches_of(loaded.manifest["steps"])]
+    if loaded.native is None:
+        return _steps_in_python(loaded, blocks, values, works)
     threads = thread_count()
-    works = [work_of(one, touched, values) for one in loop.launches]
     found = pool(threads) if threads > 1 else None
-    words = loop.words(values)
+    native, run = loaded.native
+    words = native.words(values)
     if words is None or not (found is None or isinstance(found, OwnPool)):
-        return _loop_in_python(loaded, number, blocks, values, works)
-    loop.tell(words, found.native(threads) if found else (0, 0, 1), [block.address for block in blocks], works)
-    address, step = ctypes.addressof(words), int(loop.loop["step"])
+        return _steps_in_python(loaded, blocks, values, works)
+    native.tell(words, found.native(threads) if found else (0, 0, 1), [block.address for block in blocks], works)
+    address = ctypes.addressof(words)
 
-    def whole(lower: int, upper: int, keep: Any = (words, blocks)) -> None:
-        run_loop(run, address, lower, upper, step)
+    def whole(keep: Any = (words, blocks)) -> None:
+        run_steps_natively(run, address)
 
     return whole
 
 
-def _loop_in_python(
-    loaded: LoadedObject, number: int, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], works: Sequence[Work]
-) -> Callable[[int, int], None]:
-    """The same, with other threads than ours, and where a formula reads more than integers of 64 bits."""
-    loop, _ = loaded.loops[number]
+def _steps_in_python(
+    loaded: LoadedObject, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], works: Sequence[Work]
+) -> Callable[[], None]:
+    """The same with other threads than ours, of one launch, and where a formula reads more than integers of 64 bits."""
+    steps: list[Mapping[str, Any]] = loaded.manifest["steps"]
+    launches = launches_of(steps)
     launchers = {
         id(one): launcher(loaded.adapters[one["name"]], block.address, work)
-        for one, block, work in zip(loop.launches, blocks, works, strict=True)
+        for one, block, work in zip(launches, blocks, works, strict=True)
     }
-    known = {id(one): block for one, block in zip(loop.launches, blocks, strict=True)}
+    known = {id(one): block for one, block in zip(launches, blocks, strict=True)}
 
-    def whole(lower: int, upper: int) -> None:
-        steps = [{"loop": {**loop.loop, "lower": lower, "upper": upper}}]
+    def whole() -> None:
         walk_steps(steps, values, lambda one: known[id(one)], lambda one, grid, _: launchers[id(one)](grid))
 
     return whole
@@ -230,17 +232,6 @@ def _run(loaded: LoadedObject, binding: Binding, pointers: dict[str, int], touch
     word = ctypes.c_int64(0)
     pointers[ERROR_WORD] = ctypes.addressof(word)
 
-    def block_of(one: Mapping[str, Any]) -> ArgumentBlock:
-        return ArgumentBlock(one["arguments"], pointers, values, binding.aligned)
-
-    def launch(one: Mapping[str, Any], grid: int, block: ArgumentBlock) -> None:
-        launcher(loaded.adapters[one["name"]], block.address, work_of(one, touched, values))(grid)
-
-    for number, step in enumerate(manifest["steps"]):
-        if "loop" in step:
-            lower, upper = (int(evaluate(str(step["loop"][end]), values)) for end in ("lower", "upper"))
-            blocks = [block_of(one) for one in launches_of([step])]
-            loop_runner(loaded, number, blocks, values, touched)(lower, upper)
-        else:
-            walk_steps([step], values, block_of, launch)
+    blocks = [ArgumentBlock(one["arguments"], pointers, values, binding.aligned) for one in launches_of(manifest["steps"])]
+    steps_runner(loaded, blocks, values, touched)()
     raise_offender(manifest, word.value, values)

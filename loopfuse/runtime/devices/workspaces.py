@@ -91,25 +91,30 @@ class Workspaces:
         self.total = sum(self._sizes.values())
         self._end = end
         self._piece: Any = None
+        self._base = 0
+        self._cleared: list[Any] = []
+        """The parts of `_piece` that are zero when a call begins."""
 
     def take(self) -> int:
         """Where they are until `free`; UserError[out-of-memory]."""
         if self._piece is None:
             try:
-                self._piece = POOL.take(self._end + PAGE)  # so that the start can be moved to a page's
+                piece = POOL.take(self._end + PAGE)  # so that the start can be moved to a page's
             except (MemoryError, ValueError) as error:
                 name = max(self._sizes, key=lambda name: self._sizes[name])
                 text = f"cannot allocate `{name}` of `{self._kernel}`: {self._sizes[name]} bytes"
                 raise UserError(Diagnostic("out-of-memory", text)) from error
-        address = int(self._piece.ctypes.data)
-        base = -(-address // PAGE) * PAGE
-        for name in self._zeroed:
-            start = base - address + self.offsets[name]
-            self._piece[start : start + self._sizes[name]] = 0
-        return base
+            address = int(piece.ctypes.data)
+            self._base = -(-address // PAGE) * PAGE
+            starts = [(self._base - address + self.offsets[name], self._sizes[name]) for name in self._zeroed]
+            self._cleared = [piece[start : start + size] for start, size in starts]
+            self._piece = piece
+        for part in self._cleared:
+            part.fill(0)
+        return self._base
 
     def free(self) -> None:
         """The call is over."""
         if self._piece is not None and self._end > OWN:
             POOL.put(self._piece)
-            self._piece = None
+            self._piece, self._cleared = None, []

@@ -1,13 +1,15 @@
-"""The loops of a manifest around its launches as native code, for CPUs: Python would take a microsecond for each launch, and
-many loops are worth less.
+"""The steps of a manifest as native code, for CPUs: its launches one after the other, and the loops around them. Python would
+take a microsecond for each launch, and many are worth less.
 
-    for t in 0..steps:                       i64 steps.0(words, begin, upper): the iterations from `begin` on, until a
-        launch a; launch b                   twentieth of a second is over; the next iteration
+    launch a                                 i64 steps(words, place): everything from that place on, until a twentieth
+    for t in 0..steps:                       of a second is over; the place to go on from, or `OVER`
+        launch b; launch c
 
 Python calls again for the rest, so that it may be interrupted. What a launch is worth decides, as everywhere
 (`sharing`), whether its caller runs it or threads do; those wait for the next one, awake (`native_pool`).
 
-One array of 64-bit words has all that the code is told: of the pool, of each launch, and the integers that formulas read.
+One array of 64-bit words has all that the code is told: of the pool, of each launch, and the integers that formulas read. Place 2k
+is the beginning of step k, and place 2k + 1 an iteration of its loop, which stands in a word.
 """
 
 from __future__ import annotations
@@ -33,20 +35,24 @@ from loopfuse.runtime.formulas import names_in, parsed
 PATIENCE_NANOSECONDS = 50_000_000
 """After so long Python is asked whether somebody wants an end of it."""
 
-LAUNCH, STATE, THREADS, TOUCHED, FIRST_SITE = range(5)
+LAUNCH, STATE, THREADS, TOUCHED, ITERATION, FIRST_SITE = range(6)
 """The words: the pool's function and its state, threads at most, what a launch is worth of which nothing is known (in
-nanoseconds); then of each launch the address of its argument block and the picoseconds of an iteration (below 0: not known);
-then the integers."""
+nanoseconds), the iteration to go on with; then of each launch the address of its argument block and the picoseconds of an
+iteration (below 0: not known); then the integers."""
+
+OVER = -1
+"""The place behind the last step."""
+
+FUNCTION_NAME = "loopfuse.steps"
 
 Step = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class HostLoop:
-    """A loop of a manifest's steps: its function, launches in text order, and the integers that its formulas read."""
+class NativeSteps:
+    """The steps of a manifest: their launches in text order, and the integers that formulas read."""
 
-    function: str
-    loop: Step
+    steps: tuple[Step, ...]
     launches: tuple[Step, ...]
     names: tuple[str, ...]
 
@@ -68,37 +74,35 @@ class HostLoop:
             words[FIRST_SITE + 2 * site + 1] = -1 if work.picoseconds is None else work.picoseconds
 
 
-def host_loops(manifest: Mapping[str, Any]) -> dict[int, HostLoop]:
-    """The loops among a manifest's steps, by their number."""
-    found: dict[int, HostLoop] = {}
-    for number, step in enumerate(manifest["steps"]):
-        if "loop" in step:
-            variables = {loop["var"] for loop in _loops(step)}
-            names = {name for text in _formulas(step) for name in names_in(text)} - variables
-            launches = tuple(launches_of([step]))
-            found[number] = HostLoop(f"steps.{number}", step["loop"], launches, tuple(sorted(names)))
-    return found
+def native_steps(manifest: Mapping[str, Any]) -> NativeSteps | None:
+    """The steps of a manifest; None where there is nothing between Python and a launch, or no launch at all."""
+    steps: tuple[Step, ...] = tuple(manifest["steps"])
+    launches = tuple(launches_of(steps))
+    if not launches or (len(steps) == 1 and "launch" in steps[0]):
+        return None
+    names: set[str] = set()
+    for step in steps:
+        variables = {loop["var"] for loop in _loops(step)}
+        names |= {name for text in _formulas(step) for name in names_in(text)} - variables
+    return NativeSteps(steps, launches, tuple(sorted(names)))
 
 
-def host_text(loops: Iterable[HostLoop]) -> str:
-    """The IR of the loops' functions, to stand beside the adapters that they call."""
-    return "\n".join([_DEAL, *(_Writer(one).text() for one in loops)])
+def steps_text(found: NativeSteps) -> str:
+    """The IR of the function, to stand beside the adapters that it calls."""
+    return f"{_DEAL}\n{_Writer(found).text()}"
 
 
-Run = Callable[[int, int, int], int]
-"""The words' address, the iteration to begin with, the end: the next iteration."""
+Run = Callable[[int, int], int]
+"""The words' address, and the place to go on from; the next such place."""
 
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
-def run_loop(run: Run, words: int, lower: int, upper: int, step: int) -> None:
-    """All iterations, with a look at Python's signals now and then."""
-    if step > 0:
-        while lower < upper:
-            lower = run(words, lower, upper)
-    else:
-        while lower > upper:
-            lower = run(words, lower, upper)
+def run_steps_natively(run: Run, words: int) -> None:
+    """All steps, with a look at Python's signals now and then."""
+    place = run(words, 0)
+    while place != OVER:
+        place = run(words, place)
 
 
 def _loops(step: Step) -> Iterator[Step]:
@@ -109,10 +113,10 @@ def _loops(step: Step) -> Iterator[Step]:
 
 
 def _formulas(step: Step) -> Iterator[str]:
-    """All but the outermost loop's bounds, which Python evaluates."""
+    """Grids and bounds."""
     for one in launches_of([step]):
         yield str(one["grid"])
-    for loop in list(_loops(step))[1:]:
+    for loop in _loops(step):
         yield str(loop["lower"])
         yield str(loop["upper"])
 
@@ -227,36 +231,69 @@ share:
 
 
 class _Writer:
-    """Writes the function of one loop."""
+    """Writes the function."""
 
-    def __init__(self, host: HostLoop) -> None:
-        self._host = host
+    def __init__(self, native: NativeSteps) -> None:
+        self._native = native
         self._lines: list[str] = []
         self._count = 0
         self._site = 0
         self._cells: dict[str, str] = {}
+        self._started = ""
 
     def text(self) -> str:
-        """The function.
-
-        begin: its iterations from there on; upper: where they end
-        """
-        host = self._host
-        first_name = FIRST_SITE + 2 * len(host.launches)
-        for loop in _loops({"loop": host.loop}):
-            self._cell(loop["var"])
-        for number, name in enumerate(host.names):
-            value = self._made(f"getelementptr i64, ptr %words, i64 {first_name + number}")
-            read = self._made(f"load i64, ptr {value}")
-            self._add(f"store i64 {read}, ptr {self._cell(name)}")
-        started = self._made("call i64 @now()")
-        self._loop(host.loop, "%begin", "%upper", (), started)
-        last = self._made(f"load i64, ptr {self._cells[host.loop['var']]}")
-        self._add(f"ret i64 {last}")
+        """The function."""
+        native = self._native
+        first_name = FIRST_SITE + 2 * len(native.launches)
+        for step in native.steps:
+            for loop in _loops(step):
+                self._cell(loop["var"])
+        for number, name in enumerate(native.names):
+            self._add(f"store i64 {self._word(first_name + number)}, ptr {self._cell(name)}")
+        self._started = self._made("call i64 @now()")
+        places = [f"i64 {2 * k}, label %step.{k}" for k in range(len(native.steps))]
+        places += [f"i64 {2 * k + 1}, label %inside.{k}" for k, step in enumerate(native.steps) if "loop" in step]
+        self._add(f"switch i64 %place, label %step.{len(native.steps)} [ {' '.join(places)} ]")
+        for number, step in enumerate(native.steps):
+            self._add(f"step.{number}:")
+            if "loop" in step:
+                self._outermost(number, step["loop"])
+            else:
+                self._launch(step["launch"], ())
+                self._unless_late(2 * number + 2, f"step.{number + 1}")
+        self._add(f"step.{len(native.steps)}:", f"ret i64 {OVER}")
         cells = [f"  {cell} = alloca i64, align 8" for cell in self._cells.values()]
         return "\n".join(
-            [f'define i64 @"{host.function}"(ptr %words, i64 %begin, i64 %upper) {{', "entry:", *cells, *self._lines, "}"]
+            [f'define i64 @"{FUNCTION_NAME}"(ptr %words, i64 %place) {{', "entry:", *cells, *self._lines, "}"]
         )
+
+    def _word(self, number: int) -> str:
+        return self._made(f"load i64, ptr {self._made(f'getelementptr i64, ptr %words, i64 {number}')}")
+
+    def _unless_late(self, place: int, following: str) -> None:
+        """Go on with what follows; where patience is over, back to Python, for which that is a place."""
+        took = self._made(f"sub i64 {self._made('call i64 @now()')}, {self._started}")
+        late = self._made(f"icmp sgt i64 {took}, {PATIENCE_NANOSECONDS}")
+        back = self._label("back")
+        self._add(f"br i1 {late}, label %{back}, label %{following}", f"{back}:", f"ret i64 {place}")
+
+    def _outermost(self, number: int, loop: Step) -> None:
+        """The loop of a step, from its lower bound or from where it was left."""
+        cell, step = self._cell(loop["var"]), int(loop["step"])
+        begun, look, turn = (self._label(stem) for stem in ("begun", "look", "turn"))
+        self._add(f"store i64 {self._formula(str(loop['lower']))}, ptr {cell}", f"br label %{begun}")
+        self._add(f"inside.{number}:")
+        self._add(f"store i64 {self._word(ITERATION)}, ptr {cell}", f"br label %{begun}", f"{begun}:")
+        upper = self._formula(str(loop["upper"]))
+        self._add(f"br label %{look}", f"{look}:")
+        at = self._made(f"load i64, ptr {cell}")
+        inside = self._made(f"icmp {'slt' if step > 0 else 'sgt'} i64 {at}, {upper}")
+        self._add(f"br i1 {inside}, label %{turn}, label %step.{number + 1}", f"{turn}:")
+        self._write(loop["body"], (loop["var"],))
+        following = self._made(f"add i64 {at}, {step}")
+        self._add(f"store i64 {following}, ptr {cell}")
+        self._add(f"store i64 {following}, ptr {self._made(f'getelementptr i64, ptr %words, i64 {ITERATION}')}")
+        self._unless_late(2 * number + 1, look)
 
     def _add(self, *lines: str) -> None:
         self._lines += [line if line.endswith(":") else "  " + line for line in lines]
@@ -282,8 +319,8 @@ class _Writer:
                 lower, upper = (self._formula(str(loop[end])) for end in ("lower", "upper"))
                 self._loop(loop, lower, upper, variables)
 
-    def _loop(self, loop: Step, lower: str, upper: str, variables: tuple[str, ...], started: str = "") -> None:
-        """The loop between two values; where it `started` at a time, until patience is over."""
+    def _loop(self, loop: Step, lower: str, upper: str, variables: tuple[str, ...]) -> None:
+        """A loop inside another, between two values."""
         step, cell = int(loop["step"]), self._cell(loop["var"])
         look, turn, over = (self._label(stem) for stem in ("look", "turn", "over"))
         self._add(f"store i64 {lower}, ptr {cell}", f"br label %{look}", f"{look}:")
@@ -291,14 +328,8 @@ class _Writer:
         inside = self._made(f"icmp {'slt' if step > 0 else 'sgt'} i64 {at}, {upper}")
         self._add(f"br i1 {inside}, label %{turn}, label %{over}", f"{turn}:")
         self._write(loop["body"], (*variables, loop["var"]))
-        following = self._made(f"add i64 {at}, {step}")
-        self._add(f"store i64 {following}, ptr {cell}")
-        if started:
-            took = self._made(f"sub i64 {self._made('call i64 @now()')}, {started}")
-            late = self._made(f"icmp sgt i64 {took}, {PATIENCE_NANOSECONDS}")
-            self._add(f"br i1 {late}, label %{over}, label %{look}", f"{over}:")
-        else:
-            self._add(f"br label %{look}", f"{over}:")
+        self._add(f"store i64 {self._made(f'add i64 {at}, {step}')}, ptr {cell}")
+        self._add(f"br label %{look}", f"{over}:")
 
     def _launch(self, one: Step, variables: tuple[str, ...]) -> None:
         """before: the grid      after: if it is not empty: loop variables among the arguments, and all iterations"""

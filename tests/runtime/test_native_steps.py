@@ -1,4 +1,4 @@
-"""Loops around launches as native code: what runs, in which order, with which numbers; threads; interrupts."""
+"""Steps as native code: what runs, in which order, with which numbers; threads; interrupts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from runtime.manifests import build_object, launch, manifest, pointer, value
 
 import loopfuse
-from loopfuse.runtime.devices import cpu, host_loops
+from loopfuse.runtime.devices import cpu, native_steps
 from loopfuse.runtime.devices.steps import ArgumentBlock, launches_of, walk_steps
 
 # Notes a launch: log[0] counts; then site, t, s, begin and end of each.
@@ -67,7 +67,9 @@ def test_launches_are_those_of_python(note: bytes, seed: int) -> None:
     second = launch("note_0", f"min(9, {formula(chance, ('N', 'M', 't', 's'))})", *arguments)
     nested = {"loop": {"var": "s", "lower": f"({formula(chance, ('N', 't'))}) % 7", "upper": f"({formula(chance, ('M', 't'))}) % 9",
                        "step": inner, "body": [second]}}
-    steps = [{"loop": {"var": "t", "lower": str(ends[0]), "upper": str(ends[1]), "step": step, "body": [first, nested, first]}}]
+    loop = {"loop": {"var": "t", "lower": str(ends[0]), "upper": str(ends[1]), "step": step, "body": [first, nested, first]}}
+    alone = launch("note_0", f"min(3, {formula(chance, ('N', 'M'))})", *arguments)
+    steps = chance.choice([[loop], [alone, loop, alone], [loop, loop], [alone, alone]])
     made = manifest("k", [], ["N", "M"], steps=steps)
     values = {"N": chance.randrange(-20, 40), "M": chance.randrange(1, 9), "site": 3, "s": -1, "t": 77}
     loaded = cpu.load(made, note)
@@ -81,8 +83,7 @@ def test_launches_are_those_of_python(note: bytes, seed: int) -> None:
         cpu.launcher(loaded.adapters["note_0"], block.address, cpu.Work(0))(grid)
 
     of_native, of_python = blocks(native), blocks(python)
-    numbered = [of_native[id(one)] for one in loaded.loops[0][0].launches]
-    cpu.loop_runner(loaded, 0, numbered, values, 0)(*ends)
+    cpu.steps_runner(loaded, [of_native[id(one)] for one in launches_of(steps)], values, 0)()
     known = {name: number for name, number in values.items() if name not in "ts"}
     walk_steps(steps, known, lambda one: of_python[id(one)], launch_from_python)
     assert native.tolist() == python.tolist()
@@ -123,7 +124,7 @@ def test_threads(threads: str, layer: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_python_is_asked_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_loops, "PATIENCE_NANOSECONDS", -1)
+    monkeypatch.setattr(native_steps, "PATIENCE_NANOSECONDS", -1)
     kernel = loopfuse.loads(JACOBI, target="cpu", fp="strict")
     a, b = np.random.default_rng(0).random((2, 40))
     c, d = a.copy(), b.copy()
@@ -171,8 +172,8 @@ def test_a_fast_call_has_no_loop_in_python() -> None:
 
 def test_words_are_integers_of_64_bits() -> None:
     loop = {"var": "t", "lower": "0", "upper": "N", "step": 1, "body": [launch("k_0", "n + t")]}
-    host = host_loops.host_loops(manifest("k", [], ["N"], steps=[{"loop": loop}]))[0]
-    assert host.names == ("n",)
-    assert host.words({"n": 1.5}) is None and host.words({"n": 1 << 63}) is None and host.words({}) is None
-    words = host.words({"n": -2})
-    assert ctypes.sizeof(words) == 8 * (host_loops.FIRST_SITE + 3) and words[-1] == -2
+    host = native_steps.native_steps(manifest("k", [], ["N"], steps=[{"loop": loop}]))
+    assert host is not None and host.names == ("N", "n")
+    assert host.words({"N": 1, "n": 1.5}) is None and host.words({"N": 1, "n": 1 << 63}) is None and host.words({"N": 1}) is None
+    words = host.words({"N": 1, "n": -2})
+    assert ctypes.sizeof(words) == 8 * (native_steps.FIRST_SITE + 4) and words[-1] == -2

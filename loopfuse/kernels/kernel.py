@@ -327,6 +327,17 @@ class Kernel:
         UserError for whatever is wrong, before anything runs. GPU kernels are enqueued, not
         waited for.
         """
+        result = self.again(args, kwargs)
+        if result is not MISS:
+            return result
+        matched = arrays.match(self.signature, args, kwargs)
+        result, loaded = self._run_matched(matched)
+        if not matched.packed:  # such calls copy each time
+            self.call_paths.learn(args, kwargs, matched, loaded)
+        return result
+
+    def again(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run a call that is like an earlier one; MISS where it is like none."""
         try:
             for call in self.call_paths.calls:
                 result = call(args, kwargs)
@@ -334,11 +345,7 @@ class Kernel:
                     return result
         except UserError as error:  # an offender, which knows its place but not the text
             raise at_source(error, self.source) from None
-        matched = arrays.match(self.signature, args, kwargs)
-        result, loaded = self._run_matched(matched)
-        if not matched.packed:  # such calls copy each time
-            self.call_paths.learn(args, kwargs, matched, loaded)
-        return result
+        return MISS
 
     def _run_matched(self, matched: Match) -> tuple[Any, Loaded]:
         """Compile for a matched call, check its preconditions, allocate, run."""

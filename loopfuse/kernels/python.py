@@ -44,6 +44,7 @@ from loopfuse.kernels.types import (
 from loopfuse.kernels.words import in_python, remedy_in_python
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import arrays
+from loopfuse.runtime.call.fast import MISS
 from loopfuse.tuning.remember import Tuned
 from loopfuse.tuning.session import BUDGET, check_budget, check_tune
 from loopfuse.watch import current_run, is_watched
@@ -315,6 +316,8 @@ class PythonKernel(Generic[P, R]):
         self._kernels: dict[object, list[Specialised]] = {}
         self._latest: Specialised | None = None
         self._quick: dict[tuple[int, tuple[Any, ...]], Specialised] = {}
+        self._last: tuple[Scope | None, Specialised] | None = None
+        """What ran the last call that gave all arguments by position."""
         self._lock = forks.Lock()
 
     @property
@@ -539,12 +542,21 @@ class PythonKernel(Generic[P, R]):
         """Run on the arguments, as the function would; arrays that it creates and returns are of
         the arguments' library. One UserError for whatever is wrong, before anything runs."""
         complete = not kwargs and len(args) == len(self._names) == len(self._positional)
+        if complete and self._last is not None:
+            scope, kernel = self._last  # its call paths look at every argument
+            if scope is self._scope and scope is not None and scope.holds():
+                result = kernel.again(args, kwargs)
+                if result is not MISS:
+                    if kernel.returns_what_it_allocates:
+                        return result
+                    return kernel.hand_back(result, kernel.allocated, dict(zip(self._names, args)))
         key = _quick_key(args) if complete else None
         if key is not None and self._scope is not None and self._scope.holds():
             quick = self._quick.get((id(self._scope), key))
             if quick is not None:
                 try:
                     result = quick(*args)
+                    self._last = self._scope, quick
                     if quick.returns_what_it_allocates:
                         return result
                     return quick.hand_back(result, quick.allocated, dict(zip(self._names, args)))

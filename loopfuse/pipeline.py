@@ -80,6 +80,7 @@ from loopfuse.plan.report import (
 )
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
+from loopfuse.plan.simplify.in_place import accumulators, put_in_place, without_copies
 from loopfuse.plan.simplify.private import privatise
 from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.scalars import write_out_scalars
@@ -96,7 +97,7 @@ from loopfuse.poly.deps import find_dependences
 from loopfuse.poly.model import Dependences, PolyProgram
 from loopfuse.poly.unwritten import Box, find_unwritten
 from loopfuse.proof.check import Verdict, verify
-from loopfuse.proof.private import keeps_values
+from loopfuse.proof.private import keeps_values, keeps_values_in_place
 from loopfuse.tree.looptree import LoopTree
 from loopfuse.tree.printer import print_tree
 from loopfuse.tree.rewrite.collapse import as_one
@@ -336,7 +337,8 @@ def _plan_exactly(
     """The planner's own route: exact analysis, fusion, proof."""
     model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
-    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences, unrolled))
+    in_place = not options.target.is_gpu  # there registers are worth more, and nests keep their order
+    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences, unrolled, in_place))
     return _plan_model(kernel, model, dependences, options, source, run, begin)
 
 
@@ -398,9 +400,10 @@ def _bounds(model: PolyProgram) -> dict[str, Any]:
 
 
 def _simplify(
-    model: PolyProgram, dependences: Dependences, unrolled: Kernel | None = None
+    model: PolyProgram, dependences: Dependences, unrolled: Kernel | None = None, in_place: bool = False
 ) -> tuple[PolyProgram, Dependences]:
-    """`unrolled`: the kernel with its small reductions written out, if it has any."""
+    """`unrolled`: the kernel with its small reductions written out, if it has any. `in_place`: accumulators may live in the
+    elements that they end in."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
     written = write_out_scalars(unrolled or model.kernel)
@@ -418,8 +421,28 @@ def _simplify(
     if private is not renamed:
         apart = find_dependences(private)
         if keeps_values(renamed, dependences, private, apart):
-            return private, apart
-    return renamed, dependences
+            renamed, dependences = private, apart
+    return _in_place(renamed, dependences) if in_place else (renamed, dependences)
+
+
+def _in_place(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences]:
+    before = model
+    while (found := _one_in_place(model, dependences)) is not None:
+        model, dependences = found
+    if model is before:
+        return model, dependences
+    smaller = without_copies(model)
+    return (model, dependences) if smaller is model else (smaller, find_dependences(smaller))
+
+
+def _one_in_place(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences] | None:
+    """The model with one accumulator more in place; None where there is none."""
+    for name, element in accumulators(model, dependences):
+        moved = put_in_place(model, name, element)
+        others = find_dependences(moved)
+        if keeps_values_in_place(model, dependences, moved, others, name, element):
+            return moved, others
+    return None
 
 
 def _model_again(model: PolyProgram, kernel: Kernel, unrolled: Kernel | None) -> PolyProgram:

@@ -1,14 +1,16 @@
-"""Storage given to iterations: does every read still find what it found?
+"""Storage given to iterations, or to others: does every read still find what it found?
 
-A temporary that is private to more loops has other elements, and with them other dependences of storage. What the
-program computes is all in which instance makes the value that each read finds: where that is the same, and all else is,
-so is every value, and what the caller sees.
+A temporary that is private to more loops, or lives in an element of another array, has other elements, and with them other
+dependences of storage. What the program computes is all in which instance makes the value that each read finds: where that
+is the same, and all else is, so is every value, and what the caller sees.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.walk import iterators, map_expr
 from loopfuse.poly.deps import flow_of_read
 from loopfuse.poly.model import Access, Dependences, PolyProgram
 
@@ -33,15 +35,60 @@ def keeps_values(program: PolyProgram, deps: Dependences, other: PolyProgram, ot
         if not all(_is_same(first, second, changed) for first, second in accesses):
             return False
         for number, access in enumerate(one.reads):
-            if access.array not in changed:
-                continue
-            sources, rest = flow_of_read(program, deps, one.id, number)
-            others, left = flow_of_read(other, other_deps, one.id, number)
-            if sources.keys() != others.keys() or not rest.is_equal(left):
-                return False
-            if not all(relation.is_equal(others[name]) for name, relation in sources.items()):
+            if access.array in changed and not _finds_the_same(program, deps, other, other_deps, one.id, number):
                 return False
     return True
+
+
+def keeps_values_in_place(
+    program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences, name: str, element: Load
+) -> bool:
+    """Is `other` the program with a scalar in an element of another array, and does each read of both find the same instance's
+    value, and the caller what it found? (False also where isl gave up.)"""
+    if not (deps.complete and other_deps.complete) or len(program.statements) != len(other.statements):
+        return False
+    kept = {key: array for key, array in program.arrays.items() if key != name}
+    scalar, array = program.arrays[name], program.arrays[element.array]
+    if kept != other.arrays or scalar.is_argument or scalar.extents or scalar.dtype is not array.dtype or array.private_to:
+        return False
+    if any(iterators(part) - {*scalar.private_to} for part in element.index):
+        return False
+
+    def load(expr: Expr) -> Expr:
+        return element if isinstance(expr, Load) and expr.array == name else expr
+
+    for one, two in zip(program.statements, other.statements, strict=True):
+        if (one.id, one.loops, one.positions, one.reduction, one.scatter) != (two.id, two.loops, two.positions, two.reduction, two.scatter):
+            return False
+        if not one.domain.is_equal(two.domain) or len(one.reads) != len(two.reads):
+            return False
+        if [None if part is None else map_expr(load, part) for part in (one.target, one.value, one.predicate)] != [
+            two.target, two.value, two.predicate,
+        ]:  # fmt: skip
+            return False
+        for first, second in zip((*one.reads, one.write), (*two.reads, two.write), strict=True):
+            if first.array != name and not _is_same(first, second, set()):
+                return False
+        for number, access in enumerate(one.reads):
+            moved = any(part in (name, element.array) for part, _ in access.parts)
+            if moved and not _finds_the_same(program, deps, other, other_deps, one.id, number):
+                return False
+    return deps.live_out.keys() == other_deps.live_out.keys() and all(
+        found.keys() == other_deps.live_out[key].keys()
+        and all(relation.is_equal(other_deps.live_out[key][id]) for id, relation in found.items())
+        for key, found in deps.live_out.items()
+    )
+
+
+def _finds_the_same(
+    program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences, id: str, number: int
+) -> bool:
+    """Does a read find the values of the same instances in both programs?"""
+    sources, rest = flow_of_read(program, deps, id, number)
+    others, left = flow_of_read(other, other_deps, id, number)
+    if sources.keys() != others.keys() or not rest.is_equal(left):
+        return False
+    return all(relation.is_equal(others[name]) for name, relation in sources.items())
 
 
 def _is_same(one: Access, other: Access, changed: set[str]) -> bool:

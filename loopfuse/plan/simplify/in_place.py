@@ -11,7 +11,7 @@ what it found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from loopfuse.lang.linear import linear
@@ -35,7 +35,9 @@ def accumulators(program: PolyProgram, deps: Dependences) -> Iterator[tuple[str,
             continue
         if any(len(access.parts) > 1 or not access.exact for s in users for access in (*s.reads, s.write)):
             continue
-        updates = {s.id for s in users if s.write.array == name and len(s.loops) > depth}
+        if not any(s.write.array == name and len(s.loops) > depth for s in users):
+            continue
+        deeper = {s.id for s in program.statements if len(s.loops) > depth and s.iterators[:depth] == array.private_to}
         for final in users:
             target = program.arrays[final.target.array]
             if final.write.array == name or len(final.loops) > depth or final.predicate is not None:
@@ -44,7 +46,7 @@ def accumulators(program: PolyProgram, deps: Dependences) -> Iterator[tuple[str,
                 continue
             if any(linear(part) is None for part in final.target.index):
                 continue
-            if _feeds_others(final, updates, depth, deps):
+            if _feeds_others(final, deeper, depth, deps):
                 yield name, final.target
 
 
@@ -52,9 +54,9 @@ def _touches(statement: Statement, name: str) -> bool:
     return any(name == part for access in (*statement.reads, statement.write) for part, _ in access.parts)
 
 
-def _feeds_others(final: Statement, updates: set[str], depth: int, deps: Dependences) -> bool:
-    """Do updates in other iterations of the first `depth` loops read what the statement writes?"""
-    flows = (d for d in deps.flow if d.source == final.id and d.sink in updates)
+def _feeds_others(final: Statement, deeper: Collection[str], depth: int, deps: Dependences) -> bool:
+    """Do loops inside other iterations of its own `depth` loops read what the statement writes?"""
+    flows = (d for d in deps.flow if d.source == final.id and d.sink in deeper)
     return any(not is_equal_along(d.relation, k, k) for d in flows for k in range(depth))
 
 

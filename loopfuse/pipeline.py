@@ -59,7 +59,7 @@ from loopfuse.lang import native
 from loopfuse.lang.check.check import check_with_warnings, heads
 from loopfuse.lang.check.unroll_reductions import absorbed_labels, unroll_reductions
 from loopfuse.lang.collection import rare_collection
-from loopfuse.lang.nodes import Kernel, Program
+from loopfuse.lang.nodes import Kernel, Load, Program
 from loopfuse.lang.printer import print_kernel
 from loopfuse.lang.surface.depth import deep_recursion
 from loopfuse.lang.surface.format import format_module
@@ -80,7 +80,7 @@ from loopfuse.plan.report import (
 )
 from loopfuse.plan.schedule import Scheduled, build_tree
 from loopfuse.plan.simplify.dead import live_statements, remove_dead
-from loopfuse.plan.simplify.in_place import accumulators, put_in_place, without_copies
+from loopfuse.plan.simplify.in_place import accumulators, put_in_place, users_of, without_copies
 from loopfuse.plan.simplify.private import privatise
 from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.scalars import write_out_scalars
@@ -337,8 +337,7 @@ def _plan_exactly(
     """The planner's own route: exact analysis, fusion, proof."""
     model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
-    in_place = not options.target.is_gpu  # there registers are worth more, and nests keep their order
-    model, dependences = run.stage("simplify", lambda: _simplify(model, dependences, unrolled, in_place))
+    model, dependences = run.stage("simplify", lambda: _in_place(*_simplify(model, dependences, unrolled), options))
     return _plan_model(kernel, model, dependences, options, source, run, begin)
 
 
@@ -400,10 +399,9 @@ def _bounds(model: PolyProgram) -> dict[str, Any]:
 
 
 def _simplify(
-    model: PolyProgram, dependences: Dependences, unrolled: Kernel | None = None, in_place: bool = False
+    model: PolyProgram, dependences: Dependences, unrolled: Kernel | None = None
 ) -> tuple[PolyProgram, Dependences]:
-    """`unrolled`: the kernel with its small reductions written out, if it has any. `in_place`: accumulators may live in the
-    elements that they end in."""
+    """`unrolled`: the kernel with its small reductions written out, if it has any."""
     if complaints := find_uninitialised(model, dependences):
         raise UserError(*complaints)
     written = write_out_scalars(unrolled or model.kernel)
@@ -421,28 +419,43 @@ def _simplify(
     if private is not renamed:
         apart = find_dependences(private)
         if keeps_values(renamed, dependences, private, apart):
-            renamed, dependences = private, apart
-    return _in_place(renamed, dependences) if in_place else (renamed, dependences)
+            return private, apart
+    return renamed, dependences
 
 
-def _in_place(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences]:
-    before = model
-    while (found := _one_in_place(model, dependences)) is not None:
-        model, dependences = found
-    if model is before:
+def _in_place(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences]:
+    """Accumulators are the elements that they end in, where the nest then runs in another order than the program's. (Elsewhere
+    a register is better, or as good.)"""
+    rules = Rules.of(options, model)
+    if not rules.orders or options.fuel == 0 or options.target.is_gpu:
         return model, dependences
-    smaller = without_copies(model)
-    return (model, dependences) if smaller is model else (smaller, find_dependences(smaller))
+    found = dict(reversed([*accumulators(model, dependences)]))  # of several elements the first
+    moved = _moved_in_place(model, dependences, found)
+    if moved is None:
+        found = {name: one for name, one in found.items() if _moved_in_place(model, dependences, {name: one})}
+        moved = _moved_in_place(model, dependences, found)
+    if moved is None:
+        return model, dependences
+    planner = _planner(*moved, options, rules, options.fuel)
+    planner.plan()
+    wanted = {name: one for name, one in found.items() if users_of(model, name) & planner.reordered}
+    if wanted != found:
+        moved = _moved_in_place(model, dependences, wanted)
+    return moved or (model, dependences)
 
 
-def _one_in_place(model: PolyProgram, dependences: Dependences) -> tuple[PolyProgram, Dependences] | None:
-    """The model with one accumulator more in place; None where there is none."""
-    for name, element in accumulators(model, dependences):
-        moved = put_in_place(model, name, element)
-        others = find_dependences(moved)
-        if keeps_values_in_place(model, dependences, moved, others, name, element):
-            return moved, others
-    return None
+def _moved_in_place(
+    model: PolyProgram, dependences: Dependences, elements: Mapping[str, Load]
+) -> tuple[PolyProgram, Dependences] | None:
+    """The model with scalars as these elements; None where values would be others, or there is no scalar."""
+    if not elements:
+        return None
+    moved = put_in_place(model, elements)
+    others = find_dependences(moved)
+    if not keeps_values_in_place(model, dependences, moved, others, elements):
+        return None
+    smaller = without_copies(moved)
+    return smaller, others if smaller is moved else find_dependences(smaller)
 
 
 def _model_again(model: PolyProgram, kernel: Kernel, unrolled: Kernel | None) -> PolyProgram:
@@ -473,16 +486,7 @@ def _plan_model(
         one: Attempt, begin: Begin | None = None
     ) -> tuple[FusionPlan, Scheduled, Verdict]:
         rules = one.rules
-        team, tiles = (registry.team if rules.teams else None), (registry.tiles if rules.tiles else None)
-        cost = CostModel(model, rules.machine, options.size_map, team, tiles)
-        streams = registry.streams(model, cost, rules) if rules.chains else None
-        whole = registry.runs_whole if rules.teams else None
-        reorder = registry.reorder if rules.orders else None
-        crosses = registry.crosses if rules.teams and rules.crossings else None
-        planner = Planner(
-            model, dependences, cost, options.reassociate, one.fuel, streams=streams, runs_whole=whole, reorder=reorder,
-            crosses=crosses,
-        )  # fmt: skip
+        planner = _planner(model, dependences, options, rules, one.fuel)
         plan = run.stage("fuse", planner.plan_in_order if one.in_order else planner.plan, print_plan)
         scheduled = run.stage(
             "schedule",
@@ -530,6 +534,18 @@ def _plan_model(
     if rejected:
         _warn_unproved(kernel, rejected, used)
     return made(plan, scheduled, verdict, used)
+
+
+def _planner(model: PolyProgram, dependences: Dependences, options: Options, rules: Rules, fuel: int | None) -> Planner:
+    team, tiles = (registry.team if rules.teams else None), (registry.tiles if rules.tiles else None)
+    cost = CostModel(model, rules.machine, options.size_map, team, tiles)
+    return Planner(
+        model, dependences, cost, options.reassociate, fuel,
+        streams=registry.streams(model, cost, rules) if rules.chains else None,
+        runs_whole=registry.runs_whole if rules.teams else None,
+        reorder=registry.reorder if rules.orders else None,
+        crosses=registry.crosses if rules.teams and rules.crossings else None,
+    )  # fmt: skip
 
 
 class RejectedSchedule(Exception):

@@ -7,6 +7,7 @@ is the same, and all else is, so is every value, and what the caller sees.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr, Load
@@ -41,21 +42,24 @@ def keeps_values(program: PolyProgram, deps: Dependences, other: PolyProgram, ot
 
 
 def keeps_values_in_place(
-    program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences, name: str, element: Load
+    program: PolyProgram, deps: Dependences, other: PolyProgram, other_deps: Dependences, elements: Mapping[str, Load]
 ) -> bool:
-    """Is `other` the program with a scalar in an element of another array, and does each read of both find the same instance's
+    """Is `other` the program with scalars in elements of other arrays, and does each read of those find the same instance's
     value, and the caller what it found? (False also where isl gave up.)"""
     if not (deps.complete and other_deps.complete) or len(program.statements) != len(other.statements):
         return False
-    kept = {key: array for key, array in program.arrays.items() if key != name}
-    scalar, array = program.arrays[name], program.arrays[element.array]
-    if kept != other.arrays or scalar.is_argument or scalar.extents or scalar.dtype is not array.dtype or array.private_to:
+    if {key: array for key, array in program.arrays.items() if key not in elements} != other.arrays:
         return False
-    if any(iterators(part) - {*scalar.private_to} for part in element.index):
-        return False
+    for name, element in elements.items():
+        scalar, array = program.arrays[name], program.arrays[element.array]
+        if scalar.is_argument or scalar.extents or scalar.dtype is not array.dtype or array.private_to:
+            return False
+        if any(iterators(part) - {*scalar.private_to} for part in element.index):
+            return False
+    touched = elements.keys() | {element.array for element in elements.values()}
 
     def load(expr: Expr) -> Expr:
-        return element if isinstance(expr, Load) and expr.array == name else expr
+        return elements.get(expr.array, expr) if isinstance(expr, Load) else expr
 
     for one, two in zip(program.statements, other.statements, strict=True):
         if (one.id, one.loops, one.positions, one.reduction, one.scatter) != (two.id, two.loops, two.positions, two.reduction, two.scatter):
@@ -67,10 +71,10 @@ def keeps_values_in_place(
         ]:  # fmt: skip
             return False
         for first, second in zip((*one.reads, one.write), (*two.reads, two.write), strict=True):
-            if first.array != name and not _is_same(first, second, set()):
+            if first.array not in elements and not _is_same(first, second, set()):
                 return False
         for number, access in enumerate(one.reads):
-            moved = any(part in (name, element.array) for part, _ in access.parts)
+            moved = any(part in touched for part, _ in access.parts)
             if moved and not _finds_the_same(program, deps, other, other_deps, one.id, number):
                 return False
     return deps.live_out.keys() == other_deps.live_out.keys() and all(

@@ -110,7 +110,7 @@ def given(made: pipeline.Planned, side: int) -> tuple[dict[str, Any], dict[str, 
         if value.ndim == 2:
             value = value @ value.T + 2.0 * side * np.eye(side)
         found[array.name] = value.astype(array.dtype.numpy_name)
-    return found, {name: side for name in made.program.kernel.sizes}
+    return found, dict.fromkeys(made.program.kernel.sizes, side)
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -147,17 +147,17 @@ def element(program: PolyProgram, name: str = "w") -> Load:
 def test_other_values_are_noticed(name: str) -> None:
     program, deps = modelled(LEFT[name])
     place = element(program)
-    moved = put_in_place(program, "w", place)
-    assert not keeps_values_in_place(program, deps, moved, find_dependences(moved), "w", place)
+    moved = put_in_place(program, {"w": place})
+    assert not keeps_values_in_place(program, deps, moved, find_dependences(moved), {"w": place})
 
 
 def test_mutants_are_noticed() -> None:
     program, deps = modelled(SOLVED)
     place = element(program)
-    moved = put_in_place(program, "w", place)
+    moved = put_in_place(program, {"w": place})
 
     def holds(other: PolyProgram, where: Load = place) -> bool:
-        return keeps_values_in_place(program, deps, other, find_dependences(other), "w", where)
+        return keeps_values_in_place(program, deps, other, find_dependences(other), {"w": where})
 
     assert holds(moved)
     first, update, last = moved.statements
@@ -166,9 +166,9 @@ def test_mutants_are_noticed() -> None:
     assert not holds(replace(moved, statements=(replace(first, write=program.statements[2].reads[1]), update, last)))
     shifted = replace(place, index=(place.index[0] + 1,))
     assert not holds(moved, shifted)
-    assert not holds(put_in_place(program, "w", shifted), shifted)
+    assert not holds(put_in_place(program, {"w": shifted}), shifted)
     assert not holds(program)
-    assert not keeps_values_in_place(program, replace(deps, complete=False), moved, find_dependences(moved), "w", place)
+    assert not keeps_values_in_place(program, replace(deps, complete=False), moved, find_dependences(moved), {"w": place})
 
 
 def agrees(text: str, sides: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:

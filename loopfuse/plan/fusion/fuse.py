@@ -91,6 +91,8 @@ class Planner:
     decisions: Decisions = field(default_factory=Decisions)
     anew: int = 0
     """How many values the groups made so far compute anew."""
+    reordered: set[str] = field(default_factory=set[str])
+    """The statements of nests in another order than the program's."""
 
     def __post_init__(self) -> None:
         self.statements = self.program.by_id
@@ -154,6 +156,7 @@ class Planner:
             return list(found)
         del self.decisions[mark:]
         self.anew = anew
+        self.reordered |= group.ids
         return [group]
 
     def in_program_order(self, cell: tuple[Item, ...], scope: Scope) -> list[Unit | HostGroup]:

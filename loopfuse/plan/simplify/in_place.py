@@ -4,14 +4,14 @@ before:  for i, j: (var w = A[i, j]; for k in 0..j: w -= A[i, k] * A[k, j]; A[i,
 after:   for i, j: (for k in 0..j: A[i, j] -= A[i, k] * A[k, j]; A[i, j] = A[i, j] / A[j, j])
 
 A scalar of an iteration keeps all of the iteration together; elements let it be run in parts, a block of `k` at a time
-(`plan.strategies.affine`). Done where later iterations need what the scalar ends in, so that they run in order anyhow:
-factorisations and triangular systems. Elsewhere a register is as good. `proof.private` shows that every read finds
-what it found.
+(`plan.strategies.affine`). Asked where later iterations need what the scalar ends in, so that they run in order anyhow:
+factorisations and triangular systems; and done where a strategy then has another order for the nest, since elsewhere a
+register is better. `proof.private` shows that every read finds what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from loopfuse.lang.linear import linear
@@ -50,6 +50,11 @@ def accumulators(program: PolyProgram, deps: Dependences) -> Iterator[tuple[str,
                 yield name, final.target
 
 
+def users_of(program: PolyProgram, name: str) -> frozenset[str]:
+    """The ids of the statements that touch an array."""
+    return frozenset(s.id for s in program.statements if _touches(s, name))
+
+
 def _touches(statement: Statement, name: str) -> bool:
     return any(name == part for access in (*statement.reads, statement.write) for part, _ in access.parts)
 
@@ -60,32 +65,32 @@ def _feeds_others(final: Statement, deeper: Collection[str], depth: int, deps: D
     return any(not is_equal_along(d.relation, k, k) for d in flows for k in range(depth))
 
 
-def put_in_place(program: PolyProgram, name: str, element: Load) -> PolyProgram:
-    """The program with a scalar as that element."""
-    arrays = {key: array for key, array in program.arrays.items() if key != name}
-    return replace(
-        program, arrays=arrays,
-        statements=tuple(_moved(s, name, element) if _touches(s, name) else s for s in program.statements),
-    )  # fmt: skip
+def put_in_place(program: PolyProgram, elements: Mapping[str, Load]) -> PolyProgram:
+    """The program with scalars as these elements."""
+    arrays = {key: array for key, array in program.arrays.items() if key not in elements}
+    return replace(program, arrays=arrays, statements=tuple(_moved(s, elements) for s in program.statements))
 
 
-def _moved(statement: Statement, name: str, element: Load) -> Statement:
-    values = [linear(part) or {} for part in element.index]
+def _moved(statement: Statement, elements: Mapping[str, Load]) -> Statement:
+    if not any(access.array in elements for access in (*statement.reads, statement.write)):
+        return statement
 
     def load(expr: Expr) -> Expr:
-        return element if isinstance(expr, Load) and expr.array == name else expr
+        return elements.get(expr.array, expr) if isinstance(expr, Load) else expr
 
     def access(one: Access) -> Access:
-        if one.array != name:
+        element = elements.get(one.array)
+        if element is None:
             return one
-        relation = affine_map(statement.domain, values).set_tuple_name(OUT, element.array)
-        return replace(one, load=element, parts=((element.array, relation.intersect_domain(statement.domain)),))
+        relation = affine_map(statement.domain, [linear(part) or {} for part in element.index])
+        relation = relation.set_tuple_name(OUT, element.array).intersect_domain(statement.domain)
+        return replace(one, load=element, parts=((element.array, relation),))
 
     target = map_expr(load, statement.target)
     assert isinstance(target, Load)
     return replace(
         statement,
-        kind="store" if statement.kind == "define" and target is not statement.target else statement.kind,
+        kind="store" if statement.kind == "define" and statement.target.array in elements else statement.kind,
         target=target,
         write=access(statement.write),
         value=map_expr(load, statement.value),

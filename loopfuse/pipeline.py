@@ -71,6 +71,7 @@ from loopfuse.plan.fusion.parallel import check_parallel_loops
 from loopfuse.plan.ladder import Attempt, apart, attempts
 from loopfuse.plan.printer import print_plan
 from loopfuse.plan.report import (
+    Unfused,
     build_report,
     count_launches,
     decisions_made,
@@ -86,10 +87,9 @@ from loopfuse.plan.simplify.rename import rename_webs
 from loopfuse.plan.simplify.scalars import write_out_scalars
 from loopfuse.plan.strategies.plain.plain import PlainPlan, plan_plain
 from loopfuse.plan.strategies.plain.report import GAVE_UP, plain_decisions, plain_report
-from loopfuse.plan.units.groups import PlanItem
 from loopfuse.plan.units.records import Report
 from loopfuse.plan.units.rules import Rules
-from loopfuse.plan.units.storage import Store, place_storage
+from loopfuse.plan.units.storage import place_storage
 from loopfuse.poly import isl
 from loopfuse.poly.bounds import find_preconditions, find_uninitialised
 from loopfuse.poly.build import build_model
@@ -180,6 +180,8 @@ class Planned:
     """What `fp="native"` has approximated, with bounds."""
     warnings: tuple[str, ...] = ()
     """What was warned of."""
+    scalars: tuple[PolyProgram, Dependences] | None = None
+    """The program, and its dependences, before accumulators were put in place (None: none were)."""
 
     @property
     def tree(self) -> LoopTree:
@@ -337,8 +339,14 @@ def _plan_exactly(
     """The planner's own route: exact analysis, fusion, proof."""
     model = run.stage("model", lambda: _model(kernel), _show_model)
     dependences = run.stage("dependences", lambda: find_dependences(model), _show_dependences)
-    model, dependences = run.stage("simplify", lambda: _in_place(*_simplify(model, dependences, unrolled), options))
-    return _plan_model(kernel, model, dependences, options, source, run, begin)
+
+    def simplify() -> tuple[tuple[PolyProgram, Dependences], tuple[PolyProgram, Dependences] | None]:
+        simple = _simplify(model, dependences, unrolled)
+        return simple, _in_place(*simple, options)
+
+    simple, moved = run.stage("simplify", simplify)
+    planned = _plan_model(kernel, *(moved or simple), options, source, run, begin)
+    return planned if moved is None else replace(planned, scalars=simple)
 
 
 def _plan_plainly(
@@ -423,25 +431,23 @@ def _simplify(
     return renamed, dependences
 
 
-def _in_place(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences]:
+def _in_place(model: PolyProgram, dependences: Dependences, options: Options) -> tuple[PolyProgram, Dependences] | None:
     """Accumulators are the elements that they end in, where the nest then runs in another order than the program's. (Elsewhere
-    a register is better, or as good.)"""
+    a register is better, or as good.) None where there are none such."""
     rules = Rules.of(options, model)
     if not rules.orders or options.fuel == 0 or options.target.is_gpu:
-        return model, dependences
+        return None
     found = dict(reversed([*accumulators(model, dependences)]))  # of several elements the first
     moved = _moved_in_place(model, dependences, found)
     if moved is None:
         found = {name: one for name, one in found.items() if _moved_in_place(model, dependences, {name: one})}
         moved = _moved_in_place(model, dependences, found)
     if moved is None:
-        return model, dependences
+        return None
     planner = _planner(*moved, options, rules, options.fuel)
     planner.plan()
     wanted = {name: one for name, one in found.items() if users_of(model, name) & planner.reordered}
-    if wanted != found:
-        moved = _moved_in_place(model, dependences, wanted)
-    return moved or (model, dependences)
+    return moved if wanted == found else _moved_in_place(model, dependences, wanted)
 
 
 def _moved_in_place(
@@ -586,14 +592,14 @@ def _rough_report(planned: Planned, checked: str) -> Report:
     )
 
 
-def _unfused(planned: Planned) -> tuple[tuple[PlanItem, ...], dict[str, Store]]:
-    """The plan with fusion off, which reports compare with, and where its arrays live."""
-    machine = Rules.of(planned.options, planned.program).machine
-    cost = CostModel(planned.program, machine, planned.options.size_map, registry.team, registry.tiles)
-    reassociate = planned.options.reassociate
-    plan = Planner(planned.program, planned.dependences, cost, reassociate, 0, quiet=True).plan()
-    items = registry.claimed(plan.items, planned.program, machine.device)
-    return items, place_storage(planned.program, planned.dependences, items, machine.device)
+def _unfused(planned: Planned) -> Unfused:
+    """The plan with fusion off, which reports compare with."""
+    program, dependences = planned.scalars or (planned.program, planned.dependences)
+    machine = Rules.of(planned.options, program).machine
+    cost = CostModel(program, machine, planned.options.size_map, registry.team, registry.tiles)
+    plan = Planner(program, dependences, cost, planned.options.reassociate, 0, quiet=True).plan()
+    items = registry.claimed(plan.items, program, machine.device)
+    return Unfused(program, dependences, items, place_storage(program, dependences, items, machine.device))
 
 
 # ----------------------------------------------------------------------------- tree to code

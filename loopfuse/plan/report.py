@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from loopfuse.base.dtypes import DType
@@ -23,6 +23,16 @@ from loopfuse.tree.looptree import Launch, LineBuffer
 from loopfuse.tree.walk import node_expressions, walk_nodes
 
 
+@dataclass(frozen=True, slots=True)
+class Unfused:
+    """The plan with fusion off, of what, and where its arrays live."""
+
+    program: PolyProgram
+    dependences: Dependences
+    items: tuple[PlanItem, ...]
+    stores: dict[str, Store]
+
+
 def build_report(
     program: PolyProgram,
     dependences: Dependences,
@@ -31,12 +41,12 @@ def build_report(
     *,
     source_name: str,
     options: Options,
-    unfused: tuple[tuple[PlanItem, ...], dict[str, Store]],
+    unfused: Unfused,
     checked: str,
     ulp_bounds: Mapping[tuple[str, DType], float],
 ) -> Report:
-    """The report of one planned kernel. `unfused`: the plan with fusion off and its homes."""
-    before = moved(program, dependences, *unfused)
+    """The report of one planned kernel."""
+    before = moved(unfused.program, unfused.dependences, unfused.items, unfused.stores)
     after = moved(program, dependences, scheduled.items, scheduled.stores)
     sizes = {n: v for n, v in options.sizes if n in program.symbols}
     blocked = any(group.time is not None for group in groups_of(plan.items))
@@ -50,11 +60,11 @@ def build_report(
         line=program.kernel.span.line,
         sizes=options.sizes,
         loops=loop_infos(program, plan),
-        launches_before=count_launches(unfused[0]),
+        launches_before=count_launches(unfused.items),
         launches_after=count_launches(scheduled.items),
-        traffic_before=traffic(program, before, sizes),
+        traffic_before=traffic(unfused.program, before, sizes),
         traffic_after=traffic(program, after, sizes),
-        passes=(0, 0) if blocked else (passes(program, before), passes(program, after)),
+        passes=(0, 0) if blocked else (passes(unfused.program, before), passes(program, after)),
         kernels=kernel_infos(program, scheduled),
         decisions=decisions_made(plan, scheduled),
         preconditions=summarise_needs(program),

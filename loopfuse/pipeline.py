@@ -342,7 +342,12 @@ def _plan_exactly(
 
     def simplify() -> tuple[tuple[PolyProgram, Dependences], tuple[PolyProgram, Dependences] | None]:
         simple = _simplify(model, dependences, unrolled)
-        return simple, _in_place(*simple, options)
+        try:
+            return simple, _in_place(*simple, options)
+        except isl.FAILURES as error:
+            if not isl.gave_up(error):
+                raise
+        return simple, None
 
     simple, moved = run.stage("simplify", simplify)
     planned = _plan_model(kernel, *(moved or simple), options, source, run, begin)

@@ -16,7 +16,7 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, parse_target
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
-from loopfuse.proof.check import verify
+from loopfuse.proof.check import Verdict, verify
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -389,7 +389,7 @@ def test_each_row_is_read_once() -> None:
 
 
 def test_what_has_no_clusters_keeps_its_launches() -> None:
-    """A GPU without them; rows that are read once, and of small elements; and sums in the same order on every GPU of an
+    """A GPU without them; rows that are read once, and of small elements from which nothing costly is computed twice; and sums in the same order on every GPU of an
     architecture."""
     names = [launch.name for launch in plan(SOFTMAX, Target("sm_80")).tree.launches]
     assert names[-3:] == ["f_0_block", "f_0_middle", "f_0_large"]
@@ -401,10 +401,38 @@ def test_what_has_no_clusters_keeps_its_launches() -> None:
     assert [launch.specialised for launch in once.launches if launch.name.endswith("large")] == [
         ("rows of more than 8192 places",)
     ]
-    small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX))
+    small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX.replace("exp(x[r, c] - m)", "(x[r, c] - m)")))
     assert not any(clusters(launch) for launch in pipeline.plan_kernel(small, "f", Options(target=GPU)).tree.launches)
     trees = [plan(SOFTMAX, parse_target(name)).tree for name in ("sm_90", "h200")]
     assert trees[0] == trees[1]
+
+
+def test_long_rows_of_small_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed from them is held, where it is needed again and costs something; where it does not, they are kept near, or read again."""
+    monkeypatch.setattr(pipeline, "verify", lambda *_: Verdict("proved"))
+
+    def said(text: str, machine: str = "sm_90") -> dict[str, str]:
+        program = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: bf16") + text))
+        found = pipeline.plan_kernel(program, "f", Options(target=Target(machine)))
+        return {launch.name.removeprefix("f_0_"): launch.specialised[0].removeprefix("rows of ") for launch in found.tree.launches}
+
+    twice, once = SOFTMAX.replace("x[r, c]", "f32(x[r, c])"), SOFTMAX.replace("exp(x[r, c] - m)", "(f32(x[r, c]) - f32(m))")
+    made = """
+    temp v: f32[R, C]
+    for r in 0..R:
+        for c in 0..C:
+            v[r, c] = f32(x[r, c]) + w[c]
+        let z = sum(c in 0..C: v[r, c])
+        for c in 0..C:
+            y[r, c] = v[r, c] - z
+"""
+    assert [*said(twice).items()][-4:] == [
+        ("full", "16385 to 32768 places"), ("cluster_8x256", "32769 to 65536 places"), ("cluster_8x512", "65537 to 131072 places"),
+        ("long", "more than 131072 places"),
+    ]  # fmt: skip
+    assert [*said(made).items()][-2:] == [("cluster_8x1024", "131073 to 262144 places"), ("long", "more than 262144 places")]
+    assert [*said(once).items()][-2:] == [("kept", "16385 to 57344 places"), ("long", "more than 57344 places")]
+    assert [*said(twice, "sm_80").items()][-1] == ("large", "more than 8192 places")
 
 
 def clusters(launch: Launch) -> list[Expr]:

@@ -88,6 +88,8 @@ HELD_COLUMNS = LANES // 2
 FEW, MANY = 8, 32
 """Threads of a block that have one column together, short or long. (Clusters put results of 32 together.)"""
 NARROW = 2048
-"""So few columns leave processors without a block, so that a cluster of SHARING has what no block holds."""
+"""So few columns leave processors without a block, so that a cluster of SHARING has what no block holds, or blocks have shares of what is read once."""
+SHARE = 2048
+"""Places of such a share."""
 SHARING = 8
 """Blocks of such a cluster."""

@@ -53,7 +53,7 @@ _TINY: dict[tuple[Any, str], Any] = {
     (pointwise, "BLOCK"): 4, (pointwise, "TILE"): (4, 2),
     (rows, "SHORT"): 2, (rows, "WARPS"): 2, (rows, "FEW_THREADS"): 32, (rows, "MORE_THREADS"): 64, (rows, "THREADS"): 96,
     (rows, "HELD"): 1, (rows, "STAGED"): 1, (rows, "HOLDING"): ((1, 128), (2, 96), (4, 96), (8, 96)), (rows, "SHAPES"): _shapes((2, 2, 2, 1), (3, 4, 4, 1), (4, 4, 8, 2), (0, 1, 32, 1)),
-    (rows, "SHARED_PLACES"): 20, (rows, "COLUMNS"): 2, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 2, (rows, "NARROW"): 3,
+    (rows, "SHARED_PLACES"): 20, (rows, "COLUMNS"): 2, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 2, (rows, "NARROW"): 3, (rows, "SHARE"): 40,
     (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
     (scan, "SHORT_ROW"): 2, (scan, "ROW_BLOCKS"): (), (scan_gpu, "EACH"): 2,
     (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,

@@ -294,6 +294,12 @@ def test_launches_say_for_which_columns_and_points_they_are() -> None:
         ("columns of 1025 to 2048 places",), ("columns of 2049 to 4096 places",), ("columns of 4097 to 8192 places",),
         ("columns of more than 8192 places", "up to 2048 of them"), ("columns of more than 8192 places", "more than 2048 of them"),
     ]  # fmt: skip
+    said = [(launch.name.removeprefix("f_0_"), *launch.specialised) for launch in plan(ACROSS["column sums"], Target("sm_80")).tree.launches]
+    assert said == [
+        ("thread", "columns of up to 24 places"), ("few", "columns of 25 to 256 places"),
+        *((name, "columns of more than 256 places", "up to 2048 of them") for name in ("shares", "together")),
+        ("block", "columns of more than 256 places", "more than 2048 of them"),
+    ]  # fmt: skip
     said = [launch.specialised for launch in of_nests(NESTS["group norm"], GPU).tree.launches]
     assert said[0] == ("rows of up to 32 places", "up to 2 of them")
     assert said[-1] == ("rows of more than 512 places", "more than 30 of them")
@@ -784,6 +790,52 @@ def test_wrong_columns_are_rejected(name: str) -> None:
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
     assert "a block for 32 columns" in found.report.kernels[0].detail
     assert_rejected(found, COLUMN_MUTANTS[name])
+
+
+def of_another_share(node: TreeNode) -> TreeNode | None:
+    """What a share leaves, taken from the one behind it, or left where that leaves its own."""
+    if isinstance(node, Copy) and isinstance(node.target, Load) and node.target.array.endswith("_part"):
+        first, *rest = node.target.index
+        return replace(node, target=replace(node.target, index=(combine("add", first, integer(1)), *rest)))
+    return None
+
+
+def longer(name: str, by: int) -> Any:
+    """A loop that goes round more often, or less."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        is_meant = isinstance(node, Loop) and node.var.startswith(name)
+        return replace(node, upper=combine("add", node.upper, integer(by))) if is_meant and isinstance(node, Loop) else None
+
+    return change
+
+
+def folded_twice(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    return (node, node) if isinstance(node, Fold) else None
+
+
+SHARE_MUTANTS = {
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "over all columns": columns_in_one,
+    "columns beyond the last": untested("cb"),
+    "from one": wrong_start,
+    "the last chunk is whole": last_untested,
+    "results of another share": of_another_share,
+    "a share is left out": longer("share", -1),
+    "a share too many": longer("share", 1),
+    "a share's results twice": folded_twice,
+    "no share's results": lambda node: () if isinstance(node, Fold) else None,
+    "chunks that are the next share's": longer("q", 1),
+}
+
+
+@pytest.mark.parametrize("name", SHARE_MUTANTS)
+def test_wrong_shares_are_rejected(name: str) -> None:
+    head, text = HEAD.replace("[R, C]", "[5000, C]"), ACROSS["column sums"].replace("0..R", "0..5000")
+    found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
+    assert found.verdict.answer == "proved"
+    assert [launch.name.removeprefix("f_0_") for launch in found.tree.launches] == ["shares", "together", "block"]
+    assert_rejected(found, SHARE_MUTANTS[name])
 
 
 NEST_MUTANTS = {

@@ -18,10 +18,10 @@ from loopfuse.plan.mapping.space import Site, count_of, dim_extents, order_dims
 from loopfuse.plan.strategies.rows import sizes
 from loopfuse.plan.strategies.rows.blocks import Step
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
-from loopfuse.plan.strategies.rows.shares import share_launches, step_in_shares
+from loopfuse.plan.strategies.rows.shares import SHARES, TOGETHER, share_launches, step_in_shares
 from loopfuse.plan.strategies.rows.teams import TeamsFit
 from loopfuse.plan.strategies.versions import Version, Write, by_length
-from loopfuse.tree.looptree import HostNode, Launch, Loop
+from loopfuse.tree.looptree import HostNode, Launch, Loop, LoopTree
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -104,6 +104,13 @@ class ColumnsFit(TeamsFit):
         if self.body.has_nests:
             team = replace(team, inner=Threads(()), outer=all_threads, least=0)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`rows, a block for a share of 32 columns, parallel over c`."""
+        said = TeamsFit.detail(self, launch, tree)
+        if launch.name.endswith(SHARES):
+            return said.replace("a block for", "a block for a share of")
+        return said.replace("a block for", "shares put together, a block for") if launch.name.endswith(TOGETHER) else said
 
     def who(self, inside: Sequence[Loop]) -> str:
         """`a block for 32 columns`."""

@@ -30,6 +30,9 @@ from loopfuse.tree.looptree import Buffer, Fold, Global, Launch, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import map_expressions, node_expressions, walk_nodes
 
+SHARES, TOGETHER = "_shares", "_together"
+"""How the names of the two launches end."""
+
 
 def step_in_shares(body: Body, group: Group, program: PolyProgram) -> Step | None:
     """The pass over a column that may go in shares, with what stands around it; None where a column is read again or leaves nothing,
@@ -75,8 +78,8 @@ def share_launches(fit: TeamsFit, step: Step, site: Site, name: str, labels: tup
         return fit.launch(called, labels, [*outside, *chain], replace(fit, body=body).nodes(site, point, team))
 
     return (
-        launch(of_share, f"{name}_shares", [(share, shares, Where.GRID)]),
-        launch(of_column, f"{name}_together", []),
+        launch(of_share, f"{name}{SHARES}", [(share, shares, Where.GRID)]),
+        launch(of_column, f"{name}{TOGETHER}", []),
     )
 
 

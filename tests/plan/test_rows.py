@@ -794,7 +794,7 @@ def test_wrong_columns_are_rejected(name: str) -> None:
 
 def of_another_share(node: TreeNode) -> TreeNode | None:
     """What a share leaves, taken from the one behind it, or left where that leaves its own."""
-    if isinstance(node, Copy) and isinstance(node.target, Load) and node.target.array.endswith("_part"):
+    if isinstance(node, Copy) and node.target.array.endswith("_part"):
         first, *rest = node.target.index
         return replace(node, target=replace(node.target, index=(combine("add", first, integer(1)), *rest)))
     return None

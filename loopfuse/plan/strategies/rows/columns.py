@@ -66,7 +66,7 @@ class ColumnsFit(TeamsFit):
         """Where a column is read once, those that leave room for two blocks of MANY, if what a thread asks for leaves that."""
         asked = {load: max(1, load.dtype.bytes // 4) for one in self.body.passes for load in self.body.asked(one)}
         few = MULTIPROCESSOR.registers_with(2 * sizes.MANY * sizes.COLUMNS // LANES)
-        is_few = not self.loads_held and not self.body.has_nests and sizes.STAGED * sum(asked.values()) <= few // 4
+        is_few = not self.loads_held and not self.body.has_nests and 0 < sizes.STAGED * sum(asked.values()) <= few // 4
         return few if is_few else self.registers_of_held
 
     def _by_columns(self, site: Site, block: Write, narrow: Write) -> Write:

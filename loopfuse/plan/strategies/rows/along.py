@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from loopfuse.base.machine import LANES
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Expr, Load, integer
 from loopfuse.lang.price import OPERATION, expression_price
@@ -121,6 +121,8 @@ class RowsFit(TeamsFit):
         pairs = blocks == 1 and self.has_few and len(order_dims(self.group)) == 1  # (of clusters that have them nothing is proved)
         team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept, pairs=pairs)
         launch = self.launch(name, labels, chain, self.nodes(site, point, team))
+        if self.vector and self.body.made and not held:  # what passes make goes through memory: with fewer registers it spills
+            return replace(launch, registers=MULTIPROCESSOR.registers_with(threads // LANES))
         return self.crowded(launch) if self.vector and (blocks > 1 or threads >= sizes.THREADS) and (held or kept) else launch
 
     def who(self, inside: Sequence[Loop]) -> str:

@@ -15,6 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from ptx_machine import Machine, Memory, read_ptx
+from ptx_runs import numpy_kind
 
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
@@ -38,6 +39,10 @@ def runs(lowered: Lowered, arrays: dict[str, np.ndarray], sizes: dict[str, int],
     for number, (name, data) in enumerate(arrays.items()):
         pointers[name] = (number + 1) << 24
         memory.place(pointers[name], data)
+    for number, buffer in enumerate(lowered.manifest["buffers"], len(pointers) + 1):
+        shape = [max(0, int(eval(str(each), {}, dict(sizes)))) for each in buffer["extents"]]
+        pointers[buffer["name"]] = number << 24
+        memory.place(number << 24, np.zeros(shape, numpy_kind(buffer["dtype"], short=True)))
     entries = read_ptx(ptx or lowered.ptx)
     clusters: list[int] = []
 

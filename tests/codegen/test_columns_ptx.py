@@ -48,6 +48,15 @@ def test_columns(length: int, columns: int, blocks: int, bits: int) -> None:
     assert np.array_equal(arrays["total"], x.sum(0)) and np.array_equal(arrays["squares"], (x * x).sum(0))
 
 
+@pytest.mark.parametrize("length, columns, launches", [(256, 5, 1), (257, 5, 2), (2048, 33, 2), (2049, 3, 2), (4500, 2, 2), (300, 2049, 1)])
+def test_columns_in_shares(length: int, columns: int, launches: int) -> None:
+    """Around where shares begin, and where columns are many."""
+    x = integers(100, length, columns)
+    arrays = {"x": x, **{name: np.zeros(columns, np.int32) for name in ("total", "squares")}}
+    assert len(runs(lowered("columns_read_once", 32), arrays, {"R": length, "C": columns})) == launches
+    assert np.array_equal(arrays["total"], x.sum(0)) and np.array_equal(arrays["squares"], (x * x).sum(0))
+
+
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize(
     "points, outer, inner",

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from ptx_runs import compiled, run
 
 from loopfuse.base.options import Tuning
+from loopfuse.plan.strategies.rows import sizes as sizes_of_teams
 from loopfuse.tree.looptree import ALIGNED, Guard, Loop, Mapping, TreeNode
 from loopfuse.tree.walk import map_nodes, walk_nodes, without_written_out
 
@@ -103,6 +104,33 @@ def test_rows_of_other_narrow_types(types: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize("length", (16392, 33000, 20001, 57352))
 def test_rows_that_shared_memory_keeps(length: int) -> None:
     run(ENTROPY, Tuning(), {"R": 1, "C": length}, 0, strategy="", data_of=plain)
+
+
+AGAIN = """
+kernel f(x: bf16[R, C], out y: bf16[R, C]):  # which teams are small is no part of the text: this says it
+    for r in 0..R:
+        let m = max(c in 0..C: f32(x[r, c]))
+        let s = sum(c in 0..C: exp(f32(x[r, c]) - m))
+        for c in 0..C:
+            y[r, c] = exp(f32(x[r, c]) - m) / s
+"""
+MADE = NORM.replace("):\n", "):  # the same\n", 1)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of more than 1,024 places are a block's of 128 threads, from 2,049 places on a cluster's, from 16,385 on read again."""
+    teams = (("FEW_THREADS", 32), ("MORE_THREADS", 64), ("THREADS", 64), ("HELD", 16), ("HOLDING", ((1, 128), (8, 32), (8, 64), (8, 128))))
+    for name, value in teams:
+        monkeypatch.setattr(sizes_of_teams, name, value)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("length", (1032, 1033, 2056, 2057, 4104, 8200))
+@pytest.mark.parametrize("text", (AGAIN, MADE), ids=("computed again", "made"))
+def test_long_rows_that_are_held(text: str, length: int) -> None:
+    for offset in (0, 1):
+        run(text, Tuning(), {"R": 2, "C": length}, offset, strategy="", data_of=plain)
 
 
 PLANES = """

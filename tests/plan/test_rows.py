@@ -16,7 +16,7 @@ from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import CPU, Options, Target, parse_target
 from loopfuse.lang.nodes import Compare, Const, Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, substitute
-from loopfuse.proof.check import verify
+from loopfuse.proof.check import Verdict, verify
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -294,6 +294,12 @@ def test_launches_say_for_which_columns_and_points_they_are() -> None:
         ("columns of 1025 to 2048 places",), ("columns of 2049 to 4096 places",), ("columns of 4097 to 8192 places",),
         ("columns of more than 8192 places", "up to 2048 of them"), ("columns of more than 8192 places", "more than 2048 of them"),
     ]  # fmt: skip
+    said = [(launch.name.removeprefix("f_0_"), *launch.specialised) for launch in plan(ACROSS["column sums"], Target("sm_80")).tree.launches]
+    assert said == [
+        ("thread", "columns of up to 24 places"), ("few", "columns of 25 to 256 places"),
+        *((name, "columns of more than 256 places", "up to 2048 of them") for name in ("shares", "together")),
+        ("block", "columns of more than 256 places", "more than 2048 of them"),
+    ]  # fmt: skip
     said = [launch.specialised for launch in of_nests(NESTS["group norm"], GPU).tree.launches]
     assert said[0] == ("rows of up to 32 places", "up to 2 of them")
     assert said[-1] == ("rows of more than 512 places", "more than 30 of them")
@@ -389,7 +395,7 @@ def test_each_row_is_read_once() -> None:
 
 
 def test_what_has_no_clusters_keeps_its_launches() -> None:
-    """A GPU without them; rows that are read once, and of small elements; and sums in the same order on every GPU of an
+    """A GPU without them; rows that are read once, and of small elements from which nothing costly is computed twice; and sums in the same order on every GPU of an
     architecture."""
     names = [launch.name for launch in plan(SOFTMAX, Target("sm_80")).tree.launches]
     assert names[-3:] == ["f_0_block", "f_0_middle", "f_0_large"]
@@ -401,10 +407,38 @@ def test_what_has_no_clusters_keeps_its_launches() -> None:
     assert [launch.specialised for launch in once.launches if launch.name.endswith("large")] == [
         ("rows of more than 8192 places",)
     ]
-    small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX))
+    small = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: f16") + SOFTMAX.replace("exp(x[r, c] - m)", "(x[r, c] - m)")))
     assert not any(clusters(launch) for launch in pipeline.plan_kernel(small, "f", Options(target=GPU)).tree.launches)
     trees = [plan(SOFTMAX, parse_target(name)).tree for name in ("sm_90", "h200")]
     assert trees[0] == trees[1]
+
+
+def test_long_rows_of_small_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is computed from them is held, where it is needed again and costs something; where it does not, they are kept near, or read again."""
+    monkeypatch.setattr(pipeline, "verify", lambda *_: Verdict("proved"))
+
+    def said(text: str, machine: str = "sm_90") -> dict[str, str]:
+        program = pipeline.read_program(Source("f.lf", HEAD.replace("x: f32", "x: bf16") + text))
+        found = pipeline.plan_kernel(program, "f", Options(target=Target(machine)))
+        return {launch.name.removeprefix("f_0_"): launch.specialised[0].removeprefix("rows of ") for launch in found.tree.launches}
+
+    twice, once = SOFTMAX.replace("x[r, c]", "f32(x[r, c])"), SOFTMAX.replace("exp(x[r, c] - m)", "(f32(x[r, c]) - f32(m))")
+    made = """
+    temp v: f32[R, C]
+    for r in 0..R:
+        for c in 0..C:
+            v[r, c] = f32(x[r, c]) + w[c]
+        let z = sum(c in 0..C: v[r, c])
+        for c in 0..C:
+            y[r, c] = v[r, c] - z
+"""
+    assert [*said(twice).items()][-4:] == [
+        ("full", "16385 to 32768 places"), ("cluster_8x256", "32769 to 65536 places"), ("cluster_8x512", "65537 to 131072 places"),
+        ("long", "more than 131072 places"),
+    ]  # fmt: skip
+    assert [*said(made).items()][-2:] == [("cluster_8x1024", "131073 to 262144 places"), ("long", "more than 262144 places")]
+    assert [*said(once).items()][-2:] == [("kept", "16385 to 57344 places"), ("long", "more than 57344 places")]
+    assert [*said(twice, "sm_80").items()][-1] == ("large", "more than 8192 places")
 
 
 def clusters(launch: Launch) -> list[Expr]:
@@ -756,6 +790,52 @@ def test_wrong_columns_are_rejected(name: str) -> None:
     found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
     assert "a block for 32 columns" in found.report.kernels[0].detail
     assert_rejected(found, COLUMN_MUTANTS[name])
+
+
+def of_another_share(node: TreeNode) -> TreeNode | None:
+    """What a share leaves, taken from the one behind it, or left where that leaves its own."""
+    if isinstance(node, Copy) and node.target.array.endswith("_part"):
+        first, *rest = node.target.index
+        return replace(node, target=replace(node.target, index=(combine("add", first, integer(1)), *rest)))
+    return None
+
+
+def longer(name: str, by: int) -> Any:
+    """A loop that goes round more often, or less."""
+
+    def change(node: TreeNode) -> TreeNode | None:
+        is_meant = isinstance(node, Loop) and node.var.startswith(name)
+        return replace(node, upper=combine("add", node.upper, integer(by))) if is_meant and isinstance(node, Loop) else None
+
+    return change
+
+
+def folded_twice(node: TreeNode) -> tuple[TreeNode, ...] | None:
+    return (node, node) if isinstance(node, Fold) else None
+
+
+SHARE_MUTANTS = {
+    "no combine": lambda node: () if isinstance(node, Combine) else None,
+    "over all columns": columns_in_one,
+    "columns beyond the last": untested("cb"),
+    "from one": wrong_start,
+    "the last chunk is whole": last_untested,
+    "results of another share": of_another_share,
+    "a share is left out": longer("share", -1),
+    "a share too many": longer("share", 1),
+    "a share's results twice": folded_twice,
+    "no share's results": lambda node: () if isinstance(node, Fold) else None,
+    "chunks that are the next share's": longer("q", 1),
+}
+
+
+@pytest.mark.parametrize("name", SHARE_MUTANTS)
+def test_wrong_shares_are_rejected(name: str) -> None:
+    head, text = HEAD.replace("[R, C]", "[5000, C]"), ACROSS["column sums"].replace("0..R", "0..5000")
+    found = pipeline.plan_kernel(pipeline.read_program(Source("f.lf", head + text)), "f", Options(target=GPU))
+    assert found.verdict.answer == "proved"
+    assert [launch.name.removeprefix("f_0_") for launch in found.tree.launches] == ["shares", "together", "block"]
+    assert_rejected(found, SHARE_MUTANTS[name])
 
 
 NEST_MUTANTS = {

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from loopfuse.base.machine import LANES
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.linear import constant_value
-from loopfuse.lang.nodes import integer
+from loopfuse.lang.nodes import Expr, Load, integer
+from loopfuse.lang.price import OPERATION, expression_price
+from loopfuse.lang.walk import loads, subscript_iterators, walk_expr
 from loopfuse.plan.mapping.space import Site, order_dims
 from loopfuse.plan.strategies.rows import sizes
+from loopfuse.plan.strategies.rows.body import COLUMN, Pass
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
 from loopfuse.plan.strategies.rows.teams import TeamsFit, Writer
 from loopfuse.plan.strategies.rows.vectors import vector_of
 from loopfuse.plan.strategies.versions import Version, by_length
-from loopfuse.tree.looptree import Guard, HostNode, Launch, Loop
+from loopfuse.tree.looptree import Compute, Guard, HostNode, Launch, Loop
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -42,6 +46,14 @@ class RowsFit(TeamsFit):
         """Are so few elements of a place asked for that the checker can be asked about more ways of each team?"""
         return len({load for one in self.body.passes for load in self.body.asked(one)}) <= sizes.FEW_ASKED
 
+    @property
+    def holds_results(self) -> bool:
+        """Do passes make elements for others, or compute alike what costs more than to hold it?"""
+        if self.body.made:
+            return True
+        count = Counter(part for one in self.body.passes for part in _parts_of(one))
+        return any(number > 1 and _price(part) > sizes.COSTLY for part, number in count.items())
+
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
         called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
@@ -50,28 +62,32 @@ class RowsFit(TeamsFit):
             (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
             for threads, most in sizes.PARTS
         ]
-        blocks_of = self.cluster_sizes(site)
-        clusters = [
-            (blocks * sizes.THREADS * self.held, f"cluster_{blocks}", partial(self._blocks, sizes.THREADS, blocks, self.held, 0))
-            for blocks in blocks_of
-        ]
-        # Beside what clusters hold there are no registers for rows that are read again.
-        longer = [(0, "long", partial(self._blocks, sizes.THREADS, blocks_of[-1], 0, 0))] if blocks_of else []
-        block = sizes.THREADS * self.held * (3 if blocks_of else 2) // 2
-        if self.vector and (kept := self.kept(site)) > block:
-            longer = [
-                (kept, "kept", partial(self._blocks, sizes.THREADS, 1, 0, kept)),
-                (0, "long", partial(self._blocks, sizes.THREADS, 1, 0, 0)),
-            ]
-        return (
+        short = (
             *parts,
             (LANES * self.held, "warp", self._warps),
             (sizes.FEW_THREADS * self.held, "block", partial(self._blocks, sizes.FEW_THREADS, 1, self.held, 0)),
             (sizes.MORE_THREADS * self.held, "middle", partial(self._blocks, sizes.MORE_THREADS, 1, self.held, 0)),
-            (block, "large", partial(self._blocks, sizes.THREADS, 1, self.held, 0)),
-            *clusters,
-            *longer,
         )
+        block = sizes.THREADS * self.held
+        large, again = partial(self._blocks, sizes.THREADS, 1, self.held, 0), partial(self._blocks, sizes.THREADS, 1, 0, 0)
+        if self.vector and self.holds_results and site.machine.cluster >= sizes.CLUSTERS[-1]:
+            shapes = sizes.HOLDING if self.body.made else sizes.HOLDING[:-1]
+            whole = [
+                (blocks * threads * self.held, f"cluster_{blocks}x{threads}" if blocks > 1 else "full", partial(self._blocks, threads, blocks, self.held, 0))
+                for blocks, threads in shapes
+            ]
+            return (*short, (block, "large", large), *whole, (0, "long", again))
+        if self.vector and (kept := self.kept(site)) > block:
+            near = partial(self._blocks, sizes.THREADS, 1, 0, kept)
+            return (*short, (block, "large", large), (kept, "kept", near), (0, "long", again))
+        blocks_of = self.cluster_sizes(site)
+        clusters = [
+            (blocks * block, f"cluster_{blocks}", partial(self._blocks, sizes.THREADS, blocks, self.held, 0))
+            for blocks in blocks_of
+        ]
+        # Beside what clusters hold there are no registers for rows that are read again.
+        longer = [(0, "long", partial(self._blocks, sizes.THREADS, blocks_of[-1], 0, 0))] if blocks_of else []
+        return (*short, (block * 3 // 2 if blocks_of else block, "large", large), *clusters, *longer)
 
     def _parts(
         self, threads: int, held: int, site: Site, name: str, labels: tuple[str, ...], least: int, most: int
@@ -102,12 +118,27 @@ class RowsFit(TeamsFit):
         chain += [(var, integer(count), Where.CLUSTER) for var, count in loops]
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept, pairs=self.has_few and len(order_dims(self.group)) == 1)
+        pairs = blocks == 1 and self.has_few and len(order_dims(self.group)) == 1  # (of clusters that have them nothing is proved)
+        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept, pairs=pairs)
         launch = self.launch(name, labels, chain, self.nodes(site, point, team))
-        return self.crowded(launch) if self.vector and threads == sizes.THREADS and (held or kept) else launch
+        if self.vector and self.body.made and not held:  # what passes make goes through memory: with fewer registers it spills
+            return replace(launch, registers=MULTIPROCESSOR.registers_with(threads // LANES))
+        return self.crowded(launch) if self.vector and (blocks > 1 or threads >= sizes.THREADS) and (held or kept) else launch
 
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""
         if len(inside) > 1 and inside[0].mapping is Where.BLOCK:
             return f"{constant_value(inside[-1].upper)} threads a row"
         return TeamsFit.who(self, inside)
+
+
+def _parts_of(one: Pass) -> set[Expr]:
+    """What a pass computes on the way of elements of the row."""
+    values = [node.value for node in one.nodes if isinstance(node, Compute)]
+    parts = {part for value in values for part in walk_expr(value) if not isinstance(part, Load)}
+    return {part for part in parts if any(COLUMN in subscript_iterators(load) for load in loads(part))}
+
+
+def _price(part: Expr) -> float:
+    """Instructions of what is computed, its loads aside."""
+    return expression_price(part, "gpu") - OPERATION * len(loads(part))

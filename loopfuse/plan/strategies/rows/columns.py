@@ -11,14 +11,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import integer
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, order_dims
 from loopfuse.plan.strategies.rows import sizes
+from loopfuse.plan.strategies.rows.blocks import Step
 from loopfuse.plan.strategies.rows.gpu import Team, Threads
+from loopfuse.plan.strategies.rows.shares import SHARES, TOGETHER, share_launches, step_in_shares
 from loopfuse.plan.strategies.rows.teams import TeamsFit
 from loopfuse.plan.strategies.versions import Version, Write, by_length
-from loopfuse.tree.looptree import HostNode, Launch, Loop
+from loopfuse.tree.looptree import HostNode, Launch, Loop, LoopTree
 from loopfuse.tree.looptree import Mapping as Where
 
 
@@ -35,7 +38,10 @@ class ColumnsFit(TeamsFit):
             return self.written(site, f"{name}_{suffix}", labels, write)
 
         block = team("block", sizes.MANY, 1, 0, sizes.COLUMNS)
-        long = self._by_columns(site, block, team("narrow", sizes.MANY, sizes.SHARING, 0, sizes.COLUMNS))
+        narrow = team("narrow", sizes.MANY, sizes.SHARING, 0, sizes.COLUMNS) if site.machine.cluster >= sizes.SHARING else block
+        if (step := step_in_shares(self.body, self.group, site.program)) is not None:
+            narrow = partial(self._shares, site, name, labels, step)
+        long = block if narrow is block else self._by_columns(site, block, narrow)
         if self.body.has_nests:
             few = team("few", sizes.FEW, 1, 0, sizes.COLUMNS)
             return by_length(site.names, self.body.outer_length, [(sizes.FEW, few), (0, long)], "columns of {} times some places")
@@ -51,10 +57,20 @@ class ColumnsFit(TeamsFit):
                 versions.append((most, team(suffix, sizes.MANY, blocks, held, sizes.HELD_COLUMNS)))
         return by_length(site.names, self.body.length, [*versions, (0, long)], "columns of {} places")
 
+    def _shares(self, site: Site, name: str, labels: tuple[str, ...], step: Step, least: int, most: int) -> tuple[HostNode, ...]:
+        """Blocks that have shares of a column's places, and what puts these together."""
+        return share_launches(self, step, site, name, labels)
+
+    @property
+    def registers(self) -> int:
+        """Where a column is read once, those that leave room for two blocks of MANY, if what a thread asks for leaves that."""
+        asked = {load: max(1, load.dtype.bytes // 4) for one in self.body.passes for load in self.body.asked(one)}
+        few = MULTIPROCESSOR.registers_with(2 * sizes.MANY * sizes.COLUMNS // LANES)
+        is_few = not self.loads_held and not self.body.has_nests and 0 < sizes.STAGED * sum(asked.values()) <= few // 4
+        return few if is_few else self.registers_of_held
+
     def _by_columns(self, site: Site, block: Write, narrow: Write) -> Write:
         """The launches for columns of any length, by how many there are."""
-        if site.machine.cluster < sizes.SHARING:
-            return block
         count = count_of(dim_extents(self.group, site.program)[order_dims(self.group)[-1]])
 
         def long(least: int, most: int) -> tuple[HostNode, ...]:
@@ -88,6 +104,13 @@ class ColumnsFit(TeamsFit):
         if self.body.has_nests:
             team = replace(team, inner=Threads(()), outer=all_threads, least=0)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
+
+    def detail(self, launch: Launch, tree: LoopTree) -> str:
+        """`rows, a block for a share of 32 columns, parallel over c`."""
+        said = TeamsFit.detail(self, launch, tree)
+        if launch.name.endswith(SHARES):
+            return said.replace("a block for", "a block for a share of")
+        return said.replace("a block for", "shares put together, a block for") if launch.name.endswith(TOGETHER) else said
 
     def who(self, inside: Sequence[Loop]) -> str:
         """`a block for 32 columns`."""

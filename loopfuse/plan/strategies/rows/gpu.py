@@ -224,6 +224,9 @@ class _Writer:
             return (*self.keeping(held), *self.stored())
         if not team.held or team.least > room or not (held or self.body.made):
             return (*self.again(), *self.stored())
+        if team.vector and self.turn is None:
+            for where, wanted in self.made_from().items():
+                held[where] = list(dict.fromkeys((*held.get(where, ()), *wanted)))
         cells: dict[Range, dict[Load, Load]] = {}
         for where, wanted in held.items():
             cells[where] = {load: self.register(f"{load.array}_row", load, team.held) for load in wanted}
@@ -264,6 +267,17 @@ class _Writer:
         if team.most and team.most <= room:
             return (*whole, *self.stored())
         return (Guard(self.body.length <= room, whole, self.again()), *self.stored())
+
+    def made_from(self) -> dict[Range, list[Load]]:
+        """The elements that a pass makes others from which are held, where they need no more room than these: all of a thread's are
+        asked for at once, and what is made of them takes their place."""
+        found: dict[Range, list[Load]] = {}
+        for one in self.body.passes:
+            made = [load for load in _targets(one) if load in self.body.made]
+            asked = self.body.asked(one)
+            if sum(load.dtype.bytes for load in asked) <= sum(load.dtype.bytes for load in made):
+                found.setdefault(one.range, []).extend(asked)
+        return found
 
     def with_alike(self) -> tuple[_Writer, list[tuple[Range, list[Load]]]]:
         """The same with what several passes compute alike (in registers of theirs, from what is held) computed by the

@@ -32,8 +32,13 @@ THREADS = 512
 CLUSTERS = (2, 4, 8)
 """Blocks that have a longer one together, where the machine lets them wait for each other."""
 CLUSTERED = 4
-"""Bytes of the elements for which they do: with smaller ones a thread's instructions, not memory, take the time, and
-what the last chunk of a row lacks costs more than to read it again."""
+"""Bytes of the elements for which they do. Rows of narrow ones are kept in shared memory, or read again, which is faster, but for those
+that HOLDING has."""
+HOLDING = ((1, 1024), (8, 256), (8, 512), (8, 1024))
+"""Blocks, and threads of each, that have a long row of narrow elements, where what is held was computed: a row has all registers of a
+processor, or a cluster that is small while the row is. (The last where passes make elements for others: three reads of two arrays cost more than one.)"""
+COSTLY = 8
+"""Instructions of what passes compute alike from which on it is held rather than computed again."""
 
 # ------------------------------------------------------------------------------------ rows
 
@@ -83,6 +88,8 @@ HELD_COLUMNS = LANES // 2
 FEW, MANY = 8, 32
 """Threads of a block that have one column together, short or long. (Clusters put results of 32 together.)"""
 NARROW = 2048
-"""So few columns leave processors without a block, so that a cluster of SHARING has what no block holds."""
+"""So few columns leave processors without a block, so that a cluster of SHARING has what no block holds, or blocks have shares of what is read once."""
+SHARE = 2048
+"""Places of such a share."""
 SHARING = 8
 """Blocks of such a cluster."""

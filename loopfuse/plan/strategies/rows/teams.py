@@ -59,8 +59,12 @@ class TeamsFit(Fit):
 
     @property
     def registers(self) -> int:
-        """The most registers of a thread that leave room for two blocks of THREADS, where what is held leaves
-        that; 0: any number."""
+        """The most registers of a thread; 0: any number."""
+        return self.registers_of_held
+
+    @property
+    def registers_of_held(self) -> int:
+        """Those that leave room for two blocks of THREADS, where what is held leaves that; 0: any number."""
         return MULTIPROCESSOR.registers_with(2 * sizes.THREADS // LANES) if self.room * self.held <= sizes.HELD else 0
 
     def cluster_sizes(self, site: Site) -> list[int]:

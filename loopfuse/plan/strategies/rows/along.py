@@ -119,5 +119,6 @@ class RowsFit(TeamsFit):
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""
         if len(inside) > 1 and inside[0].mapping is Where.BLOCK:
-            return f"{constant_value(inside[-1].upper)} threads a row"
+            count = constant_value(inside[-1].upper)
+            return "a thread a row" if count == 1 else f"{count} threads a row"
         return TeamsFit.who(self, inside)

@@ -114,8 +114,8 @@ class Team:
     """The threads that have a row: `inner` go along the innermost loop of a pass of several and `outer` along its
     outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
-    asks for before it needs the first, its part of a chunk of the row (a vector of whole ones). `inside`: whether they have a row, where that is not the same for all that wait
-    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
+    asks for before it needs the first, its part of a chunk of the row (at least a vector, of rows that have whole ones).
+    `inside`: whether they have a row, where that is not the same for all that wait for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
     `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
     where the row is read again (0: the same). `pairs`: rows that have no whole vectors go by pairs; `turned`: the vectors are pairs, which rows of any length have but for one place: by how
     many places the row is turned, so that pairs start at even places of memory (0 or 1; None: they are no pairs)."""
@@ -401,7 +401,7 @@ class _Writer:
     # ------------------------------------------------------------------------------ passes
 
     def held(self, where: Range, chunk: Chunk) -> tuple[TreeNode, ...]:
-        """All elements that a thread holds, a chunk of STAGED at a time: those that the row has. Chunks that
+        """All elements that a thread holds, a chunk at a time: those that the row has. Chunks that
         others follow are whole; the last of the row has the last slots, whichever it is."""
         threads = self.team.threads
         staged = self.team.staged
@@ -693,7 +693,8 @@ class _Writer:
         return tidy(lower + sum(away, number * self.places(threads)))
 
     def apart(self, place: Expr, end: Expr, threads: Threads) -> tuple[Expr, Expr]:
-        """A place of a thread and an end without what is the thread's own: of many places but a number differs."""
+        """A place of a thread and an end, both without what is the thread's own: of its places only a constant differs then,
+        and one register says of all of them whether the row has them."""
         own = threads.number * max(1, self.team.vector)
         return tidy(place - own), tidy(end - own)
 

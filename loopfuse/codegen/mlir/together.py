@@ -53,8 +53,10 @@ from loopfuse.tree.walk import map_expressions
 Emit = Callable[[nodes.Expr], Value]
 
 T = TypeVar("T")
-FEWEST, MOST = 3, 16
+FEWEST, MOST = 2, 16
 """Iterations of a loop that do it together."""
+FEW = 2
+"""Iterations of a loop that is joined with the one around it."""
 
 
 @dataclass(slots=True)
@@ -148,7 +150,7 @@ def one_of_few(loop: Loop) -> Loop:
     many, few = ends[1], ends[3]
     if ends[0] != 0 or ends[2] != 0 or many is None or few is None or loop.step != 1 or inner.step != 1:
         return loop
-    if not 1 < few < FEWEST or not FEWEST <= many * few <= MOST or _written(inner.body) is None:
+    if few != FEW or not FEWEST <= many * few <= MOST or _written(inner.body) is None:
         return loop
     own = nodes.Iter(loop.var)
     values = {loop.var: own // few, inner.var: own % few}

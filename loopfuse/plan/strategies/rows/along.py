@@ -29,12 +29,11 @@ class RowsFit(TeamsFit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         is_known = constant_value(self.body.length) is not None
-        teams = [
+        versions: list[Version] = [
             (most, self.written(site, name if is_known else f"{name}_{suffix}", labels, write))
             for most, suffix, write in self._versions(site)
         ]
-        first: list[Version] = [] if is_known else [(sizes.SHORT, self.by_thread(site, name, labels))]
-        return by_length(site.names, self.body.length, [*first, *teams], "rows of {} places")
+        return by_length(site.names, self.body.length, versions, "rows of {} places")
 
     @property
     def vector(self) -> int:
@@ -54,13 +53,17 @@ class RowsFit(TeamsFit):
         count = Counter(part for one in self.body.passes for part in _parts_of(one))
         return any(number > 1 and _price(part) > sizes.COSTLY for part, number in count.items())
 
+    def staged(self, held: int) -> int:
+        """How many elements a thread asks for one by one, of so many that it holds."""
+        return max(1, min(sizes.STAGED_APART, held // 2)) if held and self.room else sizes.STAGED
+
     def _versions(self, site: Site) -> tuple[tuple[int, str, Writer], ...]:
         """The teams that may have a row, smallest first: of how many places at most, what the launch is
         called, and what writes it. The last takes rows of any length. (A row that is read once needs no cluster; one of
         which a block holds two thirds is the block's, which reads it again.)"""
         parts = [
             (threads * min(self.held, most), f"part_{threads}", partial(self._parts, threads, min(self.held, most)))
-            for threads, most in sizes.PARTS
+            for threads, most in (sizes.NARROW_PARTS if self.vector else sizes.PARTS)
         ]
         short = (
             *parts,
@@ -98,7 +101,9 @@ class RowsFit(TeamsFit):
         chain, point, inside = self.grid_of_teams(site, dims, sizes.PARTS_THREADS // threads)
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
-        team = Team(Threads(((thread, threads),)), held, least, most, inside, vector=self.vector if self.has_few else 0)
+        staged = max(1, min(sizes.STAGED_APART, held // 2))
+        vector = self.vector if self.has_few and held >= self.vector else 0
+        team = Team(Threads(((thread, threads),)), held, least, most, inside, staged=staged, vector=vector)
         return self.launch(name, labels, chain, self.nodes(site, point, team))
 
     def _warps(self, site: Site, name: str, labels: tuple[str, ...], least: int, most: int) -> Launch:
@@ -106,7 +111,8 @@ class RowsFit(TeamsFit):
         chain, point, inside = self.grid_of_teams(site, order_dims(self.group), sizes.WARPS, mapping=Where.WARP)
         lane = site.names.fresh("lane")
         chain.append((lane, integer(LANES), Where.LANE))
-        team = Team(Threads(((lane, LANES),)), self.held, least, most, vector=self.vector if self.has_few else 0)
+        vector = self.vector if self.has_few else 0
+        team = Team(Threads(((lane, LANES),)), self.held, least, most, staged=self.staged(self.held), vector=vector)
         return self.launch(name, labels, chain, (Guard(inside, self.nodes(site, point, team)),))
 
     def _blocks(
@@ -119,7 +125,10 @@ class RowsFit(TeamsFit):
         thread = site.names.fresh("t")
         chain.append((thread, integer(threads), Where.BLOCK))
         pairs = blocks == 1 and self.has_few and len(order_dims(self.group)) == 1  # (of clusters that have them nothing is proved)
-        team = Team(Threads((*loops, (thread, threads))), held, least, most, vector=self.vector, kept=kept, pairs=pairs)
+        team = Team(
+            Threads((*loops, (thread, threads))), held, least, most,
+            staged=self.staged(held), vector=self.vector, kept=kept, pairs=pairs,
+        )  # fmt: skip
         launch = self.launch(name, labels, chain, self.nodes(site, point, team))
         if self.vector and self.body.made and not held:  # what passes make goes through memory: with fewer registers it spills
             return replace(launch, registers=MULTIPROCESSOR.registers_with(threads // LANES))
@@ -128,7 +137,8 @@ class RowsFit(TeamsFit):
     def who(self, inside: Sequence[Loop]) -> str:
         """Part of a warp has a number of threads."""
         if len(inside) > 1 and inside[0].mapping is Where.BLOCK:
-            return f"{constant_value(inside[-1].upper)} threads a row"
+            count = constant_value(inside[-1].upper)
+            return "a thread a row" if count == 1 else f"{count} threads a row"
         return TeamsFit.who(self, inside)
 
 

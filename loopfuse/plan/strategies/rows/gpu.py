@@ -114,8 +114,8 @@ class Team:
     """The threads that have a row: `inner` go along the innermost loop of a pass of several and `outer` along its
     outermost; along the loop of a pass of one all do. `held`: how many elements of a row each holds (0: none), and of
     how many places a row has at least, and may have at most (0: any number). `staged`: how many elements of an array a thread
-    asks for before it needs the first. `inside`: whether they have a row, where that is not the same for all that wait
-    for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
+    asks for before it needs the first, its part of a chunk of the row (at least a vector, of rows that have whole ones).
+    `inside`: whether they have a row, where that is not the same for all that wait for each other. `vector`: so many elements of a thread are neighbours, where rows have whole vectors (0: none).
     `kept`: how many places of a row lie in shared memory, if it has whole vectors (0: none). `many`: what is `staged` instead
     where the row is read again (0: the same). `pairs`: rows that have no whole vectors go by pairs; `turned`: the vectors are pairs, which rows of any length have but for one place: by how
     many places the row is turned, so that pairs start at even places of memory (0 or 1; None: they are no pairs)."""
@@ -202,8 +202,9 @@ class _Writer:
             return self.with_row(self.nodes_at_once())
         apart = replace(self.team, vector=0, many=sizes.STAGED_NARROW)
         if self.team.pairs:
-            apart = replace(apart, vector=PAIR, turned=turn_of(self.body, self.names.buffers))
+            apart = replace(apart, staged=sizes.STAGED, vector=PAIR, turned=turn_of(self.body, self.names.buffers))
         other = _Writer(self.body, apart, self.site)
+        self.team = replace(self.team, staged=max(vector, self.team.staged))
         length = constant_value(self.body.length)
         if length is not None:
             one = self if length % vector == 0 else other
@@ -414,21 +415,22 @@ class _Writer:
     # ------------------------------------------------------------------------------ passes
 
     def held(self, where: Range, chunk: Chunk) -> tuple[TreeNode, ...]:
-        """All elements that a thread holds, a chunk of STAGED at a time: those that the row has. Chunks that
+        """All elements that a thread holds, a chunk at a time: those that the row has. Chunks that
         others follow are whole; the last of the row has the last slots, whichever it is."""
         threads = self.team.threads
-        last, length = self.team.held // sizes.STAGED - 1, tidy(where[1] - where[0])
+        staged = self.team.staged
+        last, length = self.team.held // staged - 1, tidy(where[1] - where[0])
         sure = min(last, self.followed(length))
         nodes: list[TreeNode] = []
         for first, end in ((0, sure), (sure, last)):
             if first == end:
                 continue
             var = self.names.fresh("k")
-            whole = chunk(Iter(var), Iter(var) * sizes.STAGED, True)
+            whole = chunk(Iter(var), Iter(var) * staged, True)
             if end > sure:
                 whole = (Guard((Iter(var) + 1) * self.places(threads) < length, whole),)
             nodes.append(Loop(var, integer(first), integer(end), 1, Where.UNROLLED, whole))
-        return (*nodes, *self.last(where, threads, lambda number: chunk(number, integer(last * sizes.STAGED), False)))
+        return (*nodes, *self.last(where, threads, lambda number: chunk(number, integer(last * staged), False)))
 
     def followed(self, length: Expr) -> int:
         """How many chunks others surely follow. (Only of a cluster is it asked: registers spill where they are
@@ -451,8 +453,8 @@ class _Writer:
         return integer(0) if self.is_one_chunk(length, threads) else (length - 1) // self.places(threads)
 
     def is_one_chunk(self, length: Expr, threads: Threads) -> bool:
-        """Is a pass of that length surely one chunk, where nothing is held?"""
-        is_known = not self.team.held and length == self.body.length
+        """Is a pass of that length surely one chunk?"""
+        is_known = self.team.held == self.team.staged or (not self.team.held and length == self.body.length)
         return is_known and 0 < self.team.most <= self.places(threads)
 
     def places(self, threads: Threads) -> int:
@@ -519,8 +521,8 @@ class _Writer:
             if is_whole:
                 return nodes
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
-            inside = self.place(one.lower, threads, number, element.away) < one.upper
-            return (Guard(inside, nodes, predicated=may_be_predicated(nodes, homes)),)
+            first, end = self.apart(self.place(one.lower, threads, number, element.away), one.upper, threads)
+            return (Guard(first < end, nodes, predicated=may_be_predicated(nodes, homes)),)
 
         if self.team.vector:
             vector = self.vector(threads)
@@ -666,7 +668,8 @@ class _Writer:
             if not is_whole and self.team.vector:
                 place = _sum(self.clamped(self.place(where[0], threads, number, element.away[:-1]), last), element.away[-1])
             elif not is_whole:
-                place = tidy(combine("min", place, last))
+                first, end = self.apart(place, last, threads)
+                place = tidy(combine("min", first, end) + threads.number)
             return copies(_sum(slot, element.number), self.column(place, wraps=False))
 
         if not self.team.vector:
@@ -702,6 +705,12 @@ class _Writer:
     def place(self, lower: Expr, threads: Threads, number: Expr, away: Sequence[Expr]) -> Expr:
         """Where in the row that is which lies so far (in all) behind the start of the chunk of that number."""
         return tidy(lower + sum(away, number * self.places(threads)))
+
+    def apart(self, place: Expr, end: Expr, threads: Threads) -> tuple[Expr, Expr]:
+        """A place of a thread and an end, both without what is the thread's own: of its places only a constant differs then,
+        and one register says of all of them whether the row has them."""
+        own = threads.number * max(1, self.team.vector)
+        return tidy(place - own), tidy(end - own)
 
     def redirected(self, expr: Expr) -> Expr:
         """`expr` with values taken from this launch's registers."""

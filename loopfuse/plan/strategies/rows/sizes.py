@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from loopfuse.base.machine import LANES
 
 SHORT = 24
-"""Places up to which a row is one thread's: a warp would mostly idle."""
+"""Places up to which a column, or a row of a length that is known, is one thread's: a warp would mostly idle."""
 STAGED = 8
 """Elements of an array that a thread mostly asks for before it needs the first: its part of a chunk of the row."""
+STAGED_APART = 4
+"""The same where it holds a row's elements one by one: of the last chunk each is asked for, also where the row has one."""
 FEW_ASKED = 3
 """Elements of a place that rows of narrow elements are asked for, at most, where they go by pairs and by teams of a warp too."""
 STAGED_BYTES = 64
@@ -44,9 +46,11 @@ COSTLY = 8
 
 WARPS = 4
 """Warps of a block in which each has a row."""
-PARTS = ((8, 16), (16, 32))
+PARTS = ((1, 4), (2, 8), (4, 12), (8, 16), (16, 32))
 """Threads of a warp that have a short row together, and how many elements each holds at most."""
-PARTS_THREADS = 256
+NARROW_PARTS = ((1, 8), (2, 8), (4, 16), (8, 16), (16, 32))
+"""The same where a thread has neighbours, 16 bytes at a time."""
+PARTS_THREADS = 128
 """Threads of a block of such teams."""
 FEW_THREADS, MORE_THREADS = 128, 256
 """Threads of a block that has a row; longer ones have blocks of THREADS."""

@@ -13,6 +13,7 @@ from unittest.mock import patch
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load, integer
 from loopfuse.plan.strategies.scan import cpu, gpu, prefix, strategy, tile
+from loopfuse.tree import chains
 from loopfuse.tree.looptree import Combine, Copy, HostLoop, HostNode, Launch, LoopTree, Scan
 from tests.plan.mutate_edit import (
     all_of,
@@ -37,10 +38,10 @@ kernel f(x: i64[N], inout s: i64[1], out y: i64[N], out z: i64[N]):
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (strategy, "SHORT", {"cpu": 4, "gpu": 4}), (strategy, "SHORT_ROW", 4), (strategy, "ROW_BLOCKS", (32,)),
     (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "NEIGHBOURS", 2),
-    (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128),
+    (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128), (chains, "CHAIN", 4),
     (gpu, "MIDDLE_THREADS", 32), (gpu, "MIDDLE_EACH", 1),
 )  # fmt: skip
-"""Two warps of threads that have two places each; 32 chunks at a time."""
+"""Two warps of threads that have two places each; 4 blocks that look at each other, or 32 chunks at a time."""
 
 
 def small(
@@ -70,9 +71,12 @@ kernel f(x: i64[R, N], out y: i64[R, N]):
             s += x[r, i]
             y[r, i] = s
 """
+THREE = (gpu, "is_one_pass", lambda body, group: False)  # pyright: ignore[reportUnknownLambdaType]
+"""Three launches, as inside a loop of the host."""
 BASES = [
-    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=((tile, "THREADS", 64),)),
-    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}),
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE, (tile, "THREADS", 64))),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, more=(THREE,)),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 1300}, name="pass"),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING, name="whole"),
 ]

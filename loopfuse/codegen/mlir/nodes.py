@@ -31,7 +31,6 @@ from loopfuse.codegen.mlir.gpu import (
     emit_barrier,
     emit_combine,
     emit_raise,
-    emit_scan,
     emit_ticket,
 )
 from loopfuse.codegen.mlir.index import (
@@ -43,6 +42,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.scans import emit_scan
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.codegen.mlir.together import emit_together, note_block, note_write, one_of_few
 from loopfuse.lang import nodes
@@ -162,8 +162,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
         case Combine(op=op, buffer=buffer, over=over, everywhere=everywhere):
             emit_combine(emitter, FOLDS[op], buffer, over, everywhere)
-        case Scan(op=op, buffer=buffer, over=over):
-            emit_scan(emitter, FOLDS[op], buffer, over)
+        case Scan(op=op, buffer=buffer, over=over, words=words):
+            emit_scan(emitter, FOLDS[op], buffer, over, words)
         case Barrier(scope=scope):
             emit_barrier(emitter, scope)
         case Raise(flag=flag, value=value):

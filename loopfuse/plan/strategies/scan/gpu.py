@@ -1,9 +1,17 @@
-"""Scans on a GPU: three launches, a block for each chunk in the first and the last.
+"""Scans on a GPU: one launch, a block for each chunk.
 
 A thread has EACH consecutive iterations of its chunk, whose elements it loads as vectors where rows of memory allow
-that. In the first launch the threads' sums are combined. In the second one block goes along what chunks add. In the
-last each thread adds up its own, takes what the threads before it have (`Scan`), and goes along its own again from
-there.
+that. It adds up its own, takes what all threads before it have, of its block and of those before (`Scan`), and goes along its own again
+from there.
+
+    block c, thread t:   x_row = x[c * CHUNK + t * EACH..];  s = sum of x_row;  scan s over c, t
+                         for e: s = s + x_row[e];  y_row[e] = s
+                         y[c * CHUNK + t * EACH..] = y_row
+
+Totals that lie in memory and are read there are put there by another launch, as blocks start from what lies there.
+
+Where what stands before the loop goes to memory, or a loop of the host is around it, there are three launches. In the first the threads' sums are combined. In the second one block goes along what chunks add. In the last each thread
+takes what the threads of its block before it have.
 
     block c, thread t:   x_row = x[c * CHUNK + t * EACH..];  s = sum of x_row;  combine s;  partial[c] = s
     one block:           for CHUNKS of chunks: start[c] = all before c
@@ -16,19 +24,22 @@ All numbers are constants, and with them the order of a sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from loopfuse.lang.index import ceil_div
+from loopfuse.base.dtypes import DType
+from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.scan.body import Body
+from loopfuse.plan.strategies.scan.body import Accumulator, Body
 from loopfuse.plan.strategies.scan.launches import (
     Between,
     LaunchWriter,
+    after,
     cell,
     cleared,
     declare_between,
+    declare_results,
     finished,
     folded,
     inside_loops,
@@ -36,14 +47,19 @@ from loopfuse.plan.strategies.scan.launches import (
     positive,
     set_before,
     started,
+    writes_memory,
 )
 from loopfuse.plan.strategies.scan.tile import EACH, THREADS, Tile, chunks_of, first_of
 from loopfuse.plan.units.groups import Group
+from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.chains import words_of
 from loopfuse.tree.looptree import (
     Barrier,
+    Buffer,
     Combine,
     Copy,
     Fold,
+    Global,
     Guard,
     HostNode,
     Launch,
@@ -65,6 +81,33 @@ def plan_gpu(group: Group, body: Body, site: Site, name: str, labels: tuple[str,
     return tuple(
         Launch(f"{name}_{suffix}", "scan", labels, nodes)
         for suffix, nodes in (("a", writer.partial()), ("b", writer.starts()), ("c", writer.again()))
+    )
+
+
+def is_one_pass(body: Body, group: Group) -> bool:
+    """May each block take what stands before it from the blocks before? (Blocks that have started may be far behind: none writes
+    what others start from.)"""
+    host = group.scope.host if group.scope else ()
+    return not host and not writes_memory(body.before, body)
+
+
+def plan_one_pass(group: Group, body: Body, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, ...]:
+    """The launch that goes along all of it once, and one that puts totals in their places where somebody asks for them."""
+    left = left_in_memory(body, group, site.program)
+    counts = tuple(positive(count) for _, count in points(group, site)[0])
+    totals = declare_results("total", left, site, counts, maps=False)
+    writer = _Writer(group, body, site, Between({}, {}, totals))
+    launches = [Launch(f"{name}_p", "scan", labels, writer.one_pass())]
+    if left:
+        launches.append(Launch(f"{name}_q", "scan", labels, writer.put(left)))
+    return tuple(launches)
+
+
+def left_in_memory(body: Body, group: Group, program: PolyProgram) -> tuple[Accumulator, ...]:
+    """The accumulators that lie in memory, and are read there by others than the group."""
+    read = {name for s in program.statements if s.id not in group.ids for access in s.reads for name, _ in access.parts}
+    return tuple(
+        a for a in body.accumulators if body.is_memory(a) and (a.name in read or program.arrays[a.name].is_argument)
     )
 
 
@@ -174,6 +217,45 @@ class _Writer(LaunchWriter):
         )
         return inside_loops([*chain, chunk, thread], nodes)
 
+    def one_pass(self) -> tuple[TreeNode, ...]:
+        """All of each chunk, from what the chunks before it make."""
+        chain, body, own = self.begin()
+        chunk, thread = self.chunk_loop(body), self.threads(THREADS)
+        own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
+        tile = Tile(self.site, body, chunk.var, thread, body.each)
+        rows = [loop.upper for loop in chain]
+        words = {a.statement: self.words(a, rows, chunk.upper) for a in body.accumulators}
+        totals = [a for a in body.accumulators if a.statement in self.between.total]
+        stored = tuple(Copy(Load(self.between.total[a.statement], self.outer, a.place.dtype), run[a.place]) for a in totals)
+        last = (*stored, *after(body, own, run))
+        is_last = conjoin(
+            compare("eq", Iter(chunk.var), tidy(chunk.upper - 1)), compare("eq", Iter(thread.var), integer(THREADS - 1))
+        )
+        nodes = (
+            *started(body, own, run),
+            *self.gone(tile, own, own_sum, run, (chunk.var, thread.var), words),
+            *((Guard(is_last, last),) if last else ()),
+        )
+        return inside_loops([*chain, chunk, thread], nodes)
+
+    def put(self, left: Sequence[Accumulator]) -> tuple[TreeNode, ...]:
+        """Totals to their places."""
+        chain, body, _ = self.begin()
+        wanted = {a.statement for a in left}
+        nodes = tuple(
+            Copy(a.place, Load(self.between.total[a.statement], self.outer, a.place.dtype))
+            for a in body.accumulators
+            if a.statement in wanted
+        )
+        return inside_loops([*(chain or [self.one()]), self.threads(1)], nodes)
+
+    def words(self, a: Accumulator, rows: Sequence[Expr], chunks: Expr) -> str:
+        """Memory through which blocks hand on what they make."""
+        name = self.names.fresh(f"{a.name}_words")
+        size = words_of(a.op, a.place.dtype, rows, chunks)
+        self.names.add(Buffer(name, "", DType.I64, (size,), Global(), zeroed=True))
+        return name
+
     def gone(
         self,
         tile: Tile,
@@ -181,11 +263,12 @@ class _Writer(LaunchWriter):
         own_sum: Mapping[Load, Load],
         run: Mapping[Load, Load],
         over: tuple[str, ...],
+        words: Mapping[str, str] | None = None,
     ) -> tuple[TreeNode, ...]:
-        """All of a chunk, from what stands before it in `run`."""
+        """All of a chunk, from what stands before it in `run`. `words`: by accumulator (its statement), where `over` goes over blocks."""
         nodes: list[TreeNode] = [*tile.loaded(own), *tile.added(own, own_sum)]
         for a in tile.body.accumulators:
-            nodes.append(Scan(a.op, own_sum[a.place].array, over))
+            nodes.append(Scan(a.op, own_sum[a.place].array, over, words[a.statement] if words else ""))
             nodes.append(Fold(a.op, run[a.place], own_sum[a.place]))
         return (*nodes, *tile.done(own, run), *tile.stored(own))
 

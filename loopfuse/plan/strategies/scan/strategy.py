@@ -81,7 +81,15 @@ class ScanFit(Fit):
     group: Group
     body: Body
     device: str
-    launches: ClassVar[int] = 3
+
+    @property
+    def launches(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 if self.is_one_pass else 3
+
+    @property
+    def is_one_pass(self) -> bool:
+        """Does one launch go along chunks?"""
+        return self.device == "gpu" and gpu.is_one_pass(self.body, self.group)
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         site.names.declare(self.body.memory)
@@ -114,6 +122,8 @@ class ScanFit(Fit):
             return (cpu.plan_in_lanes(self.group, self.body, site, name, labels),)
 
         def chunks(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            if self.is_one_pass:
+                return gpu.plan_one_pass(self.group, self.body, site, name, labels)
             write = cpu.plan_cpu if self.device == "cpu" else gpu.plan_gpu
             return write(self.group, self.body, site, name, labels)
 
@@ -152,5 +162,5 @@ def _has_phases(body: Body) -> bool:
     return any(map(asks_for_phases, guards))
 
 
-STEPS = {"a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
+STEPS = {"p": "what stands before each from those before it", "q": "totals", "a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
 """What the launches do, by the last letter of their names."""

@@ -94,7 +94,9 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (counter, count)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Scan() | Barrier() | Arrive():
+        case Scan(index=index):
+            return index
+        case Combine() | Barrier() | Arrive():
             return ()
         case _:
             assert_never(node)

@@ -156,7 +156,8 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             lines.append(f"{indent}combine {node.op} {node.buffer} over {', '.join(node.over)}{where}")
         case Scan():
             through = f" through {node.words}" if node.words else ""
-            lines.append(f"{indent}scan {node.op} {node.buffer} over {', '.join(node.over)}{through}")
+            where = f"[{', '.join(map(print_expr, node.index))}]" if node.index else ""
+            lines.append(f"{indent}scan {node.op} {node.buffer}{where} over {', '.join(node.over)}{through}")
         case Barrier():
             lines.append(f"{indent}barrier {node.scope}")
         case Raise():

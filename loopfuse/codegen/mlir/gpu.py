@@ -3,7 +3,7 @@ are `mlir_scans`.)"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from loopfuse.base.dtypes import DType
@@ -251,16 +251,27 @@ def _columns_across_cluster(
 
 def change_register(emitter: Emitter, name: str, change: Callable[[Parts, DType], Parts]) -> None:
     """Each element of a register buffer changed."""
+    for number in range(emitter.storage[name].memref.type.size):
+        change_registers(emitter, name, lambda values, dtype: [change(values[0], dtype)], (number,))
+
+
+def change_registers(
+    emitter: Emitter, name: str, change: Callable[[Sequence[Parts], DType], Sequence[Parts]], numbers: Sequence[int] = ()
+) -> None:
+    """Elements of a register buffer changed together: those of these `numbers`, or all."""
     builder, storage = emitter.builder, emitter.storage[name]
     dtype, factors = storage.buffer.dtype, storage.buffer.factors
-    places = [storage.memref, *([emitter.storage[factors].memref] if factors else [])]
-    for number in range(storage.memref.type.size):
-        where = builder.constant(number, INDEX)
-        values = tuple(builder.load(place, where) for place in places)
+    memrefs = [storage.memref, *([emitter.storage[factors].memref] if factors else [])]
+    places = [builder.constant(number, INDEX) for number in numbers or range(storage.memref.type.size)]
+    values: list[Parts] = []
+    for place in places:
+        parts = tuple(builder.load(each, place) for each in memrefs)
         if dtype is DType.BOOL:
-            values = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in values)
-        for value, place in zip(change(values, dtype), places, strict=True):
-            builder.store(as_stored(emitter, value, dtype), place, where)
+            parts = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in parts)
+        values.append(parts)
+    for place, parts in zip(places, change(values, dtype), strict=True):
+        for value, memref in zip(parts, memrefs, strict=True):
+            builder.store(as_stored(emitter, value, dtype), memref, place)
 
 
 def as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:

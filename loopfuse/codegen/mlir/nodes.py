@@ -42,7 +42,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
-from loopfuse.codegen.mlir.scans import emit_scan
+from loopfuse.codegen.mlir.scans import emit_grid_scan, emit_scan
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.codegen.mlir.together import emit_together, note_block, note_write, one_of_few
 from loopfuse.lang import nodes
@@ -120,6 +120,10 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
         await_start(emitter, node)
     emitter.loops += isinstance(node, Loop)
     match node:
+        case Scan(words=words) | Loop(body=(Scan(words=words),)) if words:
+            scan = node.body[0] if isinstance(node, Loop) else node
+            assert isinstance(scan, Scan)
+            emit_grid_scan(emitter, FOLDS[scan.op], scan.buffer, words)
         case Loop(mapping=Mapping.SERIAL):
             emit_serial(emitter, node)
         case Loop(mapping=Mapping.ROTATED):
@@ -162,8 +166,8 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
             store(emitter, target, emit_binary(emitter, FOLDS[op], a, b, target.dtype))
         case Combine(op=op, buffer=buffer, over=over, everywhere=everywhere):
             emit_combine(emitter, FOLDS[op], buffer, over, everywhere)
-        case Scan(op=op, buffer=buffer, over=over, words=words):
-            emit_scan(emitter, FOLDS[op], buffer, over, words)
+        case Scan(op=op, buffer=buffer, over=over):
+            emit_scan(emitter, FOLDS[op], buffer, over)
         case Barrier(scope=scope):
             emit_barrier(emitter, scope)
         case Raise(flag=flag, value=value):

@@ -27,6 +27,7 @@ from loopfuse.codegen.mlir.gpu import (
     both,
     by_first_thread,
     change_register,
+    change_registers,
     emit_barrier,
     groups_values,
     neutrals,
@@ -43,39 +44,96 @@ WORD = 8
 """Bytes."""
 
 
-def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...], words: str = "") -> None:
-    """Scan, in the order its docstring gives."""
+def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
+    """Scan within a block, in the order its docstring gives."""
     if not emitter.gpu:
         raise not_lowered("a Scan on the CPU")
-    count, place = team_of(emitter, "Scan", over[1:] if words else over)
+    count, place = team_of(emitter, "Scan", over)
     builder, thread = emitter.builder, emitter.thread
     assert thread is not None
-    one = builder.constant(1, I32)
     lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
-
-    def before(value: Parts, dtype: DType, distance: Value) -> Parts:
-        """What the lane before has; the first has the neutral element."""
-        other = shuffled_parts(emitter, "up", value, distance, dtype)
-        is_first = builder.compare("eq", lane, builder.constant(0, I32))
-        return select_parts(emitter, is_first, neutrals(emitter, op, other, dtype), other)
 
     def scanned(value: Parts, dtype: DType) -> Parts:
         whole = _scan_group(emitter, op, value, dtype, lane)
-        own = before(whole, dtype, one)
+        own = _lane_before(emitter, op, whole, dtype, lane)
         if count == LANES:
             return both(emitter, op, neutrals(emitter, op, own, dtype), own, dtype)
         groups, first, _ = groups_values(emitter, op, whole, dtype, place, count, LANES - 1)
-        through = _scan_group(emitter, op, groups, dtype, lane)
-        above = before(through, dtype, one)
+        above = _lane_before(emitter, op, _scan_group(emitter, op, groups, dtype, lane), dtype, lane)
         warp = builder.binary("shrui", thread, builder.constant(5, I32))
         others = shuffled_parts(emitter, "idx", above, builder.binary("subi", warp, first), dtype)
-        own = both(emitter, op, others, own, dtype)
-        if not words:
-            return own
-        total = shuffled_parts(emitter, "idx", through, builder.constant(count // LANES - 1, I32), dtype)
-        return both(emitter, op, _before_block(emitter, op, total, dtype, words), own, dtype)
+        return both(emitter, op, others, own, dtype)
 
     change_register(emitter, name, scanned)
+
+
+def emit_grid_scan(emitter: Emitter, op: str, name: str, words: str) -> None:
+    """Scan over blocks, of all elements of the buffer; the same."""
+    builder, thread = emitter.builder, emitter.thread
+    assert thread is not None
+    lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
+    warp = builder.binary("shrui", thread, builder.constant(5, I32))
+    last = builder.constant(emitter.threads // LANES - 1, I32)
+
+    def scanned(values: Sequence[Parts], dtype: DType) -> list[Parts]:
+        whole = [_scan_group(emitter, op, each, dtype, lane) for each in values]
+        groups = _last_of_warps(emitter, op, whole, dtype, lane, warp)
+        through = [_scan_group(emitter, op, each, dtype, lane) for each in groups]
+        totals = [shuffled_parts(emitter, "idx", each, last, dtype) for each in through]
+        made = [totals[0]]  # by all parts up to each
+        for each in totals[1:]:
+            made.append(both(emitter, op, made[-1], each, dtype))
+        before = _before_block(emitter, op, made[-1], dtype, words)
+        out: list[Parts] = []
+        for k, each in enumerate(whole):
+            own = _lane_before(emitter, op, each, dtype, lane)
+            above = _lane_before(emitter, op, through[k], dtype, lane)
+            own = both(emitter, op, shuffled_parts(emitter, "idx", above, warp, dtype), own, dtype)
+            here = both(emitter, op, before, made[k - 1], dtype) if k else before
+            out.append(both(emitter, op, here, own, dtype))
+        return out
+
+    change_registers(emitter, name, scanned)
+
+
+def _lane_before(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value) -> Parts:
+    """What the lane before has; the first has the neutral element."""
+    other = shuffled_parts(emitter, "up", value, emitter.builder.constant(1, I32), dtype)
+    is_first = emitter.builder.compare("eq", lane, emitter.builder.constant(0, I32))
+    return select_parts(emitter, is_first, neutrals(emitter, op, other, dtype), other)
+
+
+def _last_of_warps(
+    emitter: Emitter, op: str, values: Sequence[Parts], dtype: DType, lane: Value, warp: Value
+) -> list[Parts]:
+    """Of each value what the last lane of each of the block's warps has, through shared memory: a lane has a warp's."""
+    builder, width = emitter.builder, len(values[0])
+    warps = emitter.threads // LANES
+    scratch = emitter.request_shared(dtype, LANES * len(values) * width)
+
+    def place(number: int, of: Value) -> Value:
+        return builder.convert("index_cast", builder.binary("addi", of, builder.constant(number * LANES, I32)), INDEX)
+
+    def write() -> None:
+        for number, part in enumerate(part for value in values for part in value):
+            builder.store(as_stored(emitter, part, dtype), scratch, place(number, warp))
+
+    emit_barrier(emitter, "block")
+    builder.branch(builder.compare("eq", lane, builder.constant(LANES - 1, I32)), write)
+    emit_barrier(emitter, "block")
+    source = builder.binary("minui", lane, builder.constant(warps - 1, I32))
+    inside = builder.compare("ult", lane, builder.constant(warps, I32))
+    out: list[Parts] = []
+    for number in range(len(values)):
+        parts = tuple(_held(emitter, builder.load(scratch, place(number * width + k, source)), dtype) for k in range(width))
+        out.append(select_parts(emitter, inside, parts, neutrals(emitter, op, parts, dtype)))
+    return out
+
+
+def _held(emitter: Emitter, stored: Value, dtype: DType) -> Value:
+    """A value that lies in memory."""
+    builder = emitter.builder
+    return builder.compare("ne", stored, builder.constant(0, stored.type)) if dtype is DType.BOOL else stored
 
 
 def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value) -> Parts:
@@ -164,11 +222,8 @@ def _before_block(emitter: Emitter, op: str, total: Parts, dtype: DType, words: 
 
     by_first_thread(emitter, pass_on)
     emit_barrier(emitter, "block")
-    made: list[Value] = []
-    for part in range(len(total)):
-        value = builder.load(scratch, builder.constant(part * LANES, INDEX))
-        made.append(builder.compare("ne", value, builder.constant(0, value.type)) if dtype is DType.BOOL else value)
-    return tuple(made)
+    places = (builder.constant(part * LANES, INDEX) for part in range(len(total)))
+    return tuple(_held(emitter, builder.load(scratch, each), dtype) for each in places)
 
 
 class _Row:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.nodes import Iter
 from loopfuse.lang.walk import iterators, loads
 from loopfuse.tree.chains import words_of
 from loopfuse.tree.looptree import (
@@ -14,9 +15,11 @@ from loopfuse.tree.looptree import (
     HostLoop,
     HostNode,
     Launch,
+    Loop,
     LoopTree,
     Mapping,
     Scan,
+    TreeNode,
 )
 from loopfuse.tree.printer import print_node
 from loopfuse.tree.walk import node_expressions, split_chain, walk_nodes
@@ -51,13 +54,13 @@ def _over_blocks(launch: Launch) -> list[Scan]:
 def _fault(scan: Scan, launch: Launch, outside: Sequence[str], tree: LoopTree) -> str:
     chain, body = split_chain(launch)
     *rows, last = [loop for loop in chain if loop.mapping is Mapping.GRID]
-    if not any(each is scan for each in body):
-        return "each block comes to it once: it stands in no loop, and under no condition"
+    buffers = {buffer.name: buffer for buffer in tree.buffers}
+    if not any(_stands_alone(node, scan, buffers[scan.buffer]) for node in body):
+        return "each block comes to it once: it stands in no loop but one over all parts of its buffer, and under no condition"
     if last.var != scan.over[0] or any(constant_value(loop.lower) != 0 or loop.step != 1 for loop in (*rows, last)):
         return "it is over the last grid loop, which counts blocks"
     if any(not iterators(loop.upper).isdisjoint(outside) for loop in (*rows, last)):
         return "a launch has as many blocks whenever it runs"
-    buffers = {buffer.name: buffer for buffer in tree.buffers}
     words = buffers.get(scan.words)
     size = words_of(scan.op, buffers[scan.buffer].dtype, [loop.upper for loop in rows], last.upper)
     if words is None or not _is_room(words) or tuple(map(tidy, words.extents)) != (size,):
@@ -65,6 +68,16 @@ def _fault(scan: Scan, launch: Launch, outside: Sequence[str], tree: LoopTree) -
     if scan.words in _others(scan, tree):
         return f"`{scan.words}` is used for something else too"
     return ""
+
+
+def _stands_alone(node: TreeNode, scan: Scan, buffer: Buffer) -> bool:
+    """Is the node the Scan, or a loop over the elements of what it scans?"""
+    if node is scan:
+        return not scan.index
+    if not isinstance(node, Loop) or node.mapping is not Mapping.UNROLLED or len(node.body) != 1 or node.body[0] is not scan:
+        return False
+    is_all = constant_value(node.lower) == 0 and node.step == 1 and (node.upper,) == buffer.extents
+    return is_all and scan.index == (Iter(node.var),) and scan.over[1:2] == (node.var,)
 
 
 def _is_room(buffer: Buffer) -> bool:

@@ -440,7 +440,8 @@ def _check_converged(scope: str, what: What, place: _Place) -> None:
 def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
     _check_op(node.op, what, place)
     buffer = _declared(node.buffer, what, place)
-    if not isinstance(buffer.home, Register) or buffer.extents:
+    rank = len(node.index) if isinstance(node, Scan) and node.words else 0
+    if not isinstance(buffer.home, Register) or len(buffer.extents) != rank:
         raise place.fail(what, "it combines the copies of one register (a 0-d register buffer)")
     if not node.over or len(set(node.over)) != len(node.over):
         raise place.fail(what, "`over` names loops, each once")
@@ -451,7 +452,7 @@ def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
     if isinstance(node, Scan) and bool(node.words) != (place.vars.get(over[0]) is Mapping.GRID):
         raise place.fail(what, "blocks, and they alone, hand on what they have through memory")
     if isinstance(node, Scan) and node.words:
-        over = over[1:]
+        over = over[1 + len(node.index) :]
         inside = [var for var, mapping in place.vars.items() if mapping in (Mapping.CLUSTER, *_INNER)]
         if list(over) != inside or prod(place.sizes[var] for var in over) < chains.CHAIN:
             raise place.fail(what, f"it is over all threads of a block, {chains.CHAIN} or more")

@@ -495,8 +495,10 @@ class _LaunchWriter:
         dtype = buffer.dtype
         inner = [loop for loop in self.chain if loop.mapping in (Mapping.CLUSTER, *_INNER)]
         position, count = "0", 1
-        for var in node.over[_is_over_blocks(node) :]:
-            loop = next(loop for loop in inner if loop.var == var)
+        for var in node.over:
+            loop = next((loop for loop in inner if loop.var == var), None)
+            if loop is None:
+                continue  # over blocks
             size = constant_value(loop.upper) or 0
             position = f"({position}) * {size} + {self.writer.variable(var)}"
             count *= size
@@ -504,11 +506,12 @@ class _LaunchWriter:
             f"{self.writer.variable(loop.var)}, " for loop in inner if loop.var not in node.over
         )
         scalar = semantics.scalar_type(dtype)
-        cell, undefined = f"{self.name(buffer)}[0]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
+        place = self.writer.index(node.index[0]) if isinstance(node, Scan) and node.index else "0"
+        cell, undefined = f"{self.name(buffer)}[{place}]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
         if node.op == LINEAR:
             operation = self.writer.bind(("maps", dtype), lambda: maps_in_order(dtype))
             neutral = self.writer.bind(("neutral", node.op, dtype), lambda: (scalar(0), scalar(1)))
-            cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[0]"
+            cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[{place}]"
             undefined = f"{undefined}, {undefined}"
         else:
             operation = self.writer.operation(FOLD_BINARY[node.op], dtype)
@@ -516,7 +519,9 @@ class _LaunchWriter:
                 ("neutral", node.op, dtype), lambda: scalar(semantics.neutral(node.op, dtype))
             )
         if _is_over_blocks(node):
-            self.emit_chain(node, position, count, operation, neutral, cell, depth)
+            parts = constant_value(buffer.extents[0]) if buffer.extents else 1
+            part = f"{place}, {parts}"
+            self.emit_chain(node, position, count, operation, neutral, cell, part, depth)
             return
         everywhere = isinstance(node, Scan) or node.everywhere
         detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, ({cell}), {everywhere})"
@@ -527,13 +532,13 @@ class _LaunchWriter:
         self.emit(depth, f"{cell} = combined[0] if combined else ({undefined})")
 
 
-    def emit_chain(self, node: Combine | Scan, position: str, count: int, operation: str, neutral: str, cell: str, depth: int) -> None:
+    def emit_chain(self, node: Combine | Scan, position: str, count: int, operation: str, neutral: str, cell: str, part: str, depth: int) -> None:
         """A Scan over blocks, which find in a dict what those before them have made."""
         grid = [self.writer.variable(loop.var) for loop in self.chain if loop.mapping is Mapping.GRID]
         row = f"({''.join(f'{var}, ' for var in grid[:-1])})"
         number = next(self.nodes)
         self.chains.append(f"chain{number} = defaultdict(dict)")
-        detail = f"({position}, {count}, {operation}, {neutral}, ({cell}), {grid[-1]}, chain{number}[{row}], {node.op == LINEAR})"
+        detail = f"({position}, {count}, {operation}, {neutral}, ({cell}), {grid[-1]}, chain{number}[{row}], {node.op == LINEAR}, {part})"
         self.emit_wait("block", f"'chain', {detail}", depth, "combined = ")
         self.emit(depth, f"{cell} = combined[0]")
 

@@ -165,20 +165,24 @@ def _combine(group: list[Thread], together: Callable[[Sequence[Any], Callable[[A
 def _chain(group: list[Thread]) -> bool:
     """Scan's order over the blocks of a grid, see there, for the threads of one block; False: a block before it has not come."""
     details = sorted(((t.wait.detail, t) for t in group if t.wait is not None), key=lambda d: d[0][0])
-    (_, count, operation, neutral, _, block, made, is_linear), _ = details[0]
+    (_, count, operation, neutral, _, block, made, is_linear, part, parts), _ = details[0]
     if len(details) != count:
         raise _fail(f"{len(details)} of {count} threads come to a scan")
-    values = [detail[4] for detail, _ in details]
-    first = block // chains.CHAIN * chains.CHAIN
     if block and block - 1 not in made:
         return False
-    own, total = _scan(values, operation, neutral)
+    first = block // chains.CHAIN * chains.CHAIN
     padding = [neutral] * (count - (block - first))
     reduce = append_in_warps if is_linear else reduce_in_warps
     reduced = reduce([*(made[k][0] for k in range(first, block)), *padding], operation, neutral)
     all_before = made[first - 1][1] if first else neutral
-    made[block] = (total, operation(all_before, operation(reduced, total)))
     before = operation(all_before, reduced)
+    own, total = _scan([detail[4] for detail, _ in details], operation, neutral)
+    if part:
+        before = operation(before, made[block, "parts"])
+        total = operation(made[block, "parts"], total)
+    made[block, "parts"] = total
+    if part == parts - 1:
+        made[block] = (total, operation(all_before, operation(reduced, total)))
     for (_, thread), each in zip(details, own):
         thread.send = (operation(before, each),)
     return True

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES, MULTIPROCESSOR
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, compare, integer
@@ -49,7 +50,7 @@ from loopfuse.plan.strategies.scan.launches import (
     started,
     writes_memory,
 )
-from loopfuse.plan.strategies.scan.tile import EACH, THREADS, Tile, chunks_of, first_of
+from loopfuse.plan.strategies.scan.tile import EACH, THREADS, Tile, chunks_of, first_of, parts_of
 from loopfuse.plan.units.groups import Group
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.chains import words_of
@@ -69,6 +70,8 @@ from loopfuse.tree.looptree import (
 )
 from loopfuse.tree.looptree import Mapping as Where
 
+BLOCKS = 2
+"""Blocks of a processor that go along elements once."""
 MIDDLE_THREADS, MIDDLE_EACH = 1024, 8
 """Threads of the block that goes along the chunks, and how many each takes at a time."""
 
@@ -97,7 +100,8 @@ def plan_one_pass(group: Group, body: Body, site: Site, name: str, labels: tuple
     counts = tuple(positive(count) for _, count in points(group, site)[0])
     totals = declare_results("total", left, site, counts, maps=False)
     writer = _Writer(group, body, site, Between({}, {}, totals))
-    launches = [Launch(f"{name}_p", "scan", labels, writer.one_pass())]
+    registers = MULTIPROCESSOR.registers_with(BLOCKS * THREADS // LANES)
+    launches = [Launch(f"{name}_p", "scan", labels, writer.one_pass(), registers=registers)]
     if left:
         launches.append(Launch(f"{name}_q", "scan", labels, writer.put(left)))
     return tuple(launches)
@@ -220,11 +224,26 @@ class _Writer(LaunchWriter):
     def one_pass(self) -> tuple[TreeNode, ...]:
         """All of each chunk, from what the chunks before it make."""
         chain, body, own = self.begin()
-        chunk, thread = self.chunk_loop(body), self.threads(THREADS)
-        own_sum, run = self.partial_results(body, "sum"), self.registers(body, "run")
-        tile = Tile(self.site, body, chunk.var, thread, body.each)
+        parts = parts_of(body, self.names)
+        chunk, thread = self.chunk_loop(body, parts), self.threads(THREADS)
+        sums, run = self.partial_results(body, "sum", parts), self.registers(body, "run")
+        start = self.registers(body, "start")
+        tile = Tile(self.site, body, chunk.var, thread, body.each, parts)
         rows = [loop.upper for loop in chain]
-        words = {a.statement: self.words(a, rows, chunk.upper) for a in body.accumulators}
+        scans: list[TreeNode] = []
+        for a in body.accumulators:
+            k, name, words = self.names.fresh("k"), sums[a.place].array, self.words(a, rows, chunk.upper)
+            scan = Scan(a.op, name, (chunk.var, k, thread.var), words, (Iter(k),))
+            scans.append(Loop(k, integer(0), integer(parts), 1, Where.UNROLLED, (scan,)))
+
+        def of_part() -> dict[Load, Load]:
+            return {place: cell(each, tile.part) for place, each in sums.items()}
+
+        def gone() -> tuple[TreeNode, ...]:
+            from_start = (Copy(run[a.place], start[a.place]) for a in body.accumulators)
+            before = (Fold(a.op, run[a.place], of_part()[a.place]) for a in body.accumulators)
+            return (*from_start, *before, *tile.done(own, run), *tile.stored(own))
+
         totals = [a for a in body.accumulators if a.statement in self.between.total]
         stored = tuple(Copy(Load(self.between.total[a.statement], self.outer, a.place.dtype), run[a.place]) for a in totals)
         last = (*stored, *after(body, own, run))
@@ -232,8 +251,10 @@ class _Writer(LaunchWriter):
             compare("eq", Iter(chunk.var), tidy(chunk.upper - 1)), compare("eq", Iter(thread.var), integer(THREADS - 1))
         )
         nodes = (
-            *started(body, own, run),
-            *self.gone(tile, own, own_sum, run, (chunk.var, thread.var), words),
+            *started(body, own, start),
+            *tile.where_whole((*tile.in_parts(lambda: tile.loaded(own)), *tile.in_parts(lambda: tile.added(own, of_part())))),
+            *scans,
+            *tile.where_whole(tile.in_parts(gone)),
             *((Guard(is_last, last),) if last else ()),
         )
         return inside_loops([*chain, chunk, thread], nodes)
@@ -263,12 +284,11 @@ class _Writer(LaunchWriter):
         own_sum: Mapping[Load, Load],
         run: Mapping[Load, Load],
         over: tuple[str, ...],
-        words: Mapping[str, str] | None = None,
     ) -> tuple[TreeNode, ...]:
-        """All of a chunk, from what stands before it in `run`. `words`: by accumulator (its statement), where `over` goes over blocks."""
+        """All of a chunk, from what stands before it in `run`."""
         nodes: list[TreeNode] = [*tile.loaded(own), *tile.added(own, own_sum)]
         for a in tile.body.accumulators:
-            nodes.append(Scan(a.op, own_sum[a.place].array, over, words[a.statement] if words else ""))
+            nodes.append(Scan(a.op, own_sum[a.place].array, over))
             nodes.append(Fold(a.op, run[a.place], own_sum[a.place]))
         return (*nodes, *tile.done(own, run), *tile.stored(own))
 
@@ -288,5 +308,5 @@ class _Writer(LaunchWriter):
         )
         return inside_loops([*chain, chunk, thread], nodes)
 
-    def chunk_loop(self, body: Body) -> Loop:
-        return Loop(self.names.fresh(f"{body.hint}b"), integer(0), chunks_of(body), 1, Where.GRID, ())
+    def chunk_loop(self, body: Body, parts: int = 1) -> Loop:
+        return Loop(self.names.fresh(f"{body.hint}b"), integer(0), chunks_of(body, parts), 1, Where.GRID, ())

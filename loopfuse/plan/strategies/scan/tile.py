@@ -1,9 +1,9 @@
-"""A thread's part of a chunk, on a GPU: its EACH consecutive iterations, and the rows of registers that hold what they
-touch in memory."""
+"""What a thread has of a chunk, on a GPU: its EACH consecutive iterations, or as many of each part of the chunk, and the rows of registers
+that hold what they touch in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
@@ -16,6 +16,7 @@ from loopfuse.lang.walk import (
     subscript_iterators,
     sure_loads,
 )
+from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.scan.body import PLACE, Body
@@ -33,11 +34,17 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded
+from loopfuse.tree.rewrite.specialise import without_implied
+from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded, walk_nodes
 
 THREADS, EACH = 512, 8
 """Threads of a block that has a chunk, and iterations of each."""
 CHUNK = THREADS * EACH
+PARTS = 4
+"""Parts of a chunk, at most, where elements are gone along once: while a block waits for those before it, others' elements have to be on
+their way."""
+HELD = 32
+"""Registers of 32 bits that hold what a thread has read of them then."""
 STAGED = 46 << 10
 """Bytes of shared memory that rows go through at most. (A block has 48 KiB; a Scan takes some.)"""
 
@@ -50,8 +57,20 @@ def first_of(body: Body) -> Expr:
     return integer(low // EACH * EACH)
 
 
-def chunks_of(body: Body) -> Expr:
-    return ceil_div(tidy(body.upper - first_of(body)), CHUNK * body.step)
+def parts_of(body: Body, names: Names) -> int:
+    """Parts of a chunk, so that what a thread reads is held."""
+    read = {load for node in walk_nodes(body.each) if isinstance(node, Compute) for load in loads(node.value)}
+    held = [load for load in read if PLACE in subscript_iterators(load) and isinstance(names.buffers[load.array].home, Global)]
+    each = EACH * sum(max(4, load.dtype.bytes) for load in held) // 4
+    parts = PARTS
+    while parts > 1 and parts * each > HELD:
+        parts //= 2
+    return parts
+
+
+def chunks_of(body: Body, parts: int = 1) -> Expr:
+    """How many chunks of so many parts there are."""
+    return ceil_div(tidy(body.upper - first_of(body)), CHUNK * parts * body.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +88,51 @@ class _Row:
 
 
 class Tile:
-    """A thread's EACH iterations of a chunk, of which `nodes` (at PLACE) are done."""
+    """A thread's EACH iterations of each of the `parts` of a chunk, of which `nodes` (at PLACE) are done."""
 
-    def __init__(self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode]) -> None:
-        self.body, self.nodes = body, nodes
+    def __init__(
+        self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode], parts: int = 1
+    ) -> None:
+        self.body, self.nodes, self.parts = body, nodes, parts
         self.names, self.site = site.names, site
-        self.chunk, self.thread = Iter(chunk) * CHUNK, thread
-        self.start = self.chunk + Iter(thread.var) * EACH
+        self.number, self.thread = Iter(chunk), thread
+        self.part: Expr = integer(0)
         self.stages: dict[tuple[DType, int], Load] = {}
         self.rows = self._rows()
+
+    def in_parts(self, write: Callable[[], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """What is written of each part (`part`)."""
+        if self.parts == 1:
+            return write()
+        name = self.names.fresh("k")
+        self.part = Iter(name)
+        nodes = write()
+        self.part = integer(0)
+        return (Loop(name, integer(0), integer(self.parts), 1, Where.UNROLLED, nodes),)
+
+    def where_whole(self, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        """Nodes of all parts, which ask for no place where the loop has all of the chunk."""
+        first, behind = self.number * (CHUNK * self.parts), (self.number + 1) * (CHUNK * self.parts)
+        low, step = first_of(self.body), self.body.step
+        fits = tidy(low + (behind - 1) * step) < self.body.upper
+        if low != self.body.lower:
+            fits = conjoin(tidy(low + first * step) >= self.body.lower, fits)
+        threads = constant_value(self.thread.upper) or 1
+        return (Guard(fits, without_implied(nodes, fits, {self.thread.var: (0, threads - 1)}), nodes),)
+
+    @property
+    def chunk(self) -> Expr:
+        """Where the part begins, from the first chunk on."""
+        return self.number * (CHUNK * self.parts) + self.part * CHUNK
+
+    @property
+    def start(self) -> Expr:
+        """Where the thread's iterations of it begin."""
+        return self.chunk + Iter(self.thread.var) * EACH
+
+    def slot(self, number: Expr) -> Expr:
+        """Where the iteration of that number is in a row."""
+        return tidy(self.part * EACH + number)
 
     def place(self, number: Expr) -> Expr:
         """The value of the loop's variable, of one of the thread's iterations."""
@@ -132,7 +187,7 @@ class Tile:
             if load.array in arrays and len(every[load.array]) > 1:
                 continue
             width, whole = self._vectors(load)
-            held = self.names.register(f"{load.array}_row", load, EACH)
+            held = self.names.register(f"{load.array}_row", load, EACH * self.parts)
             out.append(_Row(load, held, load in read, load in written, width, whole))
         return out
 
@@ -163,7 +218,7 @@ class Tile:
         def copied(row: _Row, number: Expr) -> Copy:
             (there,) = at_place([Copy(row.load, row.load)], self.place(number), own)
             assert isinstance(there, Copy)
-            here = cell(row.held, tidy(number))
+            here = cell(row.held, self.slot(number))
             return Copy(here, there.target) if into else Copy(there.target, here)
 
         def vectors(row: _Row) -> Loop:
@@ -215,7 +270,7 @@ class Tile:
             assert isinstance(there, Copy)
             # Place number e * count + t of the chunk, which thread number // EACH has.
             held = cell(stage, tidy(Iter(slot) * (count // EACH) + thread // EACH), thread % EACH)
-            mine, register = cell(stage, thread, Iter(near)), cell(row.held, Iter(near))
+            mine, register = cell(stage, thread, Iter(near)), cell(row.held, self.slot(Iter(near)))
             moves.append(Copy(held, there.target) if into else Copy(there.target, held))
             keeps.append(Copy(register, mine) if into else Copy(mine, register))
         memory = self._unrolled(slot, (Guard(self.inside(place), tuple(moves)),))
@@ -260,7 +315,7 @@ class Tile:
 
     def _each(self, nodes: Sequence[TreeNode], cells: Mapping[Load, Load]) -> Loop:
         number = self.names.fresh("e")
-        rows = {row.load: cell(row.held, Iter(number)) for row in self.rows}
+        rows = {row.load: cell(row.held, self.slot(Iter(number))) for row in self.rows}
 
         def held(expr: Expr) -> Expr:
             return map_expr(lambda each: rows.get(each, each) if isinstance(each, Load) else each, expr)

@@ -334,7 +334,7 @@ class Scan:
     what those before k make, and what all make is the block's. Blocks are CHAIN at a time: what the
     blocks before b of its CHAIN make is reduced as Combine has it, with x[t] that of the t-th of them (the neutral element from b on), and each CHAIN
     has the result of all before it, p' = op(p, op(what its blocks before the last make, what its last makes)), the first the neutral element. With
-    a = op(p, what blocks before b of its CHAIN make), a copy becomes op(a, what threads before it make) for k = 0, and op(op(a, s[k]), ..) then.
+    a = op(p, what blocks before b of its CHAIN make) and e what threads before it make, a copy becomes op(a, e) for k = 0, and op(a, op(s[k], e)) then.
 
     Blocks hand these on through `words`, zeroed Global memory (`chains`) that nothing else touches. In such a launch they take
     their numbers in the order in which they start, so that those that are waited for have."""

@@ -38,10 +38,11 @@ kernel f(x: i64[N], inout s: i64[1], out y: i64[N], out z: i64[N]):
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (strategy, "SHORT", {"cpu": 4, "gpu": 4}), (strategy, "SHORT_ROW", 4), (strategy, "ROW_BLOCKS", (32,)),
     (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "NEIGHBOURS", 2),
-    (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128), (chains, "CHAIN", 4),
+    (tile, "THREADS", 64), (tile, "EACH", 2), (tile, "PASS_THREADS", 32), (gpu, "PASS_THREADS", 32), (tile, "PARTS", 2), (chains, "CHAIN", 4),
     (gpu, "MIDDLE_THREADS", 32), (gpu, "MIDDLE_EACH", 1),
 )  # fmt: skip
-"""Two warps of threads that have two places each; 4 blocks that look at each other, or 32 chunks at a time."""
+"""Two warps of threads that have two places each, 32 chunks at a time; or a warp that has two of two parts, and four blocks that look
+at each other."""
 
 
 def small(
@@ -74,7 +75,7 @@ kernel f(x: i64[R, N], out y: i64[R, N]):
 THREE = (gpu, "is_one_pass", lambda body, group: False)  # pyright: ignore[reportUnknownLambdaType]
 """Three launches, as inside a loop of the host."""
 BASES = [
-    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE, (tile, "THREADS", 64))),
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE,)),
     small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, more=(THREE,)),
     small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 1300}, name="pass"),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),

@@ -78,20 +78,19 @@ def emit_grid_scan(emitter: Emitter, op: str, name: str, words: str) -> None:
     def scanned(values: Sequence[Parts], dtype: DType) -> list[Parts]:
         whole = [_scan_group(emitter, op, each, dtype, lane) for each in values]
         groups = _last_of_warps(emitter, op, whole, dtype, lane, warp)
-        through = [_scan_group(emitter, op, each, dtype, lane) for each in groups]
+        through = [_scan_group(emitter, op, each, dtype, lane, emitter.threads // LANES) for each in groups]
         totals = [shuffled_parts(emitter, "idx", each, last, dtype) for each in through]
         made = [totals[0]]  # by all parts up to each
         for each in totals[1:]:
             made.append(both(emitter, op, made[-1], each, dtype))
-        before = _before_block(emitter, op, made[-1], dtype, words)
-        out: list[Parts] = []
+        inside: list[Parts] = []
         for k, each in enumerate(whole):
             own = _lane_before(emitter, op, each, dtype, lane)
             above = _lane_before(emitter, op, through[k], dtype, lane)
             own = both(emitter, op, shuffled_parts(emitter, "idx", above, warp, dtype), own, dtype)
-            here = both(emitter, op, before, made[k - 1], dtype) if k else before
-            out.append(both(emitter, op, here, own, dtype))
-        return out
+            inside.append(both(emitter, op, made[k - 1], own, dtype) if k else own)
+        before = _before_block(emitter, op, made[-1], dtype, words)
+        return [both(emitter, op, before, each, dtype) for each in inside]
 
     change_registers(emitter, name, scanned)
 
@@ -136,10 +135,13 @@ def _held(emitter: Emitter, stored: Value, dtype: DType) -> Value:
     return builder.compare("ne", stored, builder.constant(0, stored.type)) if dtype is DType.BOOL else stored
 
 
-def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value) -> Parts:
-    """The steps over a group of 32 of Scan's docstring: what a lane and those before it make."""
+def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value, count: int = LANES) -> Parts:
+    """The steps over a group of 32 of Scan's docstring: what a lane and those before it make. Only of the first `count` lanes is it
+    asked, whom the others' come too late for."""
     builder = emitter.builder
     for distance in (1, 2, 4, 8, 16):
+        if distance >= count:
+            break
         offset = builder.constant(distance, I32)
         other = shuffled_parts(emitter, "up", value, offset, dtype)
         together = both(emitter, op, other, value, dtype)

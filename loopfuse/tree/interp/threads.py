@@ -178,7 +178,7 @@ def _chain(group: list[Thread]) -> bool:
     before = operation(all_before, reduced)
     own, total = _scan([detail[4] for detail, _ in details], operation, neutral)
     if part:
-        before = operation(before, made[block, "parts"])
+        own = [operation(made[block, "parts"], each) for each in own]
         total = operation(made[block, "parts"], total)
     made[block, "parts"] = total
     if part == parts - 1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.plan.mapping.space import Site
@@ -37,7 +36,6 @@ SHORT_ROW = 32
 """The same of each of many rows on a GPU, whose threads do not read neighbours, and of neighbours in lanes on a CPU."""
 ROW_BLOCKS = (32, 128)
 """Threads of blocks that have rows which are shorter than a chunk."""
-CHUNK = {"cpu": cpu.CHUNK, "gpu": tile.CHUNK}
 
 Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
 """Launches of that name and those labels."""
@@ -133,7 +131,7 @@ class ScanFit(Fit):
                 return ((0, "_short", in_lanes),)
         blocks: list[tuple[int, str, Writer]] = []
         if self.device == "gpu":
-            for threads in (*(ROW_BLOCKS if self.group.dims else ()), gpu.THREADS):
+            for threads in (*(ROW_BLOCKS if self.group.dims else ()), tile.THREADS):
                 blocks.append((gpu.most_at_once(self.body, threads), f"_{threads}", at_once(threads)))
         return ((_short(self.group, self.device), "_short", one_thread), *blocks, (0, "", chunks))
 
@@ -150,7 +148,13 @@ class ScanFit(Fit):
             return f"scan, one thread, {NEIGHBOURS} neighbours at once{rows}"
         if last not in STEPS:
             return f"scan, a block of {last} threads at once{rows}"
-        return f"scan, chunks of {CHUNK[self.device]}: {STEPS[last]}{rows}"
+        return f"scan, chunks of {self._chunk()}: {STEPS[last]}{rows}"
+
+    def _chunk(self) -> int:
+        """Iterations of a chunk."""
+        if self.device == "cpu":
+            return cpu.CHUNK
+        return (tile.in_parts(self.body) if self.is_one_pass else tile.plain()).size
 
 
 def _short(group: Group, device: str) -> int:
@@ -162,5 +166,12 @@ def _has_phases(body: Body) -> bool:
     return any(map(asks_for_phases, guards))
 
 
-STEPS = {"p": "what stands before each from those before it", "q": "totals", "a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
+STEPS = {
+    "a": "what each adds",
+    "b": "what stands before each",
+    "c": "running values",
+    "d": "what is left",
+    "p": "once, from what those before hand on",
+    "q": "totals",
+}
 """What the launches do, by the last letter of their names."""

@@ -48,11 +48,11 @@ THREADS, EACH = 512, 8
 """Threads of a block that has a chunk, and iterations of each."""
 STAGED = 46 << 10
 """Bytes of shared memory that rows go through at most. (A block has 48 KiB; a Scan takes some.)"""
-PASS_THREADS, PARTS = 256, 8
-"""The same threads where elements are gone along once, and parts of a chunk then, at most: while a block waits for those before it, others'
-elements have to be on their way."""
-HELD = 35
-"""Registers of 32 bits that hold what a thread has read of all parts, and what each adds."""
+PASS_THREADS, LEAST, PARTS = 256, 4, 7
+"""Threads of a block where elements are gone along once, iterations of each at least, and parts of a chunk, at most: while a block
+waits for those before it, others' elements have to be on their way."""
+HELD, RUNNING = 44, 4
+"""Registers of 32 bits for what a thread has read of all parts, and what each adds; and of these for a running value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,12 @@ def in_parts(body: Body) -> Shape:
     every = {load for node in walk_nodes(body.each) for expr in node_expressions(node) for load in loads(expr)}
     memory = {buffer.name for buffer in body.memory}
     moved = [load for load in every if PLACE in subscript_iterators(load) and load.array in memory]
-    each = min([EACH, *(ACCESS // load.dtype.bytes for load in moved)])
+    each = min([EACH, *(max(LEAST, ACCESS // load.dtype.bytes) for load in moved)])
     written = {node.target for node in walk_nodes(body.each) if isinstance(node, Compute)}
     words = sum(max(4, load.dtype.bytes) for load in moved if load not in written) // 4 * each
     words += sum(parts_of(a.op, a.place.dtype) for a in body.accumulators)
-    return Shape(PASS_THREADS, each, max(1, min(PARTS, HELD // words)))
+    running = sum(RUNNING * max(4, a.place.dtype.bytes) // 4 for a in body.accumulators)
+    return Shape(PASS_THREADS, each, max(1, min(PARTS, (HELD - running) // words)))
 
 
 def first_of(body: Body) -> Expr:

@@ -21,7 +21,7 @@ from tests.plan.mutate_edit import (
     rewrite,
     unguard,
 )
-from tests.plan.mutate_scan import THREE, WIDE, combined, exchanged, neutral, small, without
+from tests.plan.mutate_scan import PLAIN, WIDE, combined, exchanged, neutral, small, without
 from tests.plan.mutate_table import Row
 
 NUMBER = """
@@ -38,7 +38,7 @@ kernel f(a: i64[R, N], b: i64[R, N], out y: i64[R, N]):
             y[r, i] = (a[r, i] * 2 + 1) * y[r, i - 1] + b[r, i]
 """
 BASES = [
-    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, text=NUMBER, name="linear", more=(THREE,)),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, text=NUMBER, name="linear", more=PLAIN),
     small("sm_90", {"N": 3}, {"N": 2047}, {"N": 2600}, text=NUMBER, name="linear pass", more=WIDE),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=NUMBER, name="linear"),
     small("sm_90", {"R": 2, "N": 3}, {"R": 2, "N": 128}, {"R": 3, "N": 600}, text=THROUGH, name="through"),

@@ -74,11 +74,13 @@ kernel f(x: i64[R, N], out y: i64[R, N]):
 """
 THREE = (gpu, "is_one_pass", lambda body, group: False)  # pyright: ignore[reportUnknownLambdaType]
 """Three launches, as inside a loop of the host."""
+PLAIN = (THREE, (tile, "PASS_THREADS", 512))
+"""And no element goes by way of shared memory."""
 WIDE = ((tile, "PASS_THREADS", chains.CHAIN), (gpu, "PASS_THREADS", chains.CHAIN), (chains, "CHAIN", chains.CHAIN))
 """Blocks as wide as they have to be, one after the other."""
 BASES = [
-    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE,)),
-    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, more=(THREE,)),
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE, (tile, "PASS_THREADS", 64))),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, more=PLAIN),
     small("sm_90", {"N": 3}, {"N": 2047}, {"N": 2600}, name="pass", more=WIDE),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING, name="whole"),

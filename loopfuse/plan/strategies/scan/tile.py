@@ -313,7 +313,7 @@ class Tile:
     def _slots(self) -> dict[DType, int]:
         """How many rows of each type are in shared memory at once; none where rows are short, or do not fit."""
         rows = [row.load.dtype for row in self.rows if row.width > 1]
-        count = constant_value(self.thread.upper)
+        count = self.shape.threads
         if count < PASS_THREADS:
             return {}
         size = {dtype: count * (self.shape.each + 1) * dtype.bytes for dtype in dict.fromkeys(rows)}

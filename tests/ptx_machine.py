@@ -111,9 +111,11 @@ def read_ptx(text: str) -> dict[str, Entry]:
                     body.append(_instruction(one))
             if line == "}":
                 break
-        declared = r"\.shared [^\n]*?(\w+)\[(\d*)\];"
-        shared = {found[1]: 0 for found in re.finditer(declared, text) if not found[2]}
-        shared |= {found[1]: int(found[2]) for found in re.finditer(declared, part) if found[2]}
+        declared = r"\.shared [^\n]*?\.[a-z](\d+) ([\w$]+)(?:\[(\d*)\])?;"
+        shared = {found[2]: 0 for found in re.finditer(declared, text) if found[3] == ""}
+        for found in re.finditer(declared, part):
+            if found[3] != "":
+                shared[found[2]] = int(found[1]) // 8 * int(found[3] or 1)
         out[name] = Entry(name, tuple(body), labels, shared)
     return out
 
@@ -209,6 +211,8 @@ class Machine:
         self.groups = np.zeros(self.count, np.int64)
         self.inexact = inexact
         self.executed = 0
+        self.asleep = np.zeros(self.count, bool)
+        """Threads that have looked for what others write: these go on before them."""
         self.bytes_stored: dict[int, int] = {}
         """How many threads stored that many bytes at once."""
 
@@ -269,7 +273,10 @@ class Machine:
         waiting = np.zeros(self.count, bool)
         with np.errstate(all="ignore"):
             while True:
-                here = int(np.where(waiting, end + 1, at).min())
+                awake = ~waiting & ~self.asleep & (at < end)
+                if not awake.any():
+                    self.asleep[:] = False
+                here = int(np.where(waiting | self.asleep, end + 1, at).min())
                 assert here <= end, "a shuffle or barrier waits for threads that do not come"
                 if here == end and not waiting.any():
                     assert not self.writes_away.any(), "a block ends before what it wrote to others has come"
@@ -278,7 +285,7 @@ class Machine:
                     raise AssertionError("a thread ends before its warp's shuffle or its block's barrier")
                 self.executed += 1
                 assert self.executed < limit, "it does not end"
-                mask = at == here
+                mask = (at == here) & ~self.asleep
                 one = body[here]
                 waits = one.op[:3] == ("barrier", "cluster", "wait")
                 if one.op[0] in ("shfl", "bar") or waits:
@@ -419,7 +426,7 @@ class Machine:
                     self.read_at[address] = when
 
     def _address(self, place: str, mask: Lanes) -> Lanes:
-        found = re.fullmatch(r"\[(%?\w+)(?:\+(-?\d+))?\]", place)
+        found = re.fullmatch(r"\[(%?[\w$]+)(?:\+(-?\d+))?\]", place)
         assert found, place
         return self.get(found[1], 64, mask) + np.uint64(int(found[2] or 0) % (1 << 64))
 
@@ -436,6 +443,10 @@ class Machine:
         others = operands[0] if op[0] == "ld" else operands[1]
         names = [each.strip() for each in others.strip("{}").split(",")]
         assert len(names) == count
+        if "relaxed" in op:
+            assert op[2:4] == ("gpu", "global"), op
+        if op[:2] == ("ld", "relaxed"):
+            self.asleep |= mask
         if op[0] == "ld":
             data = self.memory.load(addresses, count * bits // 8)
             # What is narrower than its register is extended, by its sign if its type has one.

@@ -94,7 +94,9 @@ def node_expressions(node: TreeNode) -> tuple[nodes.Expr, ...]:
             return (counter, count)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Scan() | Barrier() | Arrive():
+        case Scan(index=index):
+            return index
+        case Combine() | Barrier() | Arrive():
             return ()
         case _:
             assert_never(node)
@@ -114,9 +116,13 @@ def accessed_buffers(body: tuple[TreeNode, ...]) -> tuple[dict[str, int], frozen
                 written.add(target.array)
             case Raise(flag=target) | Await(flag=target) | Ticket(counter=target):
                 written.add(target.array)
-            case Combine(buffer=buffer) | Scan(buffer=buffer):
+            case Combine(buffer=buffer):
                 counts[buffer] = counts.get(buffer, 0) + 1
                 written.add(buffer)
+            case Scan(buffer=buffer, words=words):
+                for each in (buffer, words) if words else (buffer,):
+                    counts[each] = counts.get(each, 0) + 1
+                    written.add(each)
             case _:
                 pass
     return counts, frozenset(written)

@@ -87,8 +87,8 @@ INDEX = IndexType()
 I1, I8, I16, I32, I64 = (IntegerType(bits) for bits in (1, 8, 16, 32, 64))
 F16, BF16, F32, F64 = FloatType("f16", 16), FloatType("bf16", 16), FloatType("f32", 32), FloatType("f64", 64)
 TOKEN = TokenType()
-SHARED_POINTER, CLUSTER_POINTER = PointerType(3), PointerType(7)
-"""To shared memory of the block, and of any block of its cluster."""
+GLOBAL_POINTER, SHARED_POINTER, CLUSTER_POINTER = PointerType(1), PointerType(3), PointerType(7)
+"""To memory of the device, to shared memory of the block, and of any block of its cluster."""
 
 
 @cache

@@ -210,7 +210,8 @@ def _body(draft: Draft, entries: list[str]) -> None:
         for number, buffer in enumerate(buffers):
             if buffer["zeroed"]:
                 draft.add(
-                    f"lf_code = -(int)cuMemsetD8Async(lf_spaces[{number}], 0, "
+                    f"if (lf_sizes[{number}])",
+                    f"    lf_code = -(int)cuMemsetD8Async(lf_spaces[{number}], 0, "
                     f"(size_t)lf_sizes[{number}], stream);",
                     "if (lf_code)",
                     "    goto lf_done;",

@@ -342,8 +342,9 @@ class _Checker:
             case Fold(target=target, value=value):
                 self.accesses.add_read(leaf, value)
                 self.accesses.add_write(leaf, target, None)
-            case Combine(buffer=buffer) | Scan(buffer=buffer):
-                register = Load(buffer, (), self.events.buffers[buffer].dtype)
+            case Combine(buffer=buffer) | Scan(buffer=buffer) as node:
+                index = node.index if isinstance(node, Scan) else ()
+                register = Load(buffer, index, self.events.buffers[buffer].dtype)
                 self.accesses.add_read(leaf, register)
                 self.accesses.add_write(leaf, register, None)
             case _:

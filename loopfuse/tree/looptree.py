@@ -326,11 +326,24 @@ class Scan:
     The order is part of the meaning: with x[t] the copy of thread t, each group of 32 runs `for d in 1, 2, 4, 8, 16:
     x[t] = op(x[t-d], x[t])` for t >= d, all t at once; so does each group's last, as one group padded with the
     neutral element. Then the copy of thread t of group g becomes op(what groups before g make, what threads of
-    g before t make), each the neutral element where there are none. Contains the barriers it needs."""
+    g before t make), each the neutral element where there are none. Contains the barriers it needs.
+
+    `over` may be the last GRID loop, an UNROLLED loop around this node alone, and all BLOCK loops: then the threads of all blocks along
+    the first are scanned, those of a block for each iteration k in turn, of element [k] (`index`) of the buffer. (The UNROLLED loop may
+    be left out, where the buffer is 0-d.) In an iteration threads are scanned as above, and m[k] is what their groups make; s[k] = op(s[k-1], m[k-1]), s[1] = m[0], is
+    what those before k make, and what all make is the block's. Blocks are CHAIN at a time: what the
+    blocks before b of its CHAIN make is reduced as Combine has it, with x[t] that of the t-th of them (the neutral element from b on), and each CHAIN
+    has the result of all before it, p' = op(p, op(what its blocks before the last make, what its last makes)), the first the neutral element. With
+    a = op(p, what blocks before b of its CHAIN make) and e what threads before it make, a copy becomes op(a, e) for k = 0, and op(a, op(s[k], e)) then.
+
+    Blocks hand these on through `words`, zeroed Global memory (`chains`) that nothing else touches. In such a launch they take
+    their numbers in the order in which they start, so that those that are waited for have."""
 
     op: str
     buffer: str
     over: tuple[str, ...]
+    words: str = ""
+    index: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

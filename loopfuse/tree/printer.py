@@ -155,7 +155,9 @@ def _node(node: TreeNode, depth: int, lines: list[str]) -> None:
             where = " everywhere" if node.everywhere else ""
             lines.append(f"{indent}combine {node.op} {node.buffer} over {', '.join(node.over)}{where}")
         case Scan():
-            lines.append(f"{indent}scan {node.op} {node.buffer} over {', '.join(node.over)}")
+            through = f" through {node.words}" if node.words else ""
+            where = f"[{', '.join(map(print_expr, node.index))}]" if node.index else ""
+            lines.append(f"{indent}scan {node.op} {node.buffer}{where} over {', '.join(node.over)}{through}")
         case Barrier():
             lines.append(f"{indent}barrier {node.scope}")
         case Raise():

@@ -83,7 +83,9 @@ def node_expressions(node: TreeNode) -> tuple[Expr, ...]:
             return (count, counter)
         case Prefetch(source=source):
             return (source,)
-        case Combine() | Scan() | Barrier() | Arrive():
+        case Scan(index=index):
+            return index
+        case Combine() | Barrier() | Arrive():
             return ()
 
 
@@ -111,7 +113,9 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
                 return replace(node, target=as_load(change(target)), value=as_load(change(value)))
             case Prefetch(source=source):
                 return Prefetch(as_load(change(source)))
-            case Combine() | Scan() | Barrier() | Arrive():
+            case Scan(index=index):
+                return replace(node, index=tuple(map(change, index)))
+            case Combine() | Barrier() | Arrive():
                 return node
             case _:
                 raise TypeError(f"no expressions are changed in {type(node).__name__}")

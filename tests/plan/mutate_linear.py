@@ -21,7 +21,7 @@ from tests.plan.mutate_edit import (
     rewrite,
     unguard,
 )
-from tests.plan.mutate_scan import combined, exchanged, neutral, small, without
+from tests.plan.mutate_scan import PLAIN, WIDE, combined, exchanged, neutral, small, without
 from tests.plan.mutate_table import Row
 
 NUMBER = """
@@ -38,7 +38,8 @@ kernel f(a: i64[R, N], b: i64[R, N], out y: i64[R, N]):
             y[r, i] = (a[r, i] * 2 + 1) * y[r, i - 1] + b[r, i]
 """
 BASES = [
-    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, text=NUMBER, name="linear"),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, text=NUMBER, name="linear", more=PLAIN),
+    small("sm_90", {"N": 3}, {"N": 2047}, {"N": 2600}, text=NUMBER, name="linear pass", more=WIDE),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=NUMBER, name="linear"),
     small("sm_90", {"R": 2, "N": 3}, {"R": 2, "N": 128}, {"R": 3, "N": 600}, text=THROUGH, name="through"),
 ]
@@ -51,7 +52,7 @@ def turned(at: str, var: str, last: int) -> Callable[[LoopTree], LoopTree]:
     ))  # fmt: skip
 
 
-L, T, C = "linear gpu", "through gpu", "linear cpu"
+L, T, C, PASS = "linear gpu", "through gpu", "linear cpu", "linear pass gpu"
 
 ROWS = [
     Row("places of a thread turned", L, "its maps are put together from the last one on", turned("unrolled for e_5", "e_5", 1)),
@@ -107,4 +108,16 @@ ROWS = [
     Row("first value of another row", T, "each starts as row 0", rewrite("copy y_carry[] = y[r_4, 0]", "r_4", "0")),
     Row("first value before it is there", T, "the other threads do not wait for it", drop("barrier block", nth=2)),
     Row("result one place on", T, "each place has what the one before it should", before(": y_run_4[] =", ": y_row_2[e_14]")),
+    Row("blocks turned", PASS, "the last chunk is taken first", everywhere("ib * 1024", "((N + 1023) // 1024 - 1 - ib) * 1024")),
+    Row("threads of a block turned", PASS, "the first thread has the last places of a part", everywhere("t_1 * 2", "510 - t_1 * 2")),
+    Row("parts of a chunk turned", PASS, "the last part is taken first", everywhere("k_2 * 512", "512 - k_2 * 512")),
+    Row("scan over blocks left out", PASS, "a thread starts from its own map", drop("scan linear s_sum_1")),
+    Row("scan over blocks twice", PASS, "maps of maps", double("scan linear s_sum_1")),
+    Row("parts after threads", PASS, "a thread's parts are taken to be neighbours",
+        put("scan linear s_sum_1", lambda node: (replace(node, over=(node.over[0], node.over[2], node.over[1])),))),
+    Row("before the part left out", PASS, "every part of whole chunks starts from s", drop("fold linear s_run_1[], s_sum_1[k_3]")),
+    Row("before the part twice", PASS, "what stands before a part is applied twice", double("fold linear s_run_1[], s_sum_1[k_3]")),
+    Row("part not begun anew", PASS, "each part goes on from the one before", drop("copy s_run_1[] = s_start[]")),
+    Row("start of all left out", PASS, "s is not in the running values", neutral("copy s_start[] = s[0]")),
+    Row("map of a part not cleared", PASS, "it starts from what the register held", drop("copy s_sum_1[k_2] = 0")),
 ]  # fmt: skip

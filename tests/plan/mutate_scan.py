@@ -13,6 +13,7 @@ from unittest.mock import patch
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import Const, Load, integer
 from loopfuse.plan.strategies.scan import cpu, gpu, prefix, strategy, tile
+from loopfuse.tree import chains
 from loopfuse.tree.looptree import Combine, Copy, HostLoop, HostNode, Launch, LoopTree, Scan
 from tests.plan.mutate_edit import (
     all_of,
@@ -37,10 +38,11 @@ kernel f(x: i64[N], inout s: i64[1], out y: i64[N], out z: i64[N]):
 SMALL: tuple[tuple[Any, str, Any], ...] = (
     (strategy, "SHORT", {"cpu": 4, "gpu": 4}), (strategy, "SHORT_ROW", 4), (strategy, "ROW_BLOCKS", (32,)),
     (cpu, "PART", 4), (cpu, "CHAINS", 2), (cpu, "CHUNK", 8), (cpu, "LANES", 2), (cpu, "ROUND", 16), (prefix, "NEIGHBOURS", 2),
-    (gpu, "THREADS", 64), (gpu, "EACH", 2), (tile, "EACH", 2), (tile, "CHUNK", 128),
+    (tile, "THREADS", 64), (tile, "EACH", 2), (tile, "PASS_THREADS", 32), (gpu, "PASS_THREADS", 32), (tile, "PARTS", 2), (chains, "CHAIN", 4),
     (gpu, "MIDDLE_THREADS", 32), (gpu, "MIDDLE_EACH", 1),
 )  # fmt: skip
-"""Two warps of threads that have two places each; 32 chunks at a time."""
+"""Two warps of threads that have two places each, 32 chunks at a time; or a warp that has two of two parts, and four blocks that look
+at each other."""
 
 
 def small(
@@ -70,9 +72,16 @@ kernel f(x: i64[R, N], out y: i64[R, N]):
             s += x[r, i]
             y[r, i] = s
 """
+THREE = (gpu, "is_one_pass", lambda body, group: False)  # pyright: ignore[reportUnknownLambdaType]
+"""Three launches, as inside a loop of the host."""
+PLAIN = (THREE, (tile, "PASS_THREADS", 512))
+"""And no element goes by way of shared memory."""
+WIDE = ((tile, "PASS_THREADS", chains.CHAIN), (gpu, "PASS_THREADS", chains.CHAIN), (chains, "CHAIN", chains.CHAIN))
+"""Blocks as wide as they have to be, one after the other."""
 BASES = [
-    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=((tile, "THREADS", 64),)),
-    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}),
+    small("sm_90", {"R": 2, "N": 131}, {"R": 3, "N": 257}, text=ODD, name="odd", more=(THREE, (tile, "PASS_THREADS", 64))),
+    small("sm_90", {"N": 3}, {"N": 128}, {"N": 600}, {"N": 4200}, more=PLAIN),
+    small("sm_90", {"N": 3}, {"N": 2047}, {"N": 2600}, name="pass", more=WIDE),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING.replace("i64", "f64")),
     small("cpu", {"N": 3}, {"N": 16}, {"N": 61}, text=RUNNING, name="whole"),
 ]
@@ -101,6 +110,11 @@ def other(at: str) -> Callable[[LoopTree], LoopTree]:
     return put(at, lambda node: (replace(node, op="max"),))
 
 
+def both(edit: Callable[[LoopTree], LoopTree], nth: Callable[[LoopTree], LoopTree] | None = None) -> Callable[[LoopTree], LoopTree]:
+    """In whole chunks and in others: what is changed is found no more the second time, or the `nth` is another edit."""
+    return all_of(edit, edit if nth is None else nth)
+
+
 def swept(change: Callable[[list[HostNode]], list[HostNode]]) -> Callable[[LoopTree], LoopTree]:
     """The three launches, changed."""
 
@@ -127,7 +141,7 @@ def without(number: int) -> Callable[[LoopTree], LoopTree]:
     return swept(lambda nodes: [each for k, each in enumerate(nodes) if k != number])
 
 
-GPU, CPU, WHOLE, STAGED = "running gpu", "running cpu", "whole cpu", "odd gpu"
+GPU, CPU, WHOLE, STAGED, PASS = "running gpu", "running cpu", "whole cpu", "odd gpu", "pass gpu"
 BEHIND_LOADS = 6
 """Which barrier of that tree stands between loading and reading, in its last launch."""
 
@@ -190,6 +204,43 @@ ROWS = [
     Row("stage off by a half", STAGED, "the second half of a chunk goes where the first does",
         rewrite("copy stage_2[e_19 * 32", "e_19 * 32", "e_19")),
     Row("elements beyond a row staged", STAGED, "the next row's are stored over", unguard("if e_24 * 64")),
+    Row("blocks before left out", PASS, "each block starts from nothing",
+        put("scan sum s_sum_1", lambda node: (Scan(node.op, node.buffer, node.over[1:], "", node.index),))),
+    Row("scan over blocks left out", PASS, "a thread starts from what it adds itself",
+        put("scan sum s_sum_1", lambda node: (Copy(Load(node.buffer, node.index, DType.I64), Load(node.buffer, node.index, DType.I64)),))),
+    Row("scan over blocks twice", PASS, "sums of sums", double("scan sum s_sum_1")),
+    Row("scan over blocks by another operation", PASS, "the greatest before, not the sum", other("scan sum s_sum_1")),
+    Row("parts after threads", PASS, "a thread's parts are taken to be neighbours",
+        put("scan sum s_sum_1", lambda node: (replace(node, over=(node.over[0], node.over[2], node.over[1])),))),
+    Row("parts in another place", PASS, "a part starts from what stands before another",
+        both(rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"),
+             rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"))),
+    Row("before the part left out", PASS, "every part of whole chunks starts from s", drop("fold sum s_run_1[], s_sum_1[k_3]")),
+    Row("before the part left out at the end", PASS, "every part of the last chunk starts from s",
+        drop("fold sum s_run_1[], s_sum_1[k_3]", nth=1)),
+    Row("before the part twice", PASS, "what stands before a part is added twice", double("fold sum s_run_1[], s_sum_1[k_3]")),
+    Row("part not begun anew", PASS, "each part goes on from the one before", drop("copy s_run_1[] = s_start[]")),
+    Row("start of all left out", PASS, "s is not in the running values", neutral("copy s_start[] = s[0]")),
+    Row("start of all in each thread's sum", PASS, "s is added by every part", rewrite("copy s_sum_1[k_2] = 0", "0", "s[0]")),
+    Row("sum of a part not cleared", PASS, "it starts from what the register held", drop("copy s_sum_1[k_2] = 0")),
+    Row("sum of a part in another", PASS, "all parts go into the first one's sum",
+        rewrite("S2[e_7", "s_sum_1[k_2]", "s_sum_1[0]")),
+    Row("scanned before it is added up", PASS, "parts hand on what they do not have yet", before("unrolled for k in", "if ib * 1024 + 1023 < N")),
+    Row("chunk that lacks a place is whole", PASS, "places beyond the loop are stored", everywhere("ib * 1024 + 1023", "ib * 1024 + 1022")),
+    Row("chunks of one part overlap", PASS, "chunks of 1024 begin 1023 apart", everywhere("ib * 1024", "ib * 1023")),
+    Row("a chunk too few", PASS, "the last chunk is left out", bounds("ib", upper="N // 1024")),
+    Row("places beyond the loop in a part", PASS, "what registers held is added", unguard("predicated if e_7")),
+    Row("total of the first block", PASS, "s is what the first chunk leaves", rewrite("if (ib ==", "(N + 1023) // 1024 - 1", "0")),
+    Row("total of the first thread", PASS, "s lacks what others add", rewrite("if (ib ==", "255", "0")),
+    Row("total of every block", PASS, "blocks store theirs over it",
+        put("if (ib ==", lambda node: (replace(node, condition=node.condition.right),)),
+        harmless="a block ends behind those before it where they take turns"),
+    Row("total not put", PASS, "s is what it was", put("copy s[0] = s_total", lambda node: ())),
+    Row("total put while others start", PASS, "blocks behind start from it",
+        put("copy s_total[]", lambda node: (node, Copy(Load("s", (integer(0),), DType.I64), node.value))),
+        harmless="all have started where they take turns"),
+    Row("total of what was", PASS, "s is put before it is known",
+        put("copy s[0] = s_total", lambda node: (replace(node, value=Load("s", (integer(0),), DType.I64)),))),
     Row("sum of lanes left out", CPU, "one lane is all", drop("fold sum s_lane[0], s_lane[l_11]")),
     Row("sum of lanes twice", CPU, "a lane is added twice", double("fold sum s_lane[0], s_lane[l_11]")),
     Row("rest of a part twice", CPU, "it begins one earlier",

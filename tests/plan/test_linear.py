@@ -39,7 +39,7 @@ from loopfuse.tree.interp.threads import append_in_warps
 from loopfuse.tree.looptree import Combine, Copy, Fold, LoopTree, TreeNode
 from loopfuse.tree.rewrite.maps import as_numbers
 from loopfuse.tree.walk import map_nodes
-from tests.plan.mutate_scan import small
+from tests.plan.mutate_scan import THREE, small
 
 GPU = Target("sm_90")
 HEAD = (
@@ -362,7 +362,7 @@ def test_slopes(value: Expr, wanted: Expr | None) -> None:
 
 
 def tree() -> LoopTree:
-    return small("sm_90", text=text_of(TAKEN["from a number"], "f32"), name="tree").make().tree
+    return small("sm_90", text=text_of(TAKEN["from a number"], "f32"), name="tree", more=(THREE,)).make().tree
 
 
 def changed(change: Any) -> LoopTree:

@@ -60,10 +60,26 @@ def pointer(writer: Writer, operation: Operation) -> None:
 
 
 def store_to(writer: Writer, operation: Operation) -> None:
-    """A store of one element to where a pointer says."""
+    """A store of one element to where a pointer says; one that is relaxed is there at once, for the whole device."""
     value, target = operation.operands
     align = max(1, bits_of(writer.kind(value.type)) // 8)
-    writer.lines.append(f"  store {writer.typed(value)}, {writer.typed(target)}, align {align}")
+    how, order = _relaxed(writer, operation)
+    writer.lines.append(f"  store {how}{writer.typed(value)}, {writer.typed(target)}{order}, align {align}")
+
+
+def load_from(writer: Writer, operation: Operation) -> None:
+    """A load of one element from where a pointer says; one that is relaxed finds what others of the device have stored so."""
+    kind = writer.kind(operation.results[0].type)
+    how, order = _relaxed(writer, operation)
+    align = max(1, bits_of(kind) // 8)
+    writer.define(operation, f"load {how}{kind}, {writer.typed(operation.operands[0])}{order}, align {align}")
+
+
+def _relaxed(writer: Writer, operation: Operation) -> tuple[str, str]:
+    """What stands before the type of such an access, and behind its place."""
+    if not operation.properties.get("relaxed"):
+        return "", ""
+    return "atomic ", f' syncscope("{writer.device.scope}") monotonic'
 
 
 def address_of(writer: Writer, source: Value, index: Value) -> tuple[str, str]:

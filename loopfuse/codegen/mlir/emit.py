@@ -39,6 +39,7 @@ from loopfuse.tree.looptree import (
     Global,
     Lanes,
     LineBuffer,
+    Loop,
     Register,
     Shared,
     TreeNode,
@@ -89,6 +90,9 @@ class Emitter:
         self.divides = False  # the launch has divisions or calls functions
         self.lane = ""  # the variable of the LANE loop
         self.thread: Value | None = None
+        self.grid: tuple[Loop, ...] = ()  # the GRID loops
+        self.drawn: Value | None = None  # the number of the block, where blocks draw one
+        self.run: Value | None = None  # how many times the launch has started then (I64)
         self.blocks = 1  # of a cluster
         self.rank: Value | None = None  # of the block in its cluster
         self.is_starting = False  # other blocks of the cluster may not have started

@@ -1,8 +1,9 @@
-"""What the threads of a block, or of a cluster of blocks, do together: combine, wait, take tickets, raise flags."""
+"""What the threads of a block, or of a cluster of blocks, do together: combine, wait, take tickets, raise flags. (Scans
+are `mlir_scans`.)"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from loopfuse.base.dtypes import DType
@@ -43,14 +44,14 @@ def neutral(op: str, dtype: DType) -> float | int:
             raise broken(f"no reduction `{op}`")
 
 
-def _neutrals(emitter: Emitter, op: str, like: Parts, dtype: DType) -> Parts:
+def neutrals(emitter: Emitter, op: str, like: Parts, dtype: DType) -> Parts:
     ops = ("add", "mul") if op == LINEAR else (op,)
     return tuple(
         emitter.builder.constant(neutral(each, dtype), part.type) for each, part in zip(ops, like, strict=True)
     )
 
 
-def _both(emitter: Emitter, op: str, first: Parts, then: Parts, dtype: DType) -> Parts:
+def both(emitter: Emitter, op: str, first: Parts, then: Parts, dtype: DType) -> Parts:
     """One and the other; of linear maps, one after the other."""
     if op != LINEAR:
         return (emit_binary(emitter, op, first[0], then[0], dtype),)
@@ -67,11 +68,11 @@ def _both(emitter: Emitter, op: str, first: Parts, then: Parts, dtype: DType) ->
     return made, emit_binary(emitter, "mul", by, factor, dtype)
 
 
-def _shuffled(emitter: Emitter, how: str, parts: Parts, lane: Value, dtype: DType) -> Parts:
+def shuffled_parts(emitter: Emitter, how: str, parts: Parts, lane: Value, dtype: DType) -> Parts:
     return tuple(shuffled(emitter, how, part, lane, dtype) for part in parts)
 
 
-def _select(emitter: Emitter, condition: Value, then: Parts, otherwise: Parts) -> Parts:
+def select_parts(emitter: Emitter, condition: Value, then: Parts, otherwise: Parts) -> Parts:
     return tuple(emitter.builder.select(condition, *each) for each in zip(then, otherwise, strict=True))
 
 
@@ -95,7 +96,7 @@ def emit_barrier(emitter: Emitter, scope: str) -> None:
             raise not_lowered(f"a barrier of a {scope}")
 
 
-def _reduce_group(
+def reduce_group(
     emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int
 ) -> Parts:
     """The tree over a group of 32 of Combine's docstring; `place` is the thread's number, and
@@ -107,17 +108,17 @@ def _reduce_group(
         if is_part and distance >= count:
             continue
         offset = builder.constant(distance, I32)
-        other = _shuffled(emitter, "down", value, offset, dtype)
+        other = shuffled_parts(emitter, "down", value, offset, dtype)
         if count % LANES and not is_part:
             inside = builder.compare(
                 "slt", builder.binary("addi", place, offset), builder.constant(count, I32)
             )
-            other = _select(emitter, inside, other, _neutrals(emitter, op, value, dtype))
-        value = _both(emitter, op, value, other, dtype)
+            other = select_parts(emitter, inside, other, neutrals(emitter, op, value, dtype))
+        value = both(emitter, op, value, other, dtype)
     return value
 
 
-def _team(emitter: Emitter, what: str, over: tuple[str, ...]) -> tuple[int, Value]:
+def team_of(emitter: Emitter, what: str, over: tuple[str, ...]) -> tuple[int, Value]:
     """How many threads do something together, over the loops `over`, and the thread's number among them."""
     chain = emitter.block_variables
     if tuple(each[0] for each in chain[len(chain) - len(over) :]) != over:
@@ -144,17 +145,17 @@ def emit_combine(
         _combine_columns(emitter, op, name, over, columns)
         return
     of_cluster = over == (*emitter.cluster_variables, *(each[0] for each in emitter.block_variables))
-    count, place = _team(emitter, "Combine", over[len(emitter.cluster_variables) :] if of_cluster else over)
+    count, place = team_of(emitter, "Combine", over[len(emitter.cluster_variables) :] if of_cluster else over)
     builder = emitter.builder
     thread = emitter.thread
     assert thread is not None
 
     def combined(value: Parts, dtype: DType) -> Parts:
-        value = _reduce_group(emitter, op, value, dtype, place, count)
+        value = reduce_group(emitter, op, value, dtype, place, count)
         if of_cluster and emitter.blocks > 1:
             value = (_across_cluster(emitter, op, value[0], dtype),)
         elif count > LANES:
-            value = _across_groups(emitter, op, value, dtype, place, count)
+            value = across_groups(emitter, op, value, dtype, place, count)
         elif op == "add" and dtype.is_float:
             # The second stage adds neutral elements only, which turn -0.0 into 0.0.
             value = (builder.binary("addf", value[0], builder.constant(0.0, value[0].type)),)
@@ -163,10 +164,10 @@ def emit_combine(
             if count < LANES:
                 lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
                 first = builder.binary("subi", lane, place)
-            value = _shuffled(emitter, "idx", value, first, dtype)
+            value = shuffled_parts(emitter, "idx", value, first, dtype)
         return value
 
-    _change(emitter, name, combined)
+    change_register(emitter, name, combined)
 
 
 def _columns_beside(emitter: Emitter, over: tuple[str, ...]) -> int:
@@ -196,7 +197,7 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
         return builder.binary("divui", thread, size), builder.binary("remui", thread, size)
 
     def store(shared: Value, place: Value, value: Value, dtype: DType) -> None:
-        builder.store(_as_stored(emitter, value, dtype), shared, builder.convert("index_cast", place, INDEX))
+        builder.store(as_stored(emitter, value, dtype), shared, builder.convert("index_cast", place, INDEX))
 
     def combined(parts: Parts, dtype: DType) -> Parts:
         (value,) = parts
@@ -207,7 +208,7 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
         store(scratch, at(row, own), value, dtype)
         emit_barrier(emitter, "block")
         value = _from_slot(emitter, op, scratch, at(turn, column), LANES, turn, dtype)
-        (value,) = _reduce_group(emitter, op, (value,), dtype, turn, count)
+        (value,) = reduce_group(emitter, op, (value,), dtype, turn, count)
         if op == "add" and dtype.is_float:
             # The second stage adds neutral elements too, which turn -0.0 into 0.0.
             value = builder.binary("addf", value, builder.constant(0.0, value.type))
@@ -218,7 +219,7 @@ def _combine_columns(emitter: Emitter, op: str, name: str, over: tuple[str, ...]
         emit_barrier(emitter, "block")
         return (_from_slot(emitter, op, scratch, at(results, own), LANES, turn, dtype),)
 
-    _change(emitter, name, combined)
+    change_register(emitter, name, combined)
 
 
 def _columns_across_cluster(
@@ -248,67 +249,37 @@ def _columns_across_cluster(
     return found[0]
 
 
-def _change(emitter: Emitter, name: str, change: Callable[[Parts, DType], Parts]) -> None:
+def change_register(emitter: Emitter, name: str, change: Callable[[Parts, DType], Parts]) -> None:
     """Each element of a register buffer changed."""
+    for number in range(emitter.storage[name].memref.type.size):
+        change_registers(emitter, name, lambda values, dtype: [change(values[0], dtype)], (number,))
+
+
+def change_registers(
+    emitter: Emitter, name: str, change: Callable[[Sequence[Parts], DType], Sequence[Parts]], numbers: Sequence[int] = ()
+) -> None:
+    """Elements of a register buffer changed together: those of these `numbers`, or all."""
     builder, storage = emitter.builder, emitter.storage[name]
     dtype, factors = storage.buffer.dtype, storage.buffer.factors
-    places = [storage.memref, *([emitter.storage[factors].memref] if factors else [])]
-    for number in range(storage.memref.type.size):
-        where = builder.constant(number, INDEX)
-        values = tuple(builder.load(place, where) for place in places)
+    memrefs = [storage.memref, *([emitter.storage[factors].memref] if factors else [])]
+    places = [builder.constant(number, INDEX) for number in numbers or range(storage.memref.type.size)]
+    values: list[Parts] = []
+    for place in places:
+        parts = tuple(builder.load(each, place) for each in memrefs)
         if dtype is DType.BOOL:
-            values = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in values)
-        for value, place in zip(change(values, dtype), places, strict=True):
-            builder.store(_as_stored(emitter, value, dtype), place, where)
+            parts = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in parts)
+        values.append(parts)
+    for place, parts in zip(places, change(values, dtype), strict=True):
+        for value, memref in zip(parts, memrefs, strict=True):
+            builder.store(as_stored(emitter, value, dtype), memref, place)
 
 
-def _as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:
+def as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:
     """The value as memory has it."""
     return emitter.builder.convert("extui", value, STORAGE[dtype]) if dtype is DType.BOOL else value
 
 
-def emit_scan(emitter: Emitter, op: str, name: str, over: tuple[str, ...]) -> None:
-    """Scan, in the order its docstring gives."""
-    if not emitter.gpu:
-        raise not_lowered("a Scan on the CPU")
-    count, place = _team(emitter, "Scan", over)
-    builder, thread = emitter.builder, emitter.thread
-    assert thread is not None
-    one = builder.constant(1, I32)
-    lane = builder.binary("andi", thread, builder.constant(LANES - 1, I32))
-
-    def before(value: Parts, dtype: DType, distance: Value) -> Parts:
-        """What the lane before has; the first has the neutral element."""
-        other = _shuffled(emitter, "up", value, distance, dtype)
-        is_first = builder.compare("eq", lane, builder.constant(0, I32))
-        return _select(emitter, is_first, _neutrals(emitter, op, other, dtype), other)
-
-    def scanned(value: Parts, dtype: DType) -> Parts:
-        whole = _scan_group(emitter, op, value, dtype, lane)
-        own = before(whole, dtype, one)
-        if count == LANES:
-            return _both(emitter, op, _neutrals(emitter, op, own, dtype), own, dtype)
-        groups, first, _ = _groups_values(emitter, op, whole, dtype, place, count, LANES - 1)
-        above = before(_scan_group(emitter, op, groups, dtype, lane), dtype, one)
-        warp = builder.binary("shrui", thread, builder.constant(5, I32))
-        others = _shuffled(emitter, "idx", above, builder.binary("subi", warp, first), dtype)
-        return _both(emitter, op, others, own, dtype)
-
-    _change(emitter, name, scanned)
-
-
-def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value) -> Parts:
-    """The steps over a group of 32 of Scan's docstring: what a lane and those before it make."""
-    builder = emitter.builder
-    for distance in (1, 2, 4, 8, 16):
-        offset = builder.constant(distance, I32)
-        other = _shuffled(emitter, "up", value, offset, dtype)
-        both = _both(emitter, op, other, value, dtype)
-        value = _select(emitter, builder.compare("uge", lane, offset), both, value)
-    return value
-
-
-def _groups_values(
+def groups_values(
     emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int, source_lane: int,
     is_open: bool = False,
 ) -> tuple[Parts, Value, Value]:
@@ -329,7 +300,7 @@ def _groups_values(
 
     def write() -> None:
         for number, part in enumerate(value):
-            stored = _as_stored(emitter, part, dtype)
+            stored = as_stored(emitter, part, dtype)
             builder.store(stored, shared, builder.convert("index_cast", at(warp, number), INDEX))
 
     builder.branch(builder.compare("eq", lane, builder.constant(source_lane, I32)), write)
@@ -357,18 +328,18 @@ def _from_slot(
     return value
 
 
-def _across_groups(
+def across_groups(
     emitter: Emitter, op: str, value: Parts, dtype: DType, place: Value, count: int
 ) -> Parts:
     """The second stage: each warp's result through shared memory, then the same tree."""
     groups = count // LANES
     is_part = count % LANES == 0 and LANES % groups == 0 and op != LINEAR
-    other, _, lane = _groups_values(emitter, op, value, dtype, place, count, 0, is_part)
+    other, _, lane = groups_values(emitter, op, value, dtype, place, count, 0, is_part)
     if not is_part:
-        return _reduce_group(emitter, op, other, dtype, lane, LANES)
+        return reduce_group(emitter, op, other, dtype, lane, LANES)
     if groups < LANES and op == "add" and dtype.is_float:  # so much of the steps that meet neutral elements alone
         other = (emitter.builder.binary("addf", other[0], emitter.builder.constant(0.0, other[0].type)),)
-    return _reduce_group(emitter, op, other, dtype, lane, groups)
+    return reduce_group(emitter, op, other, dtype, lane, groups)
 
 
 # ------------------------------------------------------------------------------ in a cluster
@@ -425,7 +396,7 @@ def _across_cluster(emitter: Emitter, op: str, value: Value, dtype: DType) -> Va
         other = _from_slot(emitter, op, slots, source, here, lane, dtype)
         total = other if total is None else emit_binary(emitter, op, total, other, dtype)
     assert total is not None
-    return _reduce_group(emitter, op, (total,), dtype, lane, LANES)[0]
+    return reduce_group(emitter, op, (total,), dtype, lane, LANES)[0]
 
 
 def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype: DType, lane: Value) -> None:
@@ -436,7 +407,7 @@ def _to_cluster(emitter: Emitter, slots: Value, slot: Value, value: Value, dtype
         emit_barrier(emitter, "cluster")
 
     def write() -> None:
-        stored = _as_stored(emitter, result, dtype)
+        stored = as_stored(emitter, result, dtype)
         offset = builder.binary("muli", slot, builder.constant(bytes_of(STORAGE[dtype]), I32))
         place = builder.place_in_block(slots, builder.convert("extui", offset, I64), lane)
         builder.block.add(Operation("llvm.store", (stored, place)))
@@ -470,7 +441,7 @@ def atomic(emitter: Emitter, kind: str, value: Value, flag: nodes.Load) -> Value
     )
 
 
-def _first_thread(emitter: Emitter, body: Callable[[], None]) -> None:
+def by_first_thread(emitter: Emitter, body: Callable[[], None]) -> None:
     builder = emitter.builder
     thread = emitter.thread
     if thread is None:
@@ -483,7 +454,7 @@ def _first_thread(emitter: Emitter, body: Callable[[], None]) -> None:
     builder.branch(builder.compare("eq", thread, builder.constant(0, I32)), inside)
 
 
-def _number(emitter: Emitter, value: nodes.Expr) -> Value:
+def number_of(emitter: Emitter, value: nodes.Expr) -> Value:
     form = linear(value, emitter.facts)
     return emitter.fit(emitter.form(form, *emitter.width(form)), I32)
 
@@ -491,8 +462,8 @@ def _number(emitter: Emitter, value: nodes.Expr) -> Value:
 def emit_raise(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
     """All of the block's writes, then the flag."""
     emit_barrier(emitter, "block")
-    _first_thread(
-        emitter, lambda: [atomic(emitter, "assign", _number(emitter, value), flag)].clear()
+    by_first_thread(
+        emitter, lambda: [atomic(emitter, "assign", number_of(emitter, value), flag)].clear()
     )
 
 
@@ -501,7 +472,7 @@ def emit_await(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
     builder = emitter.builder
 
     def poll() -> None:
-        least = _number(emitter, value)
+        least = number_of(emitter, value)
         zero = builder.constant(0, I32)
 
         def test() -> None:
@@ -514,7 +485,7 @@ def emit_await(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
         after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
         builder.block.add(Operation("scf.while", blocks=(before, after)))
 
-    _first_thread(emitter, poll)
+    by_first_thread(emitter, poll)
     emit_barrier(emitter, "block")
 
 
@@ -531,10 +502,10 @@ def emit_ticket(
         number = atomic(emitter, "addi", builder.constant(1, I32), counter)
         builder.store(number, shared, zero)
 
-    _first_thread(emitter, draw)
+    by_first_thread(emitter, draw)
     emit_barrier(emitter, "block")
     drawn = builder.load(shared, zero)
-    last = builder.binary("subi", _number(emitter, count), builder.constant(1, I32))
+    last = builder.binary("subi", number_of(emitter, count), builder.constant(1, I32))
 
     def finish() -> None:
         with emitter.scope():
@@ -545,6 +516,6 @@ def emit_ticket(
             def clear() -> None:
                 builder.store(reset, storage.memref, emitter.index(place))
 
-            _first_thread(emitter, clear)
+            by_first_thread(emitter, clear)
 
     builder.branch(builder.compare("eq", drawn, last), finish)

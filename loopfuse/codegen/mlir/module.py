@@ -49,12 +49,13 @@ from loopfuse.codegen.mlir.hoist import hoist_divisions
 from loopfuse.codegen.mlir.index import UNBOUNDED, linear
 from loopfuse.codegen.mlir.nodes import divides, emit_body, note_variable
 from loopfuse.codegen.mlir.packed import packed_buffers
+from loopfuse.codegen.mlir.scans import draw_number
 from loopfuse.codegen.mlir.together import Done, divided_exponentials
 from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Register, Shared
+from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Register, Scan, Shared
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.maps import as_numbers
 
@@ -275,7 +276,11 @@ class _Entry:
     def gpu_body(self, emitter: Emitter) -> None:
         """Block and thread numbers become the variables of the chain."""
         builder, chain = emitter.builder, self.chain
-        if chain.grid or chain.cluster:
+        emitter.grid = chain.grid
+        words = [node.words for node in walk_nodes(chain.body) if isinstance(node, Scan) and node.words]
+        if words:
+            self.draw(emitter, words[0])
+        elif chain.grid or chain.cluster:
             block = builder.add(Operation("gpu.block_id", (), (INDEX,)))
             number = builder.convert("index_cast", block, emitter.index_type)
             if chain.cluster:
@@ -294,6 +299,14 @@ class _Entry:
         if any(is_exchange(emitter, node) for node in walk_nodes(chain.body)):
             start_exchanges(emitter)
         emit_body(emitter, chain.body)
+
+    def draw(self, emitter: Emitter, words: str) -> None:
+        """Blocks' variables by a number that each draws as it starts."""
+        builder, grid = emitter.builder, self.chain.grid
+        thread = builder.add(Operation("gpu.thread_id", (), (INDEX,)))
+        emitter.thread = builder.convert("index_cast", thread, I32)
+        number = draw_number(emitter, words, [self.extent(emitter, loop) for loop in grid])
+        self.decompose(emitter, grid, number)
 
     def cluster_variables(self, emitter: Emitter, chain: Chain, block: Value) -> Value:
         """Sets the variables of the CLUSTER loops; the number of the block's cluster."""

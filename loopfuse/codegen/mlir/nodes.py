@@ -31,7 +31,6 @@ from loopfuse.codegen.mlir.gpu import (
     emit_barrier,
     emit_combine,
     emit_raise,
-    emit_scan,
     emit_ticket,
 )
 from loopfuse.codegen.mlir.index import (
@@ -43,6 +42,7 @@ from loopfuse.codegen.mlir.index import (
     linear,
 )
 from loopfuse.codegen.mlir.late import emit_arrive, emit_late, spread_over_lanes
+from loopfuse.codegen.mlir.scans import emit_grid_scan, emit_scan
 from loopfuse.codegen.mlir.straddled import arrivals_in, emit_straddled
 from loopfuse.codegen.mlir.together import emit_together, note_block, note_write, one_of_few
 from loopfuse.lang import nodes
@@ -120,6 +120,10 @@ def emit_node(emitter: Emitter, node: TreeNode) -> None:
         await_start(emitter, node)
     emitter.loops += isinstance(node, Loop)
     match node:
+        case Scan(words=words) | Loop(body=(Scan(words=words),)) if words:
+            scan = node.body[0] if isinstance(node, Loop) else node
+            assert isinstance(scan, Scan)
+            emit_grid_scan(emitter, FOLDS[scan.op], scan.buffer, words)
         case Loop(mapping=Mapping.SERIAL):
             emit_serial(emitter, node)
         case Loop(mapping=Mapping.ROTATED):

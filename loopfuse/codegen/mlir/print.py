@@ -26,6 +26,7 @@ from loopfuse.codegen.ir import (
     Type,
     Value,
     VectorType,
+    bytes_of,
 )
 
 
@@ -297,7 +298,12 @@ class _Printer:
     def store_to(self, operation: Operation) -> None:
         value, target = operation.operands
         types = f"{print_type(value.type)}, {print_type(target.type)}"
-        self.line(f"{operation.name} {self.name(value)}, {self.name(target)} : {types}")
+        self.line(f"{operation.name} {self.name(value)}, {self.name(target)}{_relaxed(operation, value)} : {types}")
+
+    def load_from(self, operation: Operation) -> None:
+        source, result = operation.operands[0], operation.results[0]
+        text = f"{operation.name} {self.name(source)}{_relaxed(operation, result)} : {print_type(source.type)} -> {print_type(result.type)}"
+        self.line(f"{self.define(result)} = {text}")
 
     def atomic(self, operation: Operation) -> None:
         value, target, index = operation.operands
@@ -484,6 +490,13 @@ def _names_of(what: AffineMap) -> tuple[list[str], list[str]]:
     return [f"d{n}" for n in range(what.dims)], [f"s{n}" for n in range(what.symbols)]
 
 
+def _relaxed(operation: Operation, value: Value) -> str:
+    """How an access that is atomic for the whole device is written."""
+    if not operation.properties.get("relaxed"):
+        return ""
+    return f' atomic syncscope("device") monotonic {{alignment = {bytes_of(value.type)} : i64}}'
+
+
 _CONVERSIONS = frozenset(
     f"arith.{name}"
     for name in (
@@ -524,6 +537,7 @@ _SPECIAL: dict[str, Callable[[_Printer, Operation], None]] = {
     "memref.extract_aligned_pointer_as_index": _Printer.address,
     "llvm.inttoptr": _Printer.pointer,
     "llvm.store": _Printer.store_to,
+    "llvm.load": _Printer.load_from,
     "vector.broadcast": _Printer.broadcast,
     "vector.extract": _Printer.extract,
     "vector.from_elements": lambda printer, operation: printer.line(

@@ -351,8 +351,9 @@ class Gpu(Machine):
             if buffer["zeroed"]:
                 size = draft.field(("size", name), lambda m, n=name: places(m)[1][n])
                 draft.add(
-                    f"status = CLEAR(base + {offsets[name]}, 0, {size}, stream)",
-                    "if status:", f"    FAIL_CLEAR(status, {name!r})",
+                    f"if {size}:",
+                    f"    status = CLEAR(base + {offsets[name]}, 0, {size}, stream)",
+                    "    if status:", f"        FAIL_CLEAR(status, {name!r})",
                 )  # fmt: skip
 
     def launch(

@@ -381,7 +381,7 @@ def run(loaded: LoadedModule, binding: Binding) -> None:
                 space = _workspace(binding.library, index, size, stream)
                 spaces.append(space)
                 pointers[buffer["name"]] = space.pointer
-                if buffer["zeroed"]:
+                if buffer["zeroed"] and size:
                     check_call(
                         driver.cuMemsetD8Async(space.pointer, 0, space.size_bytes, stream),
                         f"clearing `{buffer['name']}`",

@@ -13,6 +13,8 @@ from loopfuse.base.machine import CLUSTER, LANES
 from loopfuse.lang.linear import coefficients, constant_value
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, Select, Symbol, combine
 from loopfuse.lang.walk import walk_expr
+from loopfuse.tree import chains
+from loopfuse.tree.form.chains import chains_fault
 from loopfuse.tree.form.late import late_fault, spread_fault
 from loopfuse.tree.form.maps import maps_fault
 from loopfuse.tree.form.straddled import arrival_fault, form_fault
@@ -127,7 +129,7 @@ def check_tree(tree: LoopTree) -> None:
         for name, turns in _turning(tree.body, frozenset()):
             if name in turning - turns:
                 raise place.fail(name, "it has its turns in a host loop that is not around this")
-    for fault in (late_fault(tree), collapse_fault(tree), maps_fault(tree)):
+    for fault in (late_fault(tree), collapse_fault(tree), maps_fault(tree), chains_fault(tree)):
         if fault:
             raise place.fail(tree.kernel, fault)
 
@@ -438,15 +440,24 @@ def _check_converged(scope: str, what: What, place: _Place) -> None:
 def _check_combine(node: Combine | Scan, what: What, place: _Place) -> None:
     _check_op(node.op, what, place)
     buffer = _declared(node.buffer, what, place)
-    if not isinstance(buffer.home, Register) or buffer.extents:
+    rank = len(node.index) if isinstance(node, Scan) and node.words else 0
+    if not isinstance(buffer.home, Register) or len(buffer.extents) != rank:
         raise place.fail(what, "it combines the copies of one register (a 0-d register buffer)")
     if not node.over or len(set(node.over)) != len(node.over):
         raise place.fail(what, "`over` names loops, each once")
     if isinstance(node, Combine) and any(place.vars.get(var) is Mapping.CLUSTER for var in node.over):
         _check_combine_of_cluster(node, what, place)
         return
+    over = node.over
+    if isinstance(node, Scan) and bool(node.words) != (place.vars.get(over[0]) is Mapping.GRID):
+        raise place.fail(what, "blocks, and they alone, hand on what they have through memory")
+    if isinstance(node, Scan) and node.words:
+        over = over[1 + len(node.index) :]
+        inside = [var for var, mapping in place.vars.items() if mapping in (Mapping.CLUSTER, *_INNER)]
+        if list(over) != inside or prod(place.sizes[var] for var in over) < chains.CHAIN:
+            raise place.fail(what, f"it is over all threads of a block, {chains.CHAIN} or more")
     threads = 1
-    for var in node.over:
+    for var in over:
         if place.vars.get(var) not in _INNER:
             raise place.fail(what, f"`{var}` is not a block, warp or lane loop around it")
         threads *= place.sizes[var]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping as Table
 from typing import Any
 
@@ -233,6 +234,7 @@ class _LaunchWriter:
         self.writer = SourceWriter(tree_writer.math_functions, self.read)
         self.lines: list[str] = []
         self.nodes = itertools.count()
+        self.chains: list[str] = []
         self.lane = next((loop.var for loop in self.chain if loop.mapping is Mapping.LANE), None)
         used = [*walk_nodes(self.body)]
         taken = {n.buffer for n in used if isinstance(n, Combine | Scan)}
@@ -336,6 +338,8 @@ class _LaunchWriter:
             self.emit(1, f"{self.name(buffer)} = storage[{buffer.name!r}]")
             inside = "".join(f"{self.writer.index(e)}, " for e in buffer.extents)
             self.emit(1, f"e{self.name(buffer)} = ({inside})")
+        for line in self.chains:
+            self.emit(1, line)
         self.emit(1, "def chain():")
         self.lines += ["    " + line for line in threads]
         shared = [b for b in self.used if self.scope(b) in ("warp", "block", "cluster")]
@@ -351,7 +355,7 @@ class _LaunchWriter:
         self.emit(1, "return chain, thread")
         helpers = {
             "at": _at, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write,
-            "known": _known,
+            "known": _known, "defaultdict": defaultdict,
         }  # fmt: skip
         namespace = {**self.writer.namespace, **helpers}
         exec(compile("\n".join(self.lines), f"<launch {self.launch.name}>", "exec"), namespace)
@@ -359,7 +363,7 @@ class _LaunchWriter:
         if not self.waits:
             return functools.partial(_run_plain, prepare)
         makers = [(self.scope(b), self.stored(b)) for b in shared]
-        together = any(isinstance(node, Await) for node in walk_nodes(self.body))
+        together = any(isinstance(node, Await) or _is_over_blocks(node) for node in walk_nodes(self.body))
         return functools.partial(_run_waiting, prepare, self.chain, makers, together)
 
     def stored(self, buffer: Buffer) -> tuple[Any, int]:
@@ -492,7 +496,9 @@ class _LaunchWriter:
         inner = [loop for loop in self.chain if loop.mapping in (Mapping.CLUSTER, *_INNER)]
         position, count = "0", 1
         for var in node.over:
-            loop = next(loop for loop in inner if loop.var == var)
+            loop = next((loop for loop in inner if loop.var == var), None)
+            if loop is None:
+                continue  # over blocks
             size = constant_value(loop.upper) or 0
             position = f"({position}) * {size} + {self.writer.variable(var)}"
             count *= size
@@ -500,17 +506,23 @@ class _LaunchWriter:
             f"{self.writer.variable(loop.var)}, " for loop in inner if loop.var not in node.over
         )
         scalar = semantics.scalar_type(dtype)
-        cell, undefined = f"{self.name(buffer)}[0]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
+        place = self.writer.index(node.index[0]) if isinstance(node, Scan) and node.index else "0"
+        cell, undefined = f"{self.name(buffer)}[{place}]", self.writer.bind(("poison", dtype), lambda: poison(dtype))
         if node.op == LINEAR:
             operation = self.writer.bind(("maps", dtype), lambda: maps_in_order(dtype))
             neutral = self.writer.bind(("neutral", node.op, dtype), lambda: (scalar(0), scalar(1)))
-            cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[0]"
+            cell = f"{cell}, {self.name(self.buffers[buffer.factors])}[{place}]"
             undefined = f"{undefined}, {undefined}"
         else:
             operation = self.writer.operation(FOLD_BINARY[node.op], dtype)
             neutral = self.writer.bind(
                 ("neutral", node.op, dtype), lambda: scalar(semantics.neutral(node.op, dtype))
             )
+        if _is_over_blocks(node):
+            parts = constant_value(buffer.extents[0]) if buffer.extents else 1
+            part = f"{place}, {parts}"
+            self.emit_chain(node, position, count, operation, neutral, cell, part, depth)
+            return
         everywhere = isinstance(node, Scan) or node.everywhere
         detail = f"(({rest}), {position}, {count}, {operation}, {neutral}, ({cell}), {everywhere})"
         mappings = {loop.mapping for loop in inner if loop.var in node.over}
@@ -518,6 +530,21 @@ class _LaunchWriter:
         kind = "scan" if isinstance(node, Scan) else "append" if node.op == LINEAR else "combine"
         self.emit_wait(scope, f"{kind!r}, {detail}", depth, "combined = ")
         self.emit(depth, f"{cell} = combined[0] if combined else ({undefined})")
+
+
+    def emit_chain(self, node: Combine | Scan, position: str, count: int, operation: str, neutral: str, cell: str, part: str, depth: int) -> None:
+        """A Scan over blocks, which find in a dict what those before them have made."""
+        grid = [self.writer.variable(loop.var) for loop in self.chain if loop.mapping is Mapping.GRID]
+        row = f"({''.join(f'{var}, ' for var in grid[:-1])})"
+        number = next(self.nodes)
+        self.chains.append(f"chain{number} = defaultdict(dict)")
+        detail = f"({position}, {count}, {operation}, {neutral}, ({cell}), {grid[-1]}, chain{number}[{row}], {node.op == LINEAR}, {part})"
+        self.emit_wait("block", f"'chain', {detail}", depth, "combined = ")
+        self.emit(depth, f"{cell} = combined[0]")
+
+
+def _is_over_blocks(node: TreeNode) -> bool:
+    return isinstance(node, Scan) and bool(node.words)
 
 
 def _scalar_reader(symbol: Symbol) -> Any:

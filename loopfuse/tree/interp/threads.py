@@ -14,6 +14,7 @@ from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.machine import LANES
+from loopfuse.tree import chains
 
 Cell = tuple[list[Any], int]
 """A place in a buffer: its list of elements, and an offset."""
@@ -27,7 +28,7 @@ class Wait:
     node: int
     kind: str = "barrier"
     # combine: (group, position, count, operation, neutral, value); ticket: (cell, count);
-    # raise and await: (cell, value)
+    # raise and await: (cell, value); chain: (position, count, operation, neutral, value, block, made, is_linear)
     detail: Any = None
 
 
@@ -107,7 +108,7 @@ class Cluster:
     def _check_stuck(self) -> None:
         for thread in self.threads:
             wait = thread.wait
-            if wait is None or wait.kind == "await":
+            if wait is None or wait.kind in ("await", "chain"):
                 continue
             raise _fail(f"a {wait.scope} never meets at the {wait.kind} of node {wait.node}")
 
@@ -121,6 +122,8 @@ def _meet(first: Wait, group: list[Thread]) -> bool:
             _combine(group, append_in_warps)
         case "scan":
             _combine(group, scan_in_warps)
+        case "chain":
+            return _chain(group)
         case "ticket":
             (cells, offset), count = first.detail
             number = cells[offset]
@@ -157,6 +160,32 @@ def _combine(group: list[Thread], together: Callable[[Sequence[Any], Callable[[A
         results = made if isinstance(made, list) else [made] * len(details)
         for result, (_, thread) in zip(results, details if everywhere else details[:1]):
             thread.send = (result,)
+
+
+def _chain(group: list[Thread]) -> bool:
+    """Scan's order over the blocks of a grid, see there, for the threads of one block; False: a block before it has not come."""
+    details = sorted(((t.wait.detail, t) for t in group if t.wait is not None), key=lambda d: d[0][0])
+    (_, count, operation, neutral, _, block, made, is_linear, part, parts), _ = details[0]
+    if len(details) != count:
+        raise _fail(f"{len(details)} of {count} threads come to a scan")
+    if block and block - 1 not in made:
+        return False
+    first = block // chains.CHAIN * chains.CHAIN
+    padding = [neutral] * (count - (block - first))
+    reduce = append_in_warps if is_linear else reduce_in_warps
+    reduced = reduce([*(made[k][0] for k in range(first, block)), *padding], operation, neutral)
+    all_before = made[first - 1][1] if first else neutral
+    before = operation(all_before, reduced)
+    own, total = _scan([detail[4] for detail, _ in details], operation, neutral)
+    if part:
+        own = [operation(made[block, "parts"], each) for each in own]
+        total = operation(made[block, "parts"], total)
+    made[block, "parts"] = total
+    if part == parts - 1:
+        made[block] = (total, operation(all_before, operation(reduced, total)))
+    for (_, thread), each in zip(details, own):
+        thread.send = (operation(before, each),)
+    return True
 
 
 def reduce_in_warps(
@@ -199,6 +228,11 @@ def scan_in_warps(
     values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any
 ) -> list[Any]:
     """What comes before each of at most 1024 values, in the order that Scan defines."""
+    return _scan(values, operation, neutral)[0]
+
+
+def _scan(values: Sequence[Any], operation: Callable[[Any, Any], Any], neutral: Any) -> tuple[list[Any], Any]:
+    """That, and what all make together."""
 
     def warp(part: Sequence[Any]) -> list[Any]:
         x = [*part, *([neutral] * (LANES - len(part)))]
@@ -207,8 +241,9 @@ def scan_in_warps(
         return x
 
     groups = [warp(values[k : k + LANES]) for k in range(0, len(values), LANES)]
-    before = [neutral, *warp([group[-1] for group in groups])]
-    return [operation(b, e) for b, group in zip(before, groups) for e in (neutral, *group[:-1])]
+    through = warp([group[-1] for group in groups])
+    before = [operation(b, e) for b, group in zip([neutral, *through], groups) for e in (neutral, *group[:-1])]
+    return before, through[len(groups) - 1]
 
 
 def run_clusters(clusters: Iterable[Cluster], together: bool) -> None:

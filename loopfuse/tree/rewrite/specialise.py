@@ -29,7 +29,7 @@ def without_implied(nodes: Sequence[TreeNode], condition: Expr, ranges: Ranges) 
     out: list[TreeNode] = []
     for node in nodes:
         match node:
-            case Guard(condition=test, then=then, otherwise=()) if implies(condition, test, ranges):
+            case Guard(condition=test, then=then) if implies(condition, test, ranges):
                 out += without_implied(then, condition, ranges)
             case Guard(then=then, otherwise=otherwise):
                 one, other = (without_implied(way, condition, ranges) for way in (then, otherwise))

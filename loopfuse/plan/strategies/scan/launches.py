@@ -53,18 +53,26 @@ def declare_between(
     """Room for partial results: at `outer` points, of so many parts and rounds (None: there are none)."""
 
     def buffers(kind: str, count: Expr) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for a in body.accumulators:
-            found[a.statement] = name = site.names.fresh(f"{a.name}_{kind}")
-            buffer = Buffer(name, "", a.place.dtype, (*outer, positive(count)), Global())
-            if kind == "start" or not a.is_linear:
-                site.names.add(buffer)
-            else:
-                add_maps(site.names, buffer)
-        return found
+        return declare_results(kind, body.accumulators, site, (*outer, positive(count)), maps=kind != "start")
 
     totals = {} if rounds is None else buffers("total", rounds)
     return Between(buffers("partial", parts), buffers("start", parts), totals)
+
+
+def declare_results(
+    kind: str, accumulators: Sequence[Accumulator], site: Site, extents: tuple[Expr, ...], maps: bool
+) -> dict[str, str]:
+    """Room in memory for a value of each accumulator, or for what its parts add (`maps`: of a linear recurrence a map); by its
+    statement."""
+    found: dict[str, str] = {}
+    for a in accumulators:
+        found[a.statement] = name = site.names.fresh(f"{a.name}_{kind}")
+        buffer = Buffer(name, "", a.place.dtype, extents, Global())
+        if maps and a.is_linear:
+            add_maps(site.names, buffer)
+        else:
+            site.names.add(buffer)
+    return found
 
 
 def add_maps(names: Names, buffer: Buffer) -> None:
@@ -111,14 +119,18 @@ def set_before(body: Body, cells: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
     return map_expressions(kept(body.before), lambda expr: moved_to(expr, cells))
 
 
+def writes_memory(nodes: Sequence[TreeNode], body: Body) -> bool:
+    """Does anything of it go to memory?"""
+    memory = {buffer.name for buffer in body.memory}
+    return any(isinstance(each, Compute) and each.target.array in memory for each in walk_nodes(tuple(nodes)))
+
+
 def started(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load], thread: str = "") -> tuple[TreeNode, ...]:
     """What the running values start from, in registers, and all else that stands before the loop: what goes to memory by
     the first of the block's threads (loop `thread`), for all."""
-    memory = {buffer.name for buffer in body.memory}
     out: list[TreeNode] = []
     for node in map_expressions(body.before, lambda expr: moved_to(expr, {**cells, **carry})):
-        stores = any(isinstance(each, Compute) and each.target.array in memory for each in walk_nodes((node,)))
-        if stores and thread:
+        if writes_memory((node,), body) and thread:
             out += [Guard(compare("eq", Iter(thread), integer(0)), (node,)), Barrier("block")]
         else:
             out.append(node)
@@ -128,7 +140,12 @@ def started(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load], 
 def finished(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
     """What the loop leaves: totals to memory, and what stands after it."""
     stored = [Copy(a.place, carry[a.place]) for a in body.accumulators if body.is_memory(a)]
-    return (*stored, *map_expressions(body.after, lambda expr: moved_to(expr, {**cells, **carry})))
+    return (*stored, *after(body, cells, carry))
+
+
+def after(body: Body, cells: Mapping[Load, Load], carry: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
+    """What stands after the loop."""
+    return map_expressions(body.after, lambda expr: moved_to(expr, {**cells, **carry}))
 
 
 def folded(a: Accumulator, target: Load, value: Load) -> Fold:

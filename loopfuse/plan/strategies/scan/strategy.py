@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.plan.mapping.space import Site
@@ -37,7 +36,6 @@ SHORT_ROW = 32
 """The same of each of many rows on a GPU, whose threads do not read neighbours, and of neighbours in lanes on a CPU."""
 ROW_BLOCKS = (32, 128)
 """Threads of blocks that have rows which are shorter than a chunk."""
-CHUNK = {"cpu": cpu.CHUNK, "gpu": tile.CHUNK}
 
 Writer = Callable[[Site, str, tuple[str, ...]], tuple[HostNode, ...]]
 """Launches of that name and those labels."""
@@ -81,7 +79,15 @@ class ScanFit(Fit):
     group: Group
     body: Body
     device: str
-    launches: ClassVar[int] = 3
+
+    @property
+    def launches(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 if self.is_one_pass else 3
+
+    @property
+    def is_one_pass(self) -> bool:
+        """Does one launch go along chunks?"""
+        return self.device == "gpu" and gpu.is_one_pass(self.body, self.group)
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         site.names.declare(self.body.memory)
@@ -114,6 +120,8 @@ class ScanFit(Fit):
             return (cpu.plan_in_lanes(self.group, self.body, site, name, labels),)
 
         def chunks(site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+            if self.is_one_pass:
+                return gpu.plan_one_pass(self.group, self.body, site, name, labels)
             write = cpu.plan_cpu if self.device == "cpu" else gpu.plan_gpu
             return write(self.group, self.body, site, name, labels)
 
@@ -123,7 +131,7 @@ class ScanFit(Fit):
                 return ((0, "_short", in_lanes),)
         blocks: list[tuple[int, str, Writer]] = []
         if self.device == "gpu":
-            for threads in (*(ROW_BLOCKS if self.group.dims else ()), gpu.THREADS):
+            for threads in (*(ROW_BLOCKS if self.group.dims else ()), tile.THREADS):
                 blocks.append((gpu.most_at_once(self.body, threads), f"_{threads}", at_once(threads)))
         return ((_short(self.group, self.device), "_short", one_thread), *blocks, (0, "", chunks))
 
@@ -140,7 +148,13 @@ class ScanFit(Fit):
             return f"scan, one thread, {NEIGHBOURS} neighbours at once{rows}"
         if last not in STEPS:
             return f"scan, a block of {last} threads at once{rows}"
-        return f"scan, chunks of {CHUNK[self.device]}: {STEPS[last]}{rows}"
+        return f"scan, chunks of {self._chunk()}: {STEPS[last]}{rows}"
+
+    def _chunk(self) -> int:
+        """Iterations of a chunk."""
+        if self.device == "cpu":
+            return cpu.CHUNK
+        return (tile.in_parts(self.body) if self.is_one_pass else tile.plain()).size
 
 
 def _short(group: Group, device: str) -> int:
@@ -152,5 +166,12 @@ def _has_phases(body: Body) -> bool:
     return any(map(asks_for_phases, guards))
 
 
-STEPS = {"a": "what each adds", "b": "what stands before each", "c": "running values", "d": "what is left"}
+STEPS = {
+    "a": "what each adds",
+    "b": "what stands before each",
+    "c": "running values",
+    "d": "what is left",
+    "p": "once, from what those before hand on",
+    "q": "totals",
+}
 """What the launches do, by the last letter of their names."""

@@ -1,12 +1,13 @@
-"""A thread's part of a chunk, on a GPU: its EACH consecutive iterations, and the rows of registers that hold what they
-touch in memory."""
+"""What a thread has of a chunk, on a GPU: some consecutive iterations, or as many of each part of the chunk, and the rows of registers
+that hold what they touch in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import ACCESS
 from loopfuse.lang.index import ceil_div, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -20,6 +21,7 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.mapping.vectors import vector_along
 from loopfuse.plan.strategies.scan.body import PLACE, Body
 from loopfuse.plan.strategies.scan.launches import at_place, cell, cleared
+from loopfuse.tree.chains import parts_of
 from loopfuse.tree.looptree import (
     ALIGNED,
     Barrier,
@@ -33,13 +35,61 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions, may_be_predicated, walk_guarded
+from loopfuse.tree.rewrite.specialise import without_implied
+from loopfuse.tree.walk import (
+    map_expressions,
+    may_be_predicated,
+    node_expressions,
+    walk_guarded,
+    walk_nodes,
+)
 
 THREADS, EACH = 512, 8
 """Threads of a block that has a chunk, and iterations of each."""
-CHUNK = THREADS * EACH
 STAGED = 46 << 10
 """Bytes of shared memory that rows go through at most. (A block has 48 KiB; a Scan takes some.)"""
+PASS_THREADS, LEAST, PARTS = 256, 4, 7
+"""Threads of a block where elements are gone along once, iterations of each at least, and parts of a chunk, at most: while a block
+waits for those before it, others' elements have to be on their way."""
+HELD, RUNNING = 44, 4
+"""Registers of 32 bits for what a thread has read of all parts, and what each adds; and of these for a running value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a block has a chunk: in each of its `parts` a thread has `each` consecutive iterations."""
+
+    threads: int
+    each: int
+    parts: int = 1
+
+    @property
+    def part(self) -> int:
+        """Iterations of a part."""
+        return self.threads * self.each
+
+    @property
+    def size(self) -> int:
+        """Iterations of a chunk."""
+        return self.part * self.parts
+
+
+def plain() -> Shape:
+    """Chunks of one part."""
+    return Shape(THREADS, EACH)
+
+
+def in_parts(body: Body) -> Shape:
+    """Chunks of several, in which a thread has what one access moves: then neighbouring threads have neighbours, and it holds much."""
+    every = {load for node in walk_nodes(body.each) for expr in node_expressions(node) for load in loads(expr)}
+    memory = {buffer.name for buffer in body.memory}
+    moved = [load for load in every if PLACE in subscript_iterators(load) and load.array in memory]
+    each = min([EACH, *(max(LEAST, ACCESS // load.dtype.bytes) for load in moved)])
+    written = {node.target for node in walk_nodes(body.each) if isinstance(node, Compute)}
+    words = sum(max(4, load.dtype.bytes) for load in moved if load not in written) // 4 * each
+    words += sum(parts_of(a.op, a.place.dtype) for a in body.accumulators)
+    running = sum(RUNNING * max(4, a.place.dtype.bytes) // 4 for a in body.accumulators)
+    return Shape(PASS_THREADS, each, max(1, min(PARTS, (HELD - running) // words)))
 
 
 def first_of(body: Body) -> Expr:
@@ -50,13 +100,14 @@ def first_of(body: Body) -> Expr:
     return integer(low // EACH * EACH)
 
 
-def chunks_of(body: Body) -> Expr:
-    return ceil_div(tidy(body.upper - first_of(body)), CHUNK * body.step)
+def chunks_of(body: Body, shape: Shape) -> Expr:
+    """How many chunks there are."""
+    return ceil_div(tidy(body.upper - first_of(body)), shape.size * body.step)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """EACH elements of a thread, in registers: of `load`, at PLACE. `is_read`, `is_written`: whether they are
+    """The elements of a thread, in registers: of `load`, at PLACE. `is_read`, `is_written`: whether they are
     loaded, and stored. `width`: how many neighbours a vector may take of them (1: none). `whole`: what must hold
     for that."""
 
@@ -69,15 +120,51 @@ class _Row:
 
 
 class Tile:
-    """A thread's EACH iterations of a chunk, of which `nodes` (at PLACE) are done."""
+    """A thread's iterations of a chunk of that `shape`, of which `nodes` (at PLACE) are done."""
 
-    def __init__(self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode]) -> None:
-        self.body, self.nodes = body, nodes
+    def __init__(
+        self, site: Site, body: Body, chunk: str, thread: Loop, nodes: Sequence[TreeNode], shape: Shape
+    ) -> None:
+        self.body, self.nodes, self.shape = body, nodes, shape
         self.names, self.site = site.names, site
-        self.chunk, self.thread = Iter(chunk) * CHUNK, thread
-        self.start = self.chunk + Iter(thread.var) * EACH
+        self.number, self.thread = Iter(chunk), thread
+        self.part: Expr = integer(0)
         self.stages: dict[tuple[DType, int], Load] = {}
         self.rows = self._rows()
+
+    def in_parts(self, write: Callable[[], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """What is written of each part (`part`)."""
+        if self.shape.parts == 1:
+            return write()
+        name = self.names.fresh("k")
+        self.part = Iter(name)
+        nodes = write()
+        self.part = integer(0)
+        return (Loop(name, integer(0), integer(self.shape.parts), 1, Where.UNROLLED, nodes),)
+
+    def where_whole(self, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
+        """Nodes of all parts, which ask for no place where the loop has all of the chunk."""
+        first, behind = self.number * self.shape.size, (self.number + 1) * self.shape.size
+        low, step = first_of(self.body), self.body.step
+        fits = tidy(low + (behind - 1) * step) < self.body.upper
+        if low != self.body.lower:
+            fits = conjoin(tidy(low + first * step) >= self.body.lower, fits)
+        ranges = {self.thread.var: (0, self.shape.threads - 1)}
+        return (Guard(fits, without_implied(nodes, fits, ranges), nodes),)
+
+    @property
+    def chunk(self) -> Expr:
+        """Where the part begins, from the first chunk on."""
+        return self.number * self.shape.size + self.part * self.shape.part
+
+    @property
+    def start(self) -> Expr:
+        """Where the thread's iterations of it begin."""
+        return self.chunk + Iter(self.thread.var) * self.shape.each
+
+    def slot(self, number: Expr) -> Expr:
+        """Where the iteration of that number is in a row."""
+        return tidy(self.part * self.shape.each + number)
 
     def place(self, number: Expr) -> Expr:
         """The value of the loop's variable, of one of the thread's iterations."""
@@ -91,7 +178,7 @@ class Tile:
     @property
     def is_whole(self) -> Expr:
         """Has the thread all its iterations?"""
-        last = self.place(integer(EACH - 1)) < self.body.upper
+        last = self.place(integer(self.shape.each - 1)) < self.body.upper
         is_first = first_of(self.body) == self.body.lower
         return last if is_first else conjoin(self.place(integer(0)) >= self.body.lower, last)
 
@@ -132,7 +219,7 @@ class Tile:
             if load.array in arrays and len(every[load.array]) > 1:
                 continue
             width, whole = self._vectors(load)
-            held = self.names.register(f"{load.array}_row", load, EACH)
+            held = self.names.register(f"{load.array}_row", load, self.shape.each * self.shape.parts)
             out.append(_Row(load, held, load in read, load in written, width, whole))
         return out
 
@@ -145,7 +232,7 @@ class Tile:
         """How many neighbours a vector may take, and what must hold for that."""
         if self.body.step != 1:
             return 1, ()
-        return vector_along(load, self.names.buffers[load.array], PLACE, first_of(self.body), EACH)
+        return vector_along(load, self.names.buffers[load.array], PLACE, first_of(self.body), self.shape.each)
 
     # ------------------------------------------------------------------------- what is done
 
@@ -163,14 +250,14 @@ class Tile:
         def copied(row: _Row, number: Expr) -> Copy:
             (there,) = at_place([Copy(row.load, row.load)], self.place(number), own)
             assert isinstance(there, Copy)
-            here = cell(row.held, tidy(number))
+            here = cell(row.held, self.slot(number))
             return Copy(here, there.target) if into else Copy(there.target, here)
 
         def vectors(row: _Row) -> Loop:
             number, lane = self.names.fresh("u"), self.names.fresh("v")
             move = copied(row, Iter(number) * row.width + Iter(lane))
             vector = Loop(lane, integer(0), integer(row.width), 1, Where.VECTOR, (move,))
-            return Loop(number, integer(0), integer(EACH // row.width), 1, Where.UNROLLED, (vector,))
+            return Loop(number, integer(0), integer(self.shape.each // row.width), 1, Where.UNROLLED, (vector,))
 
         def one_by_one(rows: Sequence[_Row], all_inside: bool) -> tuple[TreeNode, ...]:
             if not rows:
@@ -178,7 +265,7 @@ class Tile:
             number = self.names.fresh("e")
             moves = tuple(copied(row, Iter(number)) for row in rows)
             nodes = moves if all_inside else (Guard(self.inside(self.place(Iter(number))), moves),)
-            return (Loop(number, integer(0), integer(EACH), 1, Where.UNROLLED, nodes),)
+            return (Loop(number, integer(0), integer(self.shape.each), 1, Where.UNROLLED, nodes),)
 
         wide = [row for row in rows if row.width > 1]
         if not wide:
@@ -213,9 +300,9 @@ class Tile:
         for row, stage in batch:
             (there,) = at_place([Copy(row.load, row.load)], place, own)
             assert isinstance(there, Copy)
-            # Place number e * count + t of the chunk, which thread number // EACH has.
-            held = cell(stage, tidy(Iter(slot) * (count // EACH) + thread // EACH), thread % EACH)
-            mine, register = cell(stage, thread, Iter(near)), cell(row.held, Iter(near))
+            # Place number e * count + t of the chunk, which thread number // self.shape.each has.
+            held = cell(stage, tidy(Iter(slot) * (count // self.shape.each) + thread // self.shape.each), thread % self.shape.each)
+            mine, register = cell(stage, thread, Iter(near)), cell(row.held, self.slot(Iter(near)))
             moves.append(Copy(held, there.target) if into else Copy(there.target, held))
             keeps.append(Copy(register, mine) if into else Copy(mine, register))
         memory = self._unrolled(slot, (Guard(self.inside(place), tuple(moves)),))
@@ -226,10 +313,10 @@ class Tile:
     def _slots(self) -> dict[DType, int]:
         """How many rows of each type are in shared memory at once; none where rows are short, or do not fit."""
         rows = [row.load.dtype for row in self.rows if row.width > 1]
-        count = constant_value(self.thread.upper)
-        if count != THREADS:
+        count = self.shape.threads
+        if count < PASS_THREADS:
             return {}
-        size = {dtype: count * (EACH + 1) * dtype.bytes for dtype in dict.fromkeys(rows)}
+        size = {dtype: count * (self.shape.each + 1) * dtype.bytes for dtype in dict.fromkeys(rows)}
         if sum(size.values()) > STAGED:
             return {}
         slots = dict.fromkeys(size, 1)
@@ -242,12 +329,12 @@ class Tile:
         """Room for a chunk's elements in shared memory. (A row of it is one longer, so that threads ask different banks.)"""
         if (dtype, number) not in self.stages:
             name = self.names.fresh("stage")
-            self.names.add(Buffer(name, "", dtype, (self.thread.upper, integer(EACH + 1)), Shared()))
+            self.names.add(Buffer(name, "", dtype, (self.thread.upper, integer(self.shape.each + 1)), Shared()))
             self.stages[dtype, number] = Load(name, (), dtype)
         return self.stages[dtype, number]
 
     def _unrolled(self, var: str, nodes: tuple[TreeNode, ...]) -> Loop:
-        return Loop(var, integer(0), integer(EACH), 1, Where.UNROLLED, nodes)
+        return Loop(var, integer(0), integer(self.shape.each), 1, Where.UNROLLED, nodes)
 
     def added(self, own: Mapping[Load, Load], sums: Mapping[Load, Load]) -> tuple[TreeNode, ...]:
         """What the thread's iterations add."""
@@ -260,7 +347,7 @@ class Tile:
 
     def _each(self, nodes: Sequence[TreeNode], cells: Mapping[Load, Load]) -> Loop:
         number = self.names.fresh("e")
-        rows = {row.load: cell(row.held, Iter(number)) for row in self.rows}
+        rows = {row.load: cell(row.held, self.slot(Iter(number))) for row in self.rows}
 
         def held(expr: Expr) -> Expr:
             return map_expr(lambda each: rows.get(each, each) if isinstance(each, Load) else each, expr)
@@ -269,4 +356,4 @@ class Tile:
         inside = at_place(map_expressions(nodes, held), place, cells)
         homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
         body = (Guard(self.inside(place), inside, predicated=may_be_predicated(inside, homes)),)
-        return Loop(number, integer(0), integer(EACH), 1, Where.UNROLLED, body)
+        return Loop(number, integer(0), integer(self.shape.each), 1, Where.UNROLLED, body)

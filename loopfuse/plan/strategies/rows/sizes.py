@@ -48,7 +48,7 @@ WARPS = 4
 """Warps of a block in which each has a row."""
 PARTS = ((1, 4), (2, 8), (4, 12), (8, 16), (16, 32))
 """Threads of a warp that have a short row together, and how many elements each holds at most."""
-NARROW_PARTS = ((1, 8), (4, 16), (16, 32))
+NARROW_PARTS = ((4, 8), (8, 16), (16, 32))
 """The same where a thread has neighbours, 16 bytes at a time. (With one more the proof of a softmax takes more than isl may spend.)"""
 PARTS_THREADS = 128
 """Threads of a block of such teams."""

@@ -19,6 +19,7 @@ from loopfuse.base import machine as base_machine
 from loopfuse.plan.mapping import threads
 from loopfuse.plan.strategies.generic import generic
 from loopfuse.proof.check import Verdict
+from loopfuse.tree import chains
 
 
 def _strategy(module: str) -> ModuleType | None:
@@ -55,10 +56,10 @@ _TINY: dict[tuple[Any, str], Any] = {
     (rows, "HELD"): 1, (rows, "STAGED"): 1, (rows, "HOLDING"): ((1, 128), (2, 96), (4, 96), (8, 96)), (rows, "SHAPES"): _shapes((2, 2, 2, 1), (3, 4, 4, 1), (4, 4, 8, 2), (0, 1, 32, 1)),
     (rows, "SHARED_PLACES"): 20, (rows, "COLUMNS"): 2, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 2, (rows, "NARROW"): 3, (rows, "SHARE"): 40,
     (contract, "shape_of"): _tiles(2, 1, 2, 1, 2, 2),
-    (scan, "SHORT_ROW"): 2, (scan, "ROW_BLOCKS"): (), (scan_gpu, "EACH"): 2,
+    (scan, "SHORT_ROW"): 2, (scan, "ROW_BLOCKS"): (), (chains, "CHAIN"): 2,
     (scan, "SHORT"): {"cpu": 2, "gpu": 2}, (scan_cpu, "PART"): 2, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 4,
-    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_prefix, "NEIGHBOURS"): 2, (scan_gpu, "THREADS"): 32, (scan_tile, "THREADS"): 32,
-    (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 64, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 8, (scan_prefix, "NEIGHBOURS"): 2, (scan_gpu, "PASS_THREADS"): 32, (scan_tile, "PASS_THREADS"): 32,
+    (scan_tile, "THREADS"): 32, (scan_tile, "EACH"): 2, (scan_tile, "PARTS"): 1, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 _SMALL: dict[tuple[Any, str], Any] = {
     (combine, "BLOCKS"): 64, (combine, "ROWS"): 16, (combine, "COLUMNS"): 4, (combine, "THREADS"): 64,
@@ -69,10 +70,10 @@ _SMALL: dict[tuple[Any, str], Any] = {
     (rows, "HELD"): 4, (rows, "STAGED"): 2, (rows, "SHAPES"): _shapes((4, 4, 2, 1), (8, 4, 8, 1), (16, 2, 16, 2), (0, 1, 64, 2)),
     (rows, "SHARED_PLACES"): 100, (rows, "COLUMNS"): 4, (rows, "HELD_COLUMNS"): 2, (rows, "FEW"): 4, (rows, "NARROW"): 4,
     (contract, "shape_of"): _tiles(2, 2, 2, 2, 2, 3),
-    (scan, "SHORT_ROW"): 4, (scan, "ROW_BLOCKS"): (32,), (scan_gpu, "EACH"): 2,
+    (scan, "SHORT_ROW"): 4, (scan, "ROW_BLOCKS"): (32,), (chains, "CHAIN"): 4,
     (scan, "SHORT"): {"cpu": 4, "gpu": 4}, (scan_cpu, "PART"): 4, (scan_cpu, "CHAINS"): 2, (scan_cpu, "CHUNK"): 8,
-    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_prefix, "NEIGHBOURS"): 4, (scan_gpu, "THREADS"): 64, (scan_tile, "THREADS"): 64,
-    (scan_tile, "EACH"): 2, (scan_tile, "CHUNK"): 128, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
+    (scan_cpu, "LANES"): 2, (scan_cpu, "ROUND"): 16, (scan_prefix, "NEIGHBOURS"): 4, (scan_gpu, "PASS_THREADS"): 32, (scan_tile, "PASS_THREADS"): 32,
+    (scan_tile, "THREADS"): 64, (scan_tile, "EACH"): 2, (scan_tile, "PARTS"): 2, (scan_gpu, "MIDDLE_THREADS"): 32, (scan_gpu, "MIDDLE_EACH"): 1,
 }  # fmt: skip
 MACHINES: dict[str, dict[tuple[Any, str], Any]] = {"usual": {}, "tiny": _TINY, "small": _SMALL}
 

@@ -227,6 +227,8 @@ class _ByReaders:
             want, have = required.get(name), arrived.get(name)
             if want is None and have is not None and not have.is_empty():
                 raise Wrong(f"{reader.what} finds what is no part of {self.sets.name}")
+            if want is not None and want.is_empty() and have is not None and not have.is_empty():
+                raise Wrong(f"{reader.what} finds more than the updates of {self.sets.name}")
             if want is None or want.is_empty() or (have is not None and want.plain_is_equal(have)):
                 continue
             # Each thread may have a start, and each of several runs its update.

@@ -110,11 +110,6 @@ def other(at: str) -> Callable[[LoopTree], LoopTree]:
     return put(at, lambda node: (replace(node, op="max"),))
 
 
-def both(edit: Callable[[LoopTree], LoopTree], nth: Callable[[LoopTree], LoopTree] | None = None) -> Callable[[LoopTree], LoopTree]:
-    """In whole chunks and in others: what is changed is found no more the second time, or the `nth` is another edit."""
-    return all_of(edit, edit if nth is None else nth)
-
-
 def swept(change: Callable[[list[HostNode]], list[HostNode]]) -> Callable[[LoopTree], LoopTree]:
     """The three launches, changed."""
 
@@ -213,8 +208,8 @@ ROWS = [
     Row("parts after threads", PASS, "a thread's parts are taken to be neighbours",
         put("scan sum s_sum_1", lambda node: (replace(node, over=(node.over[0], node.over[2], node.over[1])),))),
     Row("parts in another place", PASS, "a part starts from what stands before another",
-        both(rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"),
-             rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"))),
+        all_of(rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"),
+               rewrite("fold sum s_run_1[], s_sum_1[k_3]", "k_3", "1 - k_3"))),
     Row("before the part left out", PASS, "every part of whole chunks starts from s", drop("fold sum s_run_1[], s_sum_1[k_3]")),
     Row("before the part left out at the end", PASS, "every part of the last chunk starts from s",
         drop("fold sum s_run_1[], s_sum_1[k_3]", nth=1)),

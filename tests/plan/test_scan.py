@@ -23,7 +23,6 @@ from loopfuse.tree.walk import walk_nodes
 from tests.plan.mutate_scan import small
 
 GPU = Target("sm_90")
-CHUNK = {"cpu": cpu.CHUNK, "sm_90": 4096}
 TARGETS = pytest.mark.parametrize("target", [CPU, GPU], ids=lambda target: target.name)
 HEAD = "kernel f(x: f32[N], w: f32[N], r: f32[R, C], inout m: f32[1], out k: i32[N], out y: f32[N], out z: f32[R, C]):\n"
 

@@ -265,10 +265,8 @@ def change_registers(
     places = [builder.constant(number, INDEX) for number in numbers or range(storage.memref.type.size)]
     values: list[Parts] = []
     for place in places:
-        parts = tuple(builder.load(each, place) for each in memrefs)
-        if dtype is DType.BOOL:
-            parts = tuple(builder.compare("ne", each, builder.constant(0, each.type)) for each in parts)
-        values.append(parts)
+        loaded = [builder.load(each, place) for each in memrefs]
+        values.append(tuple(from_stored(emitter, each, dtype) for each in loaded))
     for place, parts in zip(places, change(values, dtype), strict=True):
         for value, memref in zip(parts, memrefs, strict=True):
             builder.store(as_stored(emitter, value, dtype), memref, place)
@@ -277,6 +275,12 @@ def change_registers(
 def as_stored(emitter: Emitter, value: Value, dtype: DType) -> Value:
     """The value as memory has it."""
     return emitter.builder.convert("extui", value, STORAGE[dtype]) if dtype is DType.BOOL else value
+
+
+def from_stored(emitter: Emitter, stored: Value, dtype: DType) -> Value:
+    """The value that lies in memory so."""
+    builder = emitter.builder
+    return builder.compare("ne", stored, builder.constant(0, stored.type)) if dtype is DType.BOOL else stored
 
 
 def groups_values(
@@ -319,9 +323,7 @@ def _from_slot(
 ) -> Value:
     """What lies in a lane's slot `source`, of the first `count` lanes; the others have the neutral element."""
     builder = emitter.builder
-    value = builder.load(slots, builder.convert("index_cast", source, INDEX))
-    if dtype is DType.BOOL:
-        value = builder.compare("ne", value, builder.constant(0, STORAGE[dtype]))
+    value = from_stored(emitter, builder.load(slots, builder.convert("index_cast", source, INDEX)), dtype)
     if count < LANES:
         inside = builder.compare("ult", lane, builder.constant(count, I32))
         value = builder.select(inside, value, builder.constant(neutral(op, dtype), value.type))
@@ -459,6 +461,14 @@ def number_of(emitter: Emitter, value: nodes.Expr) -> Value:
     return emitter.fit(emitter.form(form, *emitter.width(form)), I32)
 
 
+def repeat(emitter: Emitter, test: Callable[[], None]) -> None:
+    """`scf.while` of what says, in its `scf.condition`, whether it is to be done again."""
+    builder = emitter.builder
+    before = builder.into(Block(), test)
+    after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
+    builder.block.add(Operation("scf.while", blocks=(before, after)))
+
+
 def emit_raise(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
     """All of the block's writes, then the flag."""
     emit_barrier(emitter, "block")
@@ -481,9 +491,7 @@ def emit_await(emitter: Emitter, flag: nodes.Load, value: nodes.Expr) -> None:
                 again = builder.compare("slt", now, least)
                 builder.block.add(Operation("scf.condition", (again,)))
 
-        before = builder.into(Block(), test)
-        after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
-        builder.block.add(Operation("scf.while", blocks=(before, after)))
+        repeat(emitter, test)
 
     by_first_thread(emitter, poll)
     emit_barrier(emitter, "block")

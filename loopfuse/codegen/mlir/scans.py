@@ -12,13 +12,13 @@ and whether it is there come by one load, and no order between two accesses is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import LANES
 from loopfuse.codegen.abi import not_lowered
 from loopfuse.codegen.build import I16, I32, I64, INDEX, STORAGE, VALUE
-from loopfuse.codegen.ir import GLOBAL_POINTER, Block, Operation, Value
+from loopfuse.codegen.ir import GLOBAL_POINTER, Operation, Value
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.gpu import (
     Parts,
@@ -29,16 +29,19 @@ from loopfuse.codegen.mlir.gpu import (
     change_register,
     change_registers,
     emit_barrier,
+    from_stored,
     groups_values,
     neutrals,
     number_of,
     reduce_group,
+    repeat,
     select_parts,
     shuffled_parts,
     team_of,
 )
 from loopfuse.tree import chains
 from loopfuse.tree.chains import parts_of, row_of
+from loopfuse.tree.looptree import LINEAR
 
 WORD = 8
 """Bytes."""
@@ -124,15 +127,9 @@ def _last_of_warps(
     inside = builder.compare("ult", lane, builder.constant(warps, I32))
     out: list[Parts] = []
     for number in range(len(values)):
-        parts = tuple(_held(emitter, builder.load(scratch, place(number * width + k, source)), dtype) for k in range(width))
+        parts = tuple(from_stored(emitter, builder.load(scratch, place(number * width + k, source)), dtype) for k in range(width))
         out.append(select_parts(emitter, inside, parts, neutrals(emitter, op, parts, dtype)))
     return out
-
-
-def _held(emitter: Emitter, stored: Value, dtype: DType) -> Value:
-    """A value that lies in memory."""
-    builder = emitter.builder
-    return builder.compare("ne", stored, builder.constant(0, stored.type)) if dtype is DType.BOOL else stored
 
 
 def _scan_group(emitter: Emitter, op: str, value: Parts, dtype: DType, lane: Value, count: int = LANES) -> Parts:
@@ -225,7 +222,7 @@ def _before_block(emitter: Emitter, op: str, total: Parts, dtype: DType, words: 
     by_first_thread(emitter, pass_on)
     emit_barrier(emitter, "block")
     places = (builder.constant(part * LANES, INDEX) for part in range(len(total)))
-    return tuple(_held(emitter, builder.load(scratch, each), dtype) for each in places)
+    return tuple(from_stored(emitter, builder.load(scratch, each), dtype) for each in places)
 
 
 class _Row:
@@ -290,7 +287,7 @@ class _Row:
                     again = is_other if again is None else builder.binary("ori", again, is_other)
                 builder.block.add(Operation("scf.condition", (again,) if again is not None else ()))
 
-            _repeat(emitter, ask)
+            repeat(emitter, ask)
 
         def inside() -> None:
             with emitter.scope():
@@ -298,17 +295,9 @@ class _Row:
 
         builder.branch(condition, inside)
         halves = [builder.convert("trunci", builder.load(each, zero), I32) for each in words]
-        size = len(halves) // (2 if self.op == "linear" else 1)
+        size = len(halves) // (2 if self.op == LINEAR else 1)
         found = tuple(_joined(emitter, halves[k : k + size], self.dtype) for k in range(0, len(halves), size))
         return select_parts(emitter, condition, found, neutrals(emitter, self.op, found, self.dtype))
-
-
-def _repeat(emitter: Emitter, ask: Callable[[], None]) -> None:
-    """`scf.while` of what says whether it is to be done again."""
-    builder = emitter.builder
-    before = builder.into(Block(), ask)
-    after = builder.into(Block(), lambda: builder.block.add(Operation("scf.yield")))
-    builder.block.add(Operation("scf.while", blocks=(before, after)))
 
 
 def _halves(emitter: Emitter, value: Value, dtype: DType) -> list[Value]:

@@ -262,9 +262,9 @@ class _Writer(LaunchWriter):
         )
         nodes = (
             *started(body, own, start),
-            *tile.where_whole((*tile.in_parts(lambda: tile.loaded(own)), *tile.in_parts(lambda: tile.added(own, of_part())))),
+            *tile.where_whole((*tile.each_part(lambda: tile.loaded(own)), *tile.each_part(lambda: tile.added(own, of_part())))),
             *scans,
-            *tile.where_whole(tile.in_parts(gone)),
+            *tile.where_whole(tile.each_part(gone)),
             *((Guard(is_last, last),) if last else ()),
         )
         return inside_loops([*chain, chunk, thread], nodes)

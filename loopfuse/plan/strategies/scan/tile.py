@@ -132,7 +132,7 @@ class Tile:
         self.stages: dict[tuple[DType, int], Load] = {}
         self.rows = self._rows()
 
-    def in_parts(self, write: Callable[[], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+    def each_part(self, write: Callable[[], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """What is written of each part (`part`)."""
         if self.shape.parts == 1:
             return write()
@@ -300,7 +300,7 @@ class Tile:
         for row, stage in batch:
             (there,) = at_place([Copy(row.load, row.load)], place, own)
             assert isinstance(there, Copy)
-            # Place number e * count + t of the chunk, which thread number // self.shape.each has.
+            # Place number e * count + t of the chunk, which thread number // each has.
             held = cell(stage, tidy(Iter(slot) * (count // self.shape.each) + thread // self.shape.each), thread % self.shape.each)
             mine, register = cell(stage, thread, Iter(near)), cell(row.held, self.slot(Iter(near)))
             moves.append(Copy(held, there.target) if into else Copy(there.target, held))

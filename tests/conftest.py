@@ -14,10 +14,12 @@ shortest of its function or its file; one with ` slow` behind its name is one of
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import math
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,6 +41,10 @@ LONGEST = 1.5
 function has a shorter one."""
 
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
+STUCK = 420
+"""Seconds after which a test ends its whole process, with every thread's place: `--timeout`, which is shorter, is heard by
+Python alone, and what hangs in native code never comes back to it."""
+
 SLOW_MARK = " slow"
 """Behind the name of a test that is one of the longest."""
 
@@ -204,9 +210,11 @@ def _seconds() -> float:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Notes what a test took, set-up included."""
+    """Notes what a test took, set-up included; none takes for ever."""
     before = _seconds()
+    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__)
     yield
+    faulthandler.cancel_dump_traceback_later()
     item.config.stash[_TOOK][item.nodeid] = _seconds() - before
 
 
@@ -230,7 +238,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hands over what tests took, or writes it."""
+    """Hands over what tests took, or writes it; and what is over ends."""
+    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__)
     took = session.config.stash[_TOOK]
     output = getattr(session.config, "workeroutput", None)
     if output is not None:

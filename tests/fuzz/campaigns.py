@@ -16,7 +16,7 @@ from typing import Any
 
 GENERATORS = {
     "lf": "fuzz.quick", "pretend": "fuzz.pretend", "python": "fuzz.python_quick",
-    "pipelines": "fuzz.pipelines",
+    "pipelines": "fuzz.pipelines", "nests": "fuzz.nests",
 }  # fmt: skip
 """Modules, by the names that `tests/loopfuse-fuzz --generator` takes."""
 

@@ -28,6 +28,7 @@ from fuzz.choices import RandomChoices
 from fuzz.compare import described
 from fuzz.python_programs import PythonProgram, generate
 from fuzz.python_watch import deviation
+from fuzz.quick import WRONGLY
 from loopfuse.base.diagnostics import LimitError, UserError
 from loopfuse.kernels.results import hand_back, known_values
 from loopfuse.runtime.arrays.views import numpy_dtype
@@ -35,8 +36,6 @@ from loopfuse.runtime.formulas import evaluate
 
 SUFFIX = ".py"
 NO_RESULT = (ArithmeticError, IndexError, TypeError, ValueError)
-WRONGLY = "wrongly and noticed"
-"""What the pipeline says of a plan that the checker found to be wrong."""
 MOST_LINES = 40
 HEAD = "import math\n\nimport numpy as np\n\nimport loopfuse\n\nGAIN, COUNT = 0.75, 7\n\n\n"
 

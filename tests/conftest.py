@@ -212,7 +212,7 @@ def _seconds() -> float:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Notes what a test took, set-up included; none takes for ever."""
     before = _seconds()
-    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__ or sys.stderr)
     yield
     faulthandler.cancel_dump_traceback_later()
     item.config.stash[_TOOK][item.nodeid] = _seconds() - before
@@ -239,7 +239,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hands over what tests took, or writes it; and what is over ends."""
-    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__ or sys.stderr)
     took = session.config.stash[_TOOK]
     output = getattr(session.config, "workeroutput", None)
     if output is not None:

@@ -62,7 +62,11 @@ def text(number: int, notes: str) -> str:
 
 def check(number: int) -> Checked:
     """See `campaigns`."""
-    program = program_of(number)
+    return check_program(program_of(number), number)
+
+
+def check_program(program: Program, number: int = 0) -> Checked:
+    """In every way, with three threads."""
     tiles = tiny_tiles() if program.machine == "tiny" else nullcontext()
     with shared_among_threads(), machine(program.machine), tiles:
         return quick.check_program(program, number, is_exact=is_exact(program))
@@ -175,9 +179,8 @@ class _Nest:
         """Some loops and statements, one at least."""
         count = most or 1 + (self.draw(2) == 0) + (self.draw(5) == 0)
         depth = len(inside)
-        written = 0
-        for _ in range(count):
-            if written and self.statements >= MOST_STATEMENTS:
+        for turn in range(count):
+            if turn and self.statements >= MOST_STATEMENTS:
                 break
             if depth < DEEPEST and (depth < 1 or self.draw(5) < (4, 3, 1)[depth]):
                 self.loop(indent, inside)
@@ -185,7 +188,6 @@ class _Nest:
                 self.sum(indent, inside)
             else:
                 self.assign(indent, inside)
-            written += 1
 
     def fresh(self, stem: str) -> str:
         self.names += 1

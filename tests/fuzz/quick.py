@@ -54,6 +54,7 @@ MOST_ACCESSES = 36
 def program_of(number: int) -> Program:
     """Program `number`."""
     profile = BRANCHES if number % 4 == 3 else ""
+    program = Program("")
     for turn in range(8):
         program = generate(RandomChoices(f"lf:{number}:{turn}"), profile)
         if program.text.count("\n") <= MOST_LINES and program.text.count("[") <= MOST_ACCESSES:

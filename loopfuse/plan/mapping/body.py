@@ -105,9 +105,12 @@ class BodyBuilder:
         self.resolver = Resolver(self.program, self.group)
         self.values: dict[Value, str] = {}
         self.parity: dict[Expr, int] = {}
-        self.free = frozenset(name for placed in self.group.members for name in placed.unit.parallel)
-        """The loops whose iterations may run in any order: one that counts down counts up, as what cuts off edges
-        and what makes vectors like it."""
+        units = [placed.unit for placed in self.group.members]
+        in_turn = {name for unit in units for s in unit.statements for name in s.iterators if name not in unit.parallel}
+        self.free = frozenset(name for unit in units for name in unit.parallel) - in_turn
+        """The loops whose iterations may run in any order in every part of the group (those of a loop that was
+        distributed have one name): one that counts down counts up, as what cuts off edges and what makes vectors
+        like it."""
 
     # ------------------------------------------------------------------ units and items
 

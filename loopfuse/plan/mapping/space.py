@@ -161,12 +161,14 @@ def order_dims(
     return (*(dim for dim in group.dims if dim != best), best)
 
 
-def loop_iterations(statement: Statement, program: PolyProgram) -> Any:
-    """{ statement[iterators] } wherever its loops run: also where its guards do not hold, as these
-    stand inside the tree's loops."""
+def loop_iterations(statement: Statement, program: PolyProgram, names: frozenset[str] | None = None) -> Any:
+    """{ statement[iterators] } wherever its loops run (those of these names alone, where they are given): also where
+    its guards do not hold, as these stand inside the tree's loops."""
     space = statement.domain.get_space()
     reader, where = Reader(space), universe(space).intersect_params(program.context)
     for loop in statement.loops:
+        if names is not None and loop.iterator not in names:
+            continue
         for test in loop_conditions(loop.iterator, loop.lower, loop.upper, loop.step):
             holds = reader.condition(test)
             if holds is None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.index import ceil_div, conjoin
+from loopfuse.lang.index import TRUE, ceil_div, conjoin
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, combine, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.lang.walk import iterators, substitute
-from loopfuse.plan.mapping.body import BodyBuilder, declare_global, tidy_load
+from loopfuse.plan.mapping.body import BodyBuilder, declare_global, merge_guards, tidy_load
 from loopfuse.plan.mapping.space import (
     Extent,
     Site,
@@ -37,8 +37,8 @@ from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.poly.isl import value_expr
-from loopfuse.poly.isl_relations import hull_along
+from loopfuse.poly.isl import SET, value_expr
+from loopfuse.poly.isl_relations import condition_expr, hull_along, simplify_within
 from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import (
     Buffer,
@@ -191,13 +191,28 @@ def _finish(group: Group, site: Site, accumulators: Sequence[Accumulator], where
         def finish(a: Accumulator = a) -> list[TreeNode]:
             element = tidy_load(substitute(a.statement.target, around))
             target, private = builder.storage(element, a.statement, around), where[a.key]
-            return [Copy(target, private) if a.statement.kind == "update" else Fold(a.op, target, private)]
+            whole = Copy(target, private) if a.statement.kind == "update" else Fold(a.op, target, private)
+            some = substitute(_some(a.statement, group, site.program), around)
+            return [whole] if some == TRUE else [Guard(some, (whole,))]
 
         out += builder.in_versions((a.statement.target,), around, finish)
     for placed in group.members:
         if not placed.coordinates:
             out += builder.unit(placed, [], {})
-    return out
+    return merge_guards(out)
+
+
+def _some(statement: Statement, group: Group, program: PolyProgram) -> Expr:
+    """Where, among the iterations of the host loops around a group, the statement runs at all: elsewhere its element
+    may be none (`a[i - 1]`), or not be set."""
+    host = frozenset(loop.iterator for loop in group.scope.host) if group.scope else frozenset[str]()
+    if not host:
+        return TRUE
+    runs, around = statement.domain, loop_iterations(statement, program, host)
+    for position, iterator in reversed([*enumerate(statement.iterators)]):
+        if iterator not in host:
+            runs, around = (each.project_out(SET, position, 1) for each in (runs, around))
+    return condition_expr(simplify_within(runs, around, program.context.intersect(runs.params())), program.symbols)
 
 
 def _gpu(
@@ -412,11 +427,12 @@ def _cpu_second(
 
 def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
     """`count` points of a dimension, or where that depends on host loops, as many as any of their
-    iterations has."""
+    iterations has: also one in which loops inside run not once, as the tree's loop around them does."""
     if not iterators(count):
         return count
+    host = frozenset(loop.iterator for loop in group.scope.host) if group.scope else frozenset[str]()
     images = [
-        loop_iterations(s, site.program).apply(place_map(s, placed, group.dims))
+        loop_iterations(s, site.program, host | {placed.coordinate(dim).iterator}).apply(place_map(s, placed, group.dims))
         for placed in group.members
         if placed.coordinates
         for s in placed.unit.statements

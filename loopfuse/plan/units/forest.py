@@ -286,10 +286,10 @@ def make_unit(label: str, items: tuple[Item, ...], scope: Scope) -> Unit:
 
 
 def _uses_partial_result(dependence: Dependence, by_id: dict[str, Statement]) -> bool:
-    """Does another statement read what an update made, or the operand of an update what one makes?"""
+    """Does another statement read or overwrite what an update made, or the operand of an update what one makes?"""
     source, sink = by_id[dependence.source], by_id[dependence.sink]
     if source.label != sink.label:
-        return dependence.kind == "flow" and bool(source.operation)
+        return dependence.kind != "anti" and bool(source.operation) and sink.kind != "init"
     return not dependence.reduction and dependence.kind != "output" and "init" not in (source.kind, sink.kind)
 
 

@@ -644,17 +644,21 @@ def _append_scalars(
 
 
 def _early_use(placed: Sequence[Placed], scope: Scope) -> Refusal | None:
-    """In a combining group, a reduction's result is complete only after the last iteration."""
+    """In a combining group, a reduction's result is complete only after the last iteration: what reads it, or
+    overwrites it, comes too early. (A dependence's source is the last update of the loop's own order alone.)"""
     where = {s.id: k for k, p in enumerate(placed) for s in p.unit.statements}
     carried = frozenset[str]().union(*(p.unit.carried for p in placed))
     for dependence in scope.touching(carried):
-        if dependence.kind != "flow" or dependence.reduction:
+        if dependence.kind == "anti" or dependence.reduction:
             continue
         if dependence.source in where and dependence.sink in where:
             k, m = where[dependence.source], where[dependence.sink]
             if dependence.source in carried and k != m:
+                label, array = placed[m].unit.label, dependence.array
                 return Refusal(
-                    f"{placed[m].unit.label} needs the whole `{dependence.array}` first",
+                    f"{label} needs the whole `{array}` first"
+                    if dependence.kind == "flow"
+                    else f"{label} overwrites `{array}`, which must be whole by then",
                     dependence,
                     dependence.relation,
                 )

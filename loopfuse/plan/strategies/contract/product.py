@@ -60,6 +60,12 @@ class Product:
         return tuple(load for load in self.operands if self._is_along(load, self.columns, self.rows))
 
     @property
+    def common_operands(self) -> tuple[Load, ...]:
+        """Those that are the same for all rows and columns."""
+        along = {*self.row_operands, *self.column_operands}
+        return tuple(load for load in self.operands if load not in along)
+
+    @property
     def is_set_first(self) -> bool:
         """Does what stands before set the total, whatever it was?"""
         for node in self.before:

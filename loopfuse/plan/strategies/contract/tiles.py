@@ -94,6 +94,8 @@ class TileWriter:
             for load in self.product.column_operands:
                 extents = (shape.vectors, shape.lanes)
                 self.masked[load] = self._buffer(f"{load.array}_columns", load, extents, Register())
+            for load in self.product.common_operands:
+                self.masked[load] = self._buffer(f"{load.array}_common", load, (), Register())
         self.own: dict[str, str] = {}
         for register in registers_of(self.product, self.names.buffers):
             self.own[register.name] = self.names.fresh(register.name)
@@ -248,6 +250,8 @@ class TileWriter:
         product = self.product
 
         def operand(load: Load, place: Place) -> Load:
+            if load in product.common_operands:
+                return Load(self.masked[load], (), load.dtype)
             if load in product.row_operands:
                 return Load(self.masked[load], (place.r,), load.dtype)
             return Load(self.masked[load], (place.u, place.v), load.dtype)
@@ -256,7 +260,7 @@ class TileWriter:
             return tuple(Copy(operand(load, place), self.panels[load](place, number)) for load in loads)
 
         def one(place: Place) -> tuple[TreeNode, ...]:
-            cells = {load: operand(load, place) for load in self.panels}
+            cells = {load: operand(load, place) for load in self.masked}
             cells[product.total] = self._register(place)
             update = self._moved((product.update,), self._point(place), cells, steps)
             return (Guard(self._is_inside(place), update, predicated=True),)
@@ -265,6 +269,7 @@ class TileWriter:
             return taken(product.row_operands, Place(it, r, jt, ZERO, ZERO))
 
         return (
+            *(Copy(Load(self.masked[load], (), load.dtype), self._load(load, (ZERO, ZERO), steps)) for load in product.common_operands),
             self._loop("r", integer(self.shape.rows), row, Where.UNROLLED),
             self._over_columns(lambda u, v: taken(product.column_operands, Place(it, ZERO, jt, u, v))),
             self._over_tile(it, jt, one),

@@ -449,18 +449,18 @@ def without_parameters(thing: Any, names: Sequence[str]) -> Any:
     return thing
 
 
+# What isl calls back is a container's own method, never a function in Python: a signal's handler would run there, and
+# what it raises (KeyboardInterrupt) islpy prints and forgets.
+
+
 def points_of(finite: Any) -> list[tuple[int, ...]]:
     """All points of a bounded set without free parameters, sorted."""
     dims = finite.dim(SET)
-    found: list[tuple[int, ...]] = []
-
-    def note(point: Any) -> None:
-        found.append(
-            tuple(int(point.get_coordinate_val(SET, k).to_python()) for k in range(dims))
-        )
-
-    finite.foreach_point(note)
-    return sorted(found)
+    found: list[Any] = []
+    finite.foreach_point(found.append)
+    return sorted(
+        tuple(int(point.get_coordinate_val(SET, k).to_python()) for k in range(dims)) for point in found
+    )
 
 
 def sample(thing: Any) -> tuple[dict[str, int], tuple[int, ...]] | None:
@@ -482,9 +482,9 @@ def sample(thing: Any) -> tuple[dict[str, int], tuple[int, ...]] | None:
 def constant_of(value: Any) -> int | None:
     """The number a pw_aff always is, or None."""
     result: int | None = None
-    pieces: list[tuple[Any, Any]] = []
-    value.foreach_piece(lambda domain, aff: pieces.append((domain, aff)))
-    for domain, aff in pieces:
+    pieces: dict[Any, Any] = {}
+    value.foreach_piece(pieces.__setitem__)
+    for domain, aff in pieces.items():
         if domain.is_empty():
             continue
         if not aff.is_cst():
@@ -525,9 +525,9 @@ def ends_of(points: Any, dim: int) -> tuple[Any, Any]:
 
 def quotients_of(relation: Any) -> int:
     """How many quotients by constants hold the points of a map together, at most in one piece."""
-    found = [0]
-    relation.foreach_basic_map(lambda piece: found.append(piece.dim(islpy.dim_type.div)))
-    return max(found)
+    found: list[Any] = []
+    relation.foreach_basic_map(found.append)
+    return max((piece.dim(islpy.dim_type.div) for piece in found), default=0)
 
 
 def integer_of(number: Any) -> int | None:

@@ -102,7 +102,7 @@ def test_random_nests(number: int) -> None:
 def test_nests_have_what_their_name_says() -> None:
     """Triangles, loops that count down and by two, accumulators, conditions, loops of time; most are accepted."""
     texts = [nests.generate(RandomChoices(f"nest:{number}")).text for number in range(300)]
-    for part in ("..i1:", "step -1", "step 2", "var s", "if ", "for t in", "max(", "let v", "+ i1", "max="):
+    for part in ("..j1:", "step -1", "step 2", "var s", "if ", "for t in", "max(", "let v", "+ j1", "max="):
         assert sum(part in text for text in texts) > 10, part
     assert sum(text.count("for ") > 3 for text in texts) > 60
 

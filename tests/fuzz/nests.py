@@ -134,8 +134,9 @@ class _Nest:
         """Mostly arrays are read that nothing writes."""
 
     def program(self) -> Program:
-        for number in range(1 + self.draw(2)):
-            self.read_only.append(self.array(f"x{number}"))
+        self.read_only.append(_Array("x0", self.sizes))  # each size stands alone somewhere
+        if self.draw(2):
+            self.read_only.append(self.array("x1"))
         for number in range(1 + self.draw(3)):
             self.written.append(self.array(f"y{number}"))
         if not self.draw(5):
@@ -152,9 +153,6 @@ class _Nest:
             parameters.append("T: i64")
             scalars["T"] = 1 + self.draw(4)
         sizes = {size: 3 + self.draw(9) for size in self.sizes}
-        unused = [size for size in self.sizes if not any(size in dim for one in self.arrays for dim in one.dims)]
-        for size in unused:
-            del sizes[size]
         return Program(
             f"kernel k({', '.join(parameters)}):\n" + "\n".join(self.lines) + "\n", sizes, scalars,
             seed=self.draw(1000), fp=("fast", "strict")[self.draw(2)], machine=("usual", "tiny")[self.draw(2)],
@@ -197,7 +195,7 @@ class _Nest:
         """A loop's line, and its variable."""
         have = {one.size for one in inside}
         wanted = [size for size in self.sizes if size not in have and any(size in one.dims for one in self.written)]
-        size, name = self.one_of(wanted if wanted and self.draw(5) else self.sizes), self.fresh("i")
+        size, name = self.one_of(wanted if wanted and self.draw(5) else self.sizes), self.fresh("j")
         low, high = (0, 0, 1, 2)[self.draw(4)], (0, 0, 0, 1)[self.draw(4)]
         first, end = str(low), f"{size} - {high}" if high else size
         others = [one for one in inside if one.size == size]

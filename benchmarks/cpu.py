@@ -35,8 +35,8 @@ Row = dict[str, Any]
 
 SCHEMA = 1
 
-IDLE = 0.002
-"""Seconds between two runs, in which the threads of the one before stop spinning."""
+IDLE = 0.03
+"""Seconds between two runs, in which the threads of the one before stop spinning: OpenBLAS takes longest."""
 
 QUICK = 0.005
 """A run this short comes after one that is not timed and wakes its threads."""
@@ -137,6 +137,11 @@ def measure(case: Any, names: list[str], runs: int, seconds: float, say: Callabl
                 one.way, one.entry = None, {"failed": one_line(error)}
     del right
     say("turns")
+
+    def over(one: Contender) -> bool:
+        total = sum(one.times)
+        return (total > seconds and len(one.times) >= 3) or total > 4 * seconds
+
     waiting = [one for one in contenders if one.way is not None]
     while waiting:
         for one in list(waiting):
@@ -144,7 +149,7 @@ def measure(case: Any, names: list[str], runs: int, seconds: float, say: Callabl
                 one.turn()
             except Exception as error:
                 one.way, one.entry, one.times = None, {"failed": one_line(error)}, []
-            if one.way is None or len(one.times) >= runs or (sum(one.times) > seconds and len(one.times) >= 3):
+            if one.way is None or len(one.times) >= runs or over(one):
                 waiting.remove(one)
     found = {one.name: one.summed() for one in contenders}
     own = found.pop("loopfuse")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from . import polybench
+from . import algebra, grids, images, networks, polybench, reductions
 from .case import Case
 
-CASES: tuple[Case, ...] = polybench.CASES
+CASES: tuple[Case, ...] = (
+    *polybench.CASES,
+    *images.CASES,
+    *grids.CASES,
+    *algebra.CASES,
+    *networks.CASES,
+    *reductions.CASES,
+)
 
 BY_KEY = {case.key: case for case in CASES}
 

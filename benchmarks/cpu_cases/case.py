@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -132,3 +133,31 @@ def f32(random: np.random.Generator, *shape: int, low: float = 0.0, high: float 
 def f64(random: np.random.Generator, *shape: int, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """Random f64 between two numbers."""
     return random.random(shape) * (high - low) + low
+
+
+@cache
+def _words(library: str) -> Any:
+    import words
+
+    return {"numpy": lambda: words.Numpy, "torch": lambda: words.torch_words(False), "jax": words.jax_words}[library]()
+
+
+def by(formula: Function, names: str, *libraries: str, **constants: float) -> dict[str, Function | None]:
+    """The forms for libraries (all three) that a formula of `benchmarks/formulas.py` is, by its arrays' names."""
+
+    def made(library: str) -> Function:
+        def form(*values: Any) -> Any:
+            arrays = dict(zip(names.split(), values, strict=True))
+            return tuple(formula(_words(library), {**arrays, **constants}).values())
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [inspect.Parameter(name, kind) for name in names.split()]
+        form.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return form
+
+    return {library: made(library) for library in libraries or ("numpy", "torch", "jax")}
+
+
+def sizes(words: str) -> dict[str, int]:
+    """`N=9 M=7` as sizes by name."""
+    return {name: int(value) for name, _, value in (word.partition("=") for word in words.split())}

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopfuse import prange
 
-from .case import Arguments, Case, Function, f64, pranges
+from .case import Arguments, Case, Function, f64, pranges, sizes
 
 GROUP = "PolyBench"
 
@@ -314,11 +314,11 @@ def matrices(order: str, **shapes: str) -> Callable[..., Arguments]:
     """Random f64 arrays whose extents are sizes' names; other words of `order` are scalars or sizes."""
     scalars = {"alpha": 1.5, "beta": 1.2}
 
-    def make(random: np.random.Generator, **sizes: int) -> Arguments:
+    def make(random: np.random.Generator, **extents: int) -> Arguments:
         return {
-            name: f64(random, *(sizes[size] for size in shapes[name].split()))
+            name: f64(random, *(extents[size] for size in shapes[name].split()))
             if name in shapes
-            else scalars.get(name, sizes.get(name))
+            else scalars.get(name, extents.get(name))
             for name in order.split()
         }
 
@@ -554,17 +554,14 @@ _ROWS = "numba: rows innermost"
 _BLOCKS = "numba: rows innermost, in parallel by blocks of columns"
 
 
-def _case(name: str, program: str, make: Any, sizes: str, tiny: str, written: str, **more: Any) -> Case:
+def _case(name: str, program: str, make: Any, full: str, tiny: str, written: str, **more: Any) -> Case:
     function = getattr(PROGRAMS, program).reference
     loops = more.pop("loops", None)
     if loops is not None:
         more["parallel"] = pranges(function, *loops)
 
-    def read(words: str) -> dict[str, int]:
-        return {name: int(value) for name, _, value in (word.partition("=") for word in words.split())}
-
     return Case(
-        name, GROUP, function, make, read(sizes), read(tiny), tuple(written.split()),
+        name, GROUP, function, make, sizes(full), sizes(tiny), tuple(written.split()),
         more.pop("tolerance", 1e-11), **more,
     )  # fmt: skip
 
@@ -637,3 +634,5 @@ CASES = (
     _case("trmm", "trmm", matrices("alpha A B", A="M M", B="M N"), "M=700 N=800", "M=9 N=7", "B", inout=("B",), numba=trmm,
           note=_BLOCKS, forms={"torch": t_trmm, "jax": j_trmm}),
 )  # fmt: skip
+
+BY_NAME = {case.key: case for case in CASES}

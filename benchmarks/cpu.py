@@ -17,6 +17,7 @@ counts above the machine's are left out. `python benchmarks/make_performance.py`
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import statistics
@@ -219,8 +220,6 @@ def measure_apart(
 
 def read_rows(path: Path) -> dict[tuple[str, int], Row]:
     """The rows of a file by case and threads; none where there is no file of this schema."""
-    import json
-
     made = json.loads(path.read_text()) if path.exists() else {}
     return {(row["case"], row["threads"]): row for row in made["rows"]} if made.get("schema") == SCHEMA else {}
 

@@ -103,36 +103,36 @@ def of_sixteen(form):
 
 def horizontal_diffusion(field, coefficient, result):
     """COSMO's horizontal diffusion with flux limiters."""
-    K, J, I = field.shape
+    K, H, W = field.shape
     laplacian = np.empty_like(field)
     along = np.empty_like(field)
     across = np.empty_like(field)
     for k in prange(K):
-        for j in range(1, J - 1):
-            for i in range(1, I - 1):
+        for j in range(1, H - 1):
+            for i in range(1, W - 1):
                 laplacian[k, j, i] = FOUR * field[k, j, i] - (
                     field[k, j, i + 1] + field[k, j, i - 1] + field[k, j + 1, i] + field[k, j - 1, i]
                 )
     for k in prange(K):
-        for j in range(2, J - 2):
-            for i in range(1, I - 2):
+        for j in range(2, H - 2):
+            for i in range(1, W - 2):
                 flux = laplacian[k, j, i + 1] - laplacian[k, j, i]
                 along[k, j, i] = ZERO if flux * (field[k, j, i + 1] - field[k, j, i]) > ZERO else flux
     for k in prange(K):
-        for j in range(1, J - 2):
-            for i in range(2, I - 2):
+        for j in range(1, H - 2):
+            for i in range(2, W - 2):
                 flux = laplacian[k, j + 1, i] - laplacian[k, j, i]
                 across[k, j, i] = ZERO if flux * (field[k, j + 1, i] - field[k, j, i]) > ZERO else flux
     for k in prange(K):
-        for j in range(2, J - 2):
-            for i in range(2, I - 2):
+        for j in range(2, H - 2):
+            for i in range(2, W - 2):
                 result[k, j, i] = field[k, j, i] - coefficient[k, j, i] * (
                     along[k, j, i] - along[k, j, i - 1] + across[k, j, i] - across[k, j - 1, i]
                 )
 
 
 def two_fields(*names: str):
-    """Two f32 fields of these names, and `steps` if it is a size."""
+    """Two f32 fields of these names, and `steps` where it is among the sizes."""
 
     def make(random: np.random.Generator, N: int, dimensions: int = 2, **more: int) -> Arguments:
         return {**{name: f32(random, *[N] * dimensions) for name in names}, **more}
@@ -144,9 +144,9 @@ def for_fdtd(random: np.random.Generator, N: int, T: int) -> Arguments:
     return {**{name: f32(random, N, N) for name in ("ex", "ey", "hz")}, "fict": f32(random, T)}
 
 
-def for_diffusion(random: np.random.Generator, K: int, J: int, I: int) -> Arguments:
-    fields = {name: f32(random, K, J, I) for name in ("field", "coefficient")}
-    return {**fields, "result": np.zeros((K, J, I), F)}
+def for_diffusion(random: np.random.Generator, K: int, H: int, W: int) -> Arguments:
+    fields = {name: f32(random, K, H, W) for name in ("field", "coefficient")}
+    return {**fields, "result": np.zeros((K, H, W), F)}
 
 
 CASES = (
@@ -160,8 +160,8 @@ CASES = (
     Case("wave equation", GROUP, wave, two_fields("now", "before"), sizes("N=4096 steps=10"), sizes("N=11 steps=4"),
          ("now", "before"), 1e-4, inout=("now", "before"), unfused=True,
          forms={"numpy": p_wave, "torch": p_wave, "jax": j_wave}),
-    Case("horizontal diffusion", GROUP, horizontal_diffusion, for_diffusion, sizes("K=64 J=256 I=256"),
-         sizes("K=3 J=11 I=13"), ("result",), 2e-4, inside=2, unfused=True,
+    Case("horizontal diffusion", GROUP, horizontal_diffusion, for_diffusion, sizes("K=64 H=256 W=256"),
+         sizes("K=3 H=11 W=13"), ("result",), 2e-4, inside=2, unfused=True,
          forms=by(formulas.horizontal_diffusion, "field coefficient"),
          note="a limiter compares with zero: a flux within rounding of it may be cut in f32 and not in f64"),
 )  # fmt: skip

@@ -151,7 +151,10 @@ def where_measured(rows: list[Row]) -> str:
     for row in rows:
         versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
         held.setdefault(f"{row['device']}, {row['date']}, {versions}", []).append(row["load"])
-    return "; ".join(f"{words} (load average {spread(loads)})" for words, loads in held.items())
+    found = "; ".join(f"{words} (load average {spread(loads)})" for words, loads in held.items())
+    if max(row["load"] for row in rows) > rows[0]["threads"] + 1:
+        found += ". Other work ran on the machine meanwhile: ratios say more than times, and what hands over between\nthreads often, whoever's it is, is slower than it would be"
+    return found
 
 
 def speed_up(rows: list[Row], groups: list[str]) -> list[str]:

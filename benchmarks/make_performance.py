@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cpu_page import cpu_section
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
@@ -22,7 +24,7 @@ was measured is here. Run `python3 benchmarks/gpu.py --json benchmarks/results/g
 machine (`--only`, `--peers` and `--budget` measure some of it; the other rows stay),
 `python3 benchmarks/limits.py` and `python3 benchmarks/tuned.py --json benchmarks/results/tuned.json` there;
 `python benchmarks/compile_time.py --json benchmarks/results/compile_time.json` and
-`python benchmarks/cpu.py --json benchmarks/results/cpu_stencils.json` anywhere to measure again.
+`python benchmarks/cpu.py --json benchmarks/results/cpu.json` anywhere to measure again.
 """
 
 
@@ -379,30 +381,16 @@ def tuned_section(made: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def cpu_section(made: dict[str, Any]) -> str:
-    """The table of stencils on the CPU."""
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    lines = [
-        "## Stencils on a CPU",
-        "",
-        f"{made['device']}, {made['threads']} threads, {made['date']}, {versions}, {made['runs']} runs;",
-        f"f32, {made['size']} x {made['size']}. Medians of the wall time of a call in milliseconds, the three",
-        "in turns; in brackets how many times the fused one's. `unfused` is loopfuse without fusion, `numba`",
-        "is `numba.njit(parallel=True)` of the same plain function. Temporaries are allocated by each call,",
-        "as the functions say, and constants are f32. Other work ran on the machine meanwhile (load average",
-        f"{made['load']} with this): the ratios say more than the times.",
-        "",
-        "| case | fused | unfused | numba |",
-        "|---|---|---|---|",
-    ]
-    for title, row in made["rows"].items():
-        cells = [f"**{row['ways']['fused']['ms']:.1f}**"]
-        for name in ("unfused", "numba"):
-            ratio = row["ratios"][name]
-            cells.append(f"{row['ways'][name]['ms']:.1f} ({ratio:.2f}x)")
-        right = "" if row["same_bits"] and row["numba_agrees"] else " **wrong**"
-        lines.append(f"| {title}{right} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+def programs_section(made: dict[str, Any]) -> str:
+    """The tables of programs on a CPU."""
+
+    def cases() -> dict[str, Any]:
+        sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+        from cpu_cases import BY_KEY
+
+        return BY_KEY
+
+    return cpu_section(made, cases)
 
 
 def make_page() -> str:
@@ -412,7 +400,7 @@ def make_page() -> str:
         ("gpu", gpu_section),
         ("limits", limits_section),
         ("tuned", tuned_section),
-        ("cpu_stencils", cpu_section),
+        ("cpu", programs_section),
         ("launch", launch_section),
         ("compile_time", compile_section),
         ("gpu_h100", earlier_section),

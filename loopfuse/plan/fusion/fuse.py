@@ -113,6 +113,7 @@ class Planner:
         items: list[PlanItem] = []
         for cell in cells(build_forest(self.program.statements)):
             unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
+            unit = replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())  # no dependence is known: none is free
             if items and not self.dependences.complete:
                 before = items[-1]
                 assert isinstance(before, Group)

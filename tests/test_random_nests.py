@@ -50,6 +50,23 @@ kernel k(x: i32[N, N], inout y: i32[N], inout z: i32[N]):
                 y[i - 1] -= 5
                 z[j] = x[j, 0]
 """,
+    "partial results of two loops of which each is empty": """
+kernel k(x: i32[N], inout y: i32[N, 2 * N], inout z: i32[N, N]):
+    for i in 0..N step 2:
+        for j in 1..i + 1:
+            y[N - 1 - i, j] max= z[j, i] - z[N - 1 - j, N - 1 - j] - 5 * y[i, j + i]
+            let v = y[j, j + j] * x[i] - z[N - 1 - j, 0]
+            z[j, 0] = v + y[0, i + j]
+        for j in i..N - 1:
+            y[0, i + i] += 5 * z[0, N - 1 - j] - z[j, 0] - x[0]
+""",
+    "the last of several writes, where the analysis gave up": """
+kernel k(x: i32[N], inout y: i32[N, N]):
+    for i in N - 2..0 step -1:
+        if i % 3 == 0:
+            for j in max(i - 2, 2)..N:
+                y[0, 0] = x[i]
+""",
     "a sum that a host's iteration may not have": """
 kernel k(x: i32[N], inout y: i32[N], inout z: i32[N]):
     for i in 0..N:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.index import TRUE, ceil_div, conjoin
@@ -34,10 +34,9 @@ from loopfuse.plan.mapping.space import (
     value_at,
 )
 from loopfuse.plan.strategies.strategy import Fit, Strategy
-from loopfuse.plan.units.align import place_map
 from loopfuse.plan.units.forest import fold_of
 from loopfuse.plan.units.groups import Group, Legality
-from loopfuse.poly.isl import SET, value_expr
+from loopfuse.poly.isl import SET, Reader, value_expr
 from loopfuse.poly.isl_relations import condition_expr, hull_along, simplify_within
 from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import (
@@ -208,10 +207,9 @@ def _some(statement: Statement, group: Group, program: PolyProgram) -> Expr:
     host = frozenset(loop.iterator for loop in group.scope.host) if group.scope else frozenset[str]()
     if not host:
         return TRUE
-    runs, around = statement.domain, loop_iterations(statement, program, host)
-    for position, iterator in reversed([*enumerate(statement.iterators)]):
-        if iterator not in host:
-            runs, around = (each.project_out(SET, position, 1) for each in (runs, around))
+    runs, around = (
+        _along(statement, each, host) for each in (statement.domain, loop_iterations(statement, program, host))
+    )
     return condition_expr(simplify_within(runs, around, program.context.intersect(runs.params())), program.symbols)
 
 
@@ -331,8 +329,8 @@ def _cpu(
     outer = [(dim, names.fresh(hint_of(group, dim))) for dim in dims[:-1]]
     counts = [_positive(count_of(extents[dim])) for dim, _ in outer]
     # Storage is made once, so its extents must hold for every iteration of the host loops.
-    most = [_most(group, site, dim, count) for (dim, _), count in zip(outer, counts)]
-    longest = _most(group, site, last, length)
+    most = [_most(group, site, dim, extents[dim], count) for (dim, _), count in zip(outer, counts)]
+    longest = _most(group, site, last, extent, length)
     most.append(_positive(ceil_div(longest, size_of_chunk * extent.step)))
     accumulators = _accumulators(updates, site, tuple(most), LANES)
     chunk = names.fresh(f"{hint_of(group, last)}b")
@@ -425,23 +423,36 @@ def _cpu_second(
     )
 
 
-def _most(group: Group, site: Site, dim: str, count: Expr) -> Expr:
-    """`count` points of a dimension, or where that depends on host loops, as many as any of their
-    iterations has: also one in which loops inside run not once, as the tree's loop around them does."""
+def _most(group: Group, site: Site, dim: str, extent: Extent, count: Expr) -> Expr:
+    """`count` points of a dimension, or where that depends on host loops, at least as many as the tree's loop has in
+    any of their iterations: also where those of the program have none (a range around two that are empty need not
+    be)."""
     if not iterators(count):
         return count
-    host = frozenset(loop.iterator for loop in group.scope.host) if group.scope else frozenset[str]()
-    images = [
-        loop_iterations(s, site.program, host | {placed.coordinate(dim).iterator}).apply(place_map(s, placed, group.dims))
-        for placed in group.members
-        if placed.coordinates
-        for s in placed.unit.statements
-        if placed.coordinate(dim).iterator in s.iterators
-    ]
-    low, high = hull_along(images, group.dims.index(dim))
+    scope = group.scope
+    assert scope is not None  # the iterators are its host loops'
+    host, numbers = frozenset(loop.iterator for loop in scope.host), scope.numbers()
+    statement = next(s for placed in group.members if placed.coordinates for s in placed.unit.statements)
+    around = _along(statement, loop_iterations(statement, site.program, host), host)
+    position = around.dim(SET)
+    around = around.insert_dims(SET, position, 1).set_dim_name(SET, position, dim)
+    reader, here = Reader(around.get_space()), Iter(dim)
+    lower, upper = (substitute(end, numbers) for end in (extent.lower, extent.upper))
+    for condition in (here >= lower, here < upper):
+        holds = reader.condition(condition)
+        assert holds is not None  # the ends of loops are affine
+        around = around.intersect(holds)
+    low, high = hull_along([around], position)
     symbols = site.program.symbols
-    last = value_expr(high, symbols) + 1
-    return _positive(tidy(last - value_expr(low, symbols)))
+    return _positive(tidy(value_expr(high, symbols) + 1 - value_expr(low, symbols)))
+
+
+def _along(statement: Statement, iterations: Any, names: frozenset[str]) -> Any:
+    """Iterations of a statement, along the loops of these names alone."""
+    for position, iterator in reversed([*enumerate(statement.iterators)]):
+        if iterator not in names:
+            iterations = iterations.project_out(SET, position, 1)
+    return iterations
 
 
 def _lane(a: Accumulator, lane: Expr) -> Load:

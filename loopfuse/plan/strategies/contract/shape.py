@@ -20,12 +20,13 @@ FEW_ROWS, ROWS = 6, 8
 MOST_LANES = 16
 """Lanes of a VECTOR loop, at most."""
 
-BLOCK_ROWS = 96
-"""Rows that a worker has at a time: so often a panel of columns is used once it is packed."""
+BLOCK_ROWS = 144
+"""Rows that a worker has at a time: so often a panel of columns is used once it is packed. (With twice as many the
+panels would fill a second cache of 1 MiB, and products of some hundred rows leave threads without work.)"""
 BLOCK_BYTES = 1024
 """Bytes of a row of the sums that a worker has at a time."""
-STEPS = 256
-"""Reduced steps that are taken at a time: so many of the columns of one tile lie in the first cache."""
+STEPS = 192
+"""Reduced steps that are taken at a time: so many of the columns and rows of one tile lie in a first cache of 32 KiB."""
 
 
 @dataclass(frozen=True, slots=True)

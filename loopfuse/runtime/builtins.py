@@ -16,7 +16,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class Maker:
             ("PyCFunction_NewEx", ctypes.pythonapi)
         )
 
-    _keep: list[Any] = []
+    _keep: ClassVar[list[Any]] = []
 
     def __call__(self, words: Any) -> Callable[..., int]:
         """A builtin bound to an array of words, which it keeps alive."""

@@ -100,7 +100,7 @@ class Maker:
 def words_of(values: Sequence[int]) -> tuple[Any, Any]:
     """Words for a builtin: as the array to bind it to, and as what Python reads and writes fast."""
     array = np.array([value & (1 << 64) - 1 for value in values], np.uint64)
-    return array, (ctypes.c_uint64 * len(values)).from_buffer(array)
+    return array, (ctypes.c_uint64 * len(values)).from_buffer(array.data)
 
 
 def python_function(name: str) -> int:

@@ -171,6 +171,30 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     return serial if threads == 1 else parallel
 
 
+class Chunk:
+    """The iterations 0..grid as adapters take them: `address` of a pointer to the two ends."""
+
+    def __init__(self, grid: int) -> None:
+        self._ends = (ctypes.c_int64 * 2)(0, grid)
+        self._arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self._ends))
+        self.address = ctypes.addressof(self._arguments)
+
+
+def launch_of(adapter: int, block: int, work: Work, grid: int, chunk: Chunk) -> Callable[[], Any]:
+    """The same for one grid, `chunk`, which must live as long: nothing is decided when it is called."""
+    threads = thread_count()
+    share = share_out(grid, work, threads)
+    if grid <= 0:
+        return _nothing
+    if share.threads <= 1:
+        return _caller(adapter, (chunk.address, 0, 0, block))
+    return partial(pool(threads).launcher(adapter, block), grid, share.step, share.chunks, share.threads)
+
+
+def _nothing() -> None:
+    pass
+
+
 def _caller(adapter: int, given: tuple[int, int, int, int]) -> Callable[[], Any]:
     """Calls an adapter with these arguments."""
     return released(adapter, given, answers=False) or partial(ADAPTER(adapter), *given)

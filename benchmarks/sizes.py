@@ -56,8 +56,8 @@ def turn(call: Callable[..., Any], arguments: tuple[Any, ...], whole: tuple[tupl
     return statistics.median(found[2:]) / 1e3
 
 
-def measure(program: Any, made: dict[str, Callable[..., Any]], size: int, turns: int) -> dict[str, float | bool]:
-    """Microseconds of each way, and whether results agree."""
+def measure(program: Any, made: dict[str, Callable[..., Any]], size: int, turns: int) -> dict[str, float | bool] | None:
+    """Microseconds of each way, and whether results agree; None where a call takes too long."""
     import numpy as np
 
     first = program.arguments(size)
@@ -76,6 +76,8 @@ def measure(program: Any, made: dict[str, Callable[..., Any]], size: int, turns:
         start = time.perf_counter()
         call(*copies[name])
         longest = max(longest, time.perf_counter() - start)
+    if longest > LONGEST_CALL:
+        return None
     calls = min(2000, max(3, int(TURN_SECONDS / longest)))
     times: dict[str, list[float]] = {name: [] for name in made}
     for _ in range(turns):
@@ -112,15 +114,16 @@ def main() -> int:
         for size in map(int, options.sizes.split(",")):
             if size >= program.below:
                 break
-            row = rows[name][size] = measure(program, made, size, options.turns)
+            row = measure(program, made, size, options.turns)
+            if row is None:
+                break
+            rows[name][size] = row
             peer = min(row["numba"], row["numba parallel"])
             above = beyond(row)
             cells.append(
                 f"{size}: {'+' if above > 0 else '-'}{abs(above):.3g} ({row['loopfuse']:.4g} / {peer:.4g})"
                 + ("" if row["agree"] else " RESULTS DIFFER")
             )
-            if max(row["loopfuse"], peer) > 1e6 * LONGEST_CALL:
-                break
         print(f"{name}: {'; '.join(cells)}", flush=True)
     missed = [f"{name} at {size}" for name, each in rows.items() for size, row in each.items() if beyond(row) > 0]
     print(f"{len(missed)} of {sum(map(len, rows.values()))} above the bound" + (": " + ", ".join(missed) if missed else ""))

@@ -21,31 +21,57 @@ _MISSING = object()
 _LIBRARIES = ("numpy", "math", "builtins", "loopfuse", "scipy", "torch", "cupy", "numba")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
-_Look = Callable[[], Any]
 _Check = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
+class _Look:
+    """How to look at an outer thing: `read` gives it, or `_MISSING`; `source` is an expression over `names` that does the
+    same where it is there, and raises KeyError or ValueError where it is not (none: an empty text)."""
+
+    read: Callable[[], Any]
+    source: str = ""
+    names: tuple[Any, ...] = ()
+
+    def __call__(self) -> Any:
+        return self.read()
+
+
 class Scope:
-    """`text` tells two functions apart that would compile differently; `checks` say of each outer
-    thing it was made of whether that is as it was."""
+    """`text` tells two functions apart that would compile differently; `holds` says whether nothing outside has changed
+    since."""
 
-    text: str
-    checks: tuple[_Check, ...]
+    def __init__(self, text: str, checks: list[_Check], quick: list[tuple[str, tuple[Any, ...]]]) -> None:
+        self.text = text
+        self.holds = _written(checks, quick)
 
-    def holds(self) -> bool:
-        """Nothing outside has changed since."""
-        for check in self.checks:  # noqa: SIM110 - a generator would cost each call twice as much
-            if not check():
-                return False
-        return True
+
+def _written(checks: list[_Check], quick: list[tuple[str, tuple[Any, ...]]]) -> _Check:
+    """One function that asks all checks (a call of each would cost a call of a kernel 0.1 us): first what is quick, where
+    there is something, an expression over its names `{0}`, `{1}`..., which is true only where the check is."""
+    names: dict[str, Any] = {"CHECKS": checks}
+    terms: list[str] = []
+    for number, (expression, values) in enumerate(quick):
+        own = [f"V{number}_{k}" for k in range(len(values))]
+        names |= zip(own, values)
+        asked = f"CHECKS[{number}]()"
+        terms.append(f"({expression.format(*own)} or {asked})" if expression else asked)
+    text = f"""\
+def holds():
+    try:
+        return {" and ".join(terms) or "True"}
+    except (KeyError, ValueError):  # a name that is gone, an empty cell
+        return all(check() for check in CHECKS)
+"""
+    exec(text, names)
+    return names["holds"]
 
 
 def capture(function: FunctionType) -> Scope:
     """The scope of `function` as it is now."""
     found = _Capture()
     found.function(function)
-    return Scope("\n".join(found.texts), tuple(found.checks))
+    return Scope("\n".join(found.texts), found.checks, found.quick)
 
 
 class _Capture:
@@ -54,6 +80,7 @@ class _Capture:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.checks: list[_Check] = []
+        self.quick: list[tuple[str, tuple[Any, ...]]] = []
         self.seen: set[tuple[int, str]] = set()
         self.kept: list[Any] = []
         """What `seen` knows by its id, so that it stays the only one of that id."""
@@ -69,7 +96,7 @@ class _Capture:
         except NoText:
             self.texts.append(repr((code.co_code, code.co_names, _constants(code))))
         self.texts.append(repr(_state((function.__defaults__, function.__kwdefaults__))))
-        self.checks.append(_same_function(function))
+        self._check(_same_function(function), *_quick_function(function))
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         names = _names(code)
         for name in (*names, *code.co_freevars):
@@ -86,13 +113,13 @@ class _Capture:
         among them those of its parts."""
         value = look()
         if isinstance(value, ModuleType):
-            self.checks.append(_same(look, value))
+            self._check(_same(look, value), *_quick(look, value))
             if value.__name__.split(".")[0] not in _LIBRARIES:
-                self._parts(name, value, attributes, lambda: sys.modules.get(value.__name__, value))
+                self._parts(name, value, attributes, _Look(lambda: sys.modules.get(value.__name__, value)))
             return
         function = _function_below(value)
         if function is not None:
-            self.checks.append(_same(look, value))
+            self._check(_same(look, value), *_quick(look, value))
             if not _is_of_library(function):
                 self.function(function)
             return
@@ -100,11 +127,16 @@ class _Capture:
         self.texts.append(f"{name} = {state!r}")
         if isinstance(value, (*_PLAIN, tuple, list)) or _is_array(value):
             # A value that can change in place is compared each time; any other if it is another.
-            self.checks.append(_equal(look, value, state, always=_can_change(value)))
+            always = _can_change(value)
+            self._check(_equal(look, value, state, always), *(("", ()) if always else _quick(look, value)))
             return
-        self.checks.append(_same(look, value))
+        self._check(_same(look, value), *_quick(look, value))
         if not _is_of_library(value if isinstance(value, type) else type(value)):
             self._parts(name, value, attributes, look)
+
+    def _check(self, check: _Check, source: str, names: tuple[Any, ...]) -> None:
+        self.checks.append(check)
+        self.quick.append((source, names))
 
     def _parts(self, name: str, value: Any, attributes: tuple[str, ...], look: _Look) -> None:
         for attribute in attributes:
@@ -194,15 +226,22 @@ def _cell_reader(cell: Any) -> _Look:
         except ValueError:
             return _MISSING
 
-    return look
+    return _Look(look, "{0}.cell_contents", (cell,))
 
 
 def _global_reader(names: dict[str, Any], name: str) -> _Look:
-    return lambda: names.get(name, _MISSING)
+    return _Look(lambda: names.get(name, _MISSING), "{0}[{1}]", (names, name))
 
 
 def _attribute_reader(look: _Look, name: str) -> _Look:
-    return lambda: getattr(look(), name, _MISSING)
+    return _Look(lambda: getattr(look(), name, _MISSING))
+
+
+def _quick(look: _Look, value: Any) -> tuple[str, tuple[Any, ...]]:
+    """The expression for "it is the very same", and what it names."""
+    if not look.source:
+        return "", ()
+    return f"{look.source} is {{{len(look.names)}}}", (*look.names, value)
 
 
 def _same(look: _Look, value: Any) -> _Check:
@@ -215,6 +254,13 @@ def _equal(look: _Look, value: Any, state: Any, always: bool) -> _Check:
         return (now is value and not always) or _state(now) == state
 
     return check
+
+
+def _quick_function(function: FunctionType) -> tuple[str, tuple[Any, ...]]:
+    if function.__kwdefaults__:
+        return "", ()
+    same = "{0}.__code__ is {1} and {0}.__defaults__ is {2} and not {0}.__kwdefaults__"
+    return same, (function, function.__code__, function.__defaults__)
 
 
 def _same_function(function: FunctionType) -> _Check:

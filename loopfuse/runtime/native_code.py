@@ -74,6 +74,7 @@ def _object_of(text: str) -> bytes:
             opt=1, reloc="pic", jit=True
         )
         data = bytes(machine.emit_object(module))
+        del module, machine  # a fork between must not see LLVM let them go
     cache.put(key, {}, {"object": data})
     return data
 

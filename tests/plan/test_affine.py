@@ -163,3 +163,13 @@ def test_compiled_code_has_the_bits_of_the_program(name: str, monkeypatch: pytes
 def test_launches_are_counted() -> None:
     made = planned(PATHS)
     assert made.report.launches_after == "3*N"
+
+
+@pytest.mark.parametrize(("cpu", "lanes"), [("x86-64-v3", 16), ("x86-64-v4", 32)])
+def test_vectors_are_vectors(cpu: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole ones, and a quarter as long for what they leave: none is written out lane by lane."""
+    monkeypatch.setenv("LOOPFUSE_CPU", cpu)
+    text = loopfuse.loads(PATHS).compile("cpu", emit={"llvm"}).llvm
+    for size in (lanes, lanes // 4):
+        assert text.count(f"store <{size} x float>") == 2 * 3  # left and right of k, in each of three launches
+    assert text.count("store float") == 3 * 3

@@ -467,7 +467,7 @@ def emit_vector(emitter: Emitter, loop: Loop) -> None:
     """
     values = constant_range(emitter, loop)
     lanes = len(values)
-    if values != range(lanes) or lanes not in (2, 4, 8, 16) or emitter.vector:
+    if values != range(lanes) or lanes not in (2, 4, 8, 16, 32) or emitter.vector:
         emit_unrolled(emitter, loop)
         return
     counts, written = accessed_buffers(loop.body)

@@ -11,8 +11,8 @@ returns MISS wherever a test is false, so that the checked path decides, and rai
   32-bit indices suffice);
 - other integers: their range; arrays that are written: overlap with the others.
 
-Tensors of a library that has a C function for it are read by that (`fast_native`), where the last call
-was like this one.
+NumPy's arrays, and tensors of a library that has a C function for it, are read all at once (`fast_native`), where the
+last call was like this one.
 
 Kernels with checked subscripts look at their error word where the checked path does: on the CPU when
 they end, on a GPU before the next call.
@@ -439,9 +439,12 @@ class CallPath:
         last = draft.field("pointers", lambda _: None)
         every = f"{', '.join(where.values())},"
         if self._native:
-            draft.add(ASK_ADDRESSES)
-            draft.depth += 1
-            self._native.write_addresses(draft, every)
+            if not self._native.makes:
+                draft.add(ASK_ADDRESSES)
+                draft.depth += 1
+            given = "".join(f"p_{self._local[one.name]}, " for one in self._arrays())
+            made = "".join(f"p_o{k}, " for k in range(len(self._kind.omitted)))
+            self._native.write_addresses(draft, given, made)
         else:
             draft.add(f"at = {every}")
         draft.add(f"if {last} != at:")
@@ -473,6 +476,9 @@ class CallPath:
         draft.add(f"{last} = at")
         draft.depth -= 1
         if self._native:
+            if self._native.makes:
+                draft.add("if r:")
+                draft.depth += 1
             self._native.write_plan(draft, self._stream)
             draft.depth -= 1
 

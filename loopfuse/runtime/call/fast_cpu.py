@@ -15,6 +15,7 @@ from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import work_of
 from loopfuse.runtime.devices.steps import launches_of
 from loopfuse.runtime.devices.workspaces import Workspaces
+from loopfuse.runtime.formulas import evaluate
 
 _VARIABLE = "LOOPFUSE_NUM_THREADS"
 
@@ -119,14 +120,16 @@ class Cpu(Machine):
     def launch(
         self, draft: Draft, site: int, one: Mapping[str, Any], variables: tuple[str, ...]
     ) -> None:
-        """One call of the site's launcher with its grid."""
-        grid, adapter = draft.number(str(one["grid"])), self._loaded.adapters[one["name"]]
+        """One call of the site's launcher over its grid. (`steps` has written all that stand in loops.)"""
+        text, adapter = str(one["grid"]), self._loaded.adapters[one["name"]]
         words_of(draft, site, one)
 
-        def make(m: Making) -> Callable[[int], None]:
-            return cpu.launcher(adapter, m.block(site, one["arguments"]).address, work_of(one, self._touched(m), m.values))
+        def make(m: Making) -> Callable[[], Any]:
+            grid = int(evaluate(text, m.values))
+            work, chunk = work_of(one, self._touched(m), m.values), m.once(("chunk", site), lambda: cpu.Chunk(grid))
+            return cpu.launch_of(adapter, m.block(site, one["arguments"]).address, work, grid, chunk)
 
-        draft.add(f"{draft.field(('launcher', site), make)}({grid})")
+        draft.add(f"{draft.field(('launch', site), make)}()")
 
     def _touched(self, making: Making) -> int:
         """Bytes of all arrays and workspaces."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
@@ -18,13 +18,14 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.options import cpu_from_environment
 from loopfuse.runtime.arrays.arrays import Binding
 from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
+from loopfuse.runtime.builtins import released
 from loopfuse.runtime.devices.native_steps import (
     FUNCTION,
     FUNCTION_NAME,
     NativeSteps,
     Run,
     native_steps,
-    run_steps_natively,
+    steps_caller,
     steps_text,
 )
 from loopfuse.runtime.devices.sharing import Share, Work, share_out, work_of
@@ -143,7 +144,7 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     """
     chunk = (ctypes.c_int64 * 2)(0, 0)
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(chunk))
-    call, where = ADAPTER(adapter), ctypes.addressof(arguments)
+    call = _caller(adapter, (ctypes.addressof(arguments), 0, 0, block))
     threads = thread_count()
     shares: dict[int, Share] = {}
     launch: Launch | None = None
@@ -151,7 +152,7 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     def serial(grid: int, keep: Any = arguments) -> None:
         if grid > 0:
             chunk[1] = grid
-            call(where, None, None, block)
+            call()
 
     def parallel(grid: int) -> None:
         nonlocal launch
@@ -170,6 +171,35 @@ def launcher(adapter: int, block: int, work: Work) -> Callable[[int], None]:
     return serial if threads == 1 else parallel
 
 
+class Chunk:
+    """The iterations 0..grid as adapters take them: `address` of a pointer to the two ends."""
+
+    def __init__(self, grid: int) -> None:
+        self._ends = (ctypes.c_int64 * 2)(0, grid)
+        self._arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self._ends))
+        self.address = ctypes.addressof(self._arguments)
+
+
+def launch_of(adapter: int, block: int, work: Work, grid: int, chunk: Chunk) -> Callable[[], Any]:
+    """The same for one grid, `chunk`, which must live as long: nothing is decided when it is called."""
+    threads = thread_count()
+    share = share_out(grid, work, threads)
+    if grid <= 0:
+        return _nothing
+    if share.threads <= 1:
+        return _caller(adapter, (chunk.address, 0, 0, block))
+    return partial(pool(threads).launcher(adapter, block), grid, share.step, share.chunks, share.threads)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _caller(adapter: int, given: tuple[int, int, int, int]) -> Callable[[], Any]:
+    """Calls an adapter with these arguments."""
+    return released(adapter, given, answers=False) or partial(ADAPTER(adapter), *given)
+
+
 def steps_runner(
     loaded: LoadedObject, blocks: Sequence[ArgumentBlock], values: Mapping[str, Any], touched: int
 ) -> Callable[[], None]:
@@ -185,12 +215,7 @@ def steps_runner(
     if words is None or not (found is None or isinstance(found, OwnPool)):
         return _steps_in_python(loaded, blocks, values, works)
     native.tell(words, found.native(threads) if found else (0, 0, 1), [block.address for block in blocks], works)
-    address = ctypes.addressof(words)
-
-    def whole(keep: Any = (words, blocks)) -> None:
-        run_steps_natively(run, address)
-
-    return whole
+    return steps_caller(run, words, blocks)
 
 
 def _steps_in_python(

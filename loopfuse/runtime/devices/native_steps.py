@@ -18,8 +18,10 @@ import ast
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from loopfuse.runtime.builtins import released
 from loopfuse.runtime.devices import native_pool
 from loopfuse.runtime.devices.sharing import (
     ALONE_NANOSECONDS,
@@ -98,11 +100,17 @@ Run = Callable[[int, int], int]
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 
-def run_steps_natively(run: Run, words: int) -> None:
-    """All steps, with a look at Python's signals now and then."""
-    place = run(words, 0)
-    while place != OVER:
-        place = run(words, place)
+def steps_caller(run: Any, words: Any, keep: Any) -> Callable[[], None]:
+    """Runs all steps, with a look at Python's signals now and then; `keep` is what the words tell of."""
+    address = ctypes.addressof(words)
+    first = released(ctypes.cast(run, ctypes.c_void_p).value or 0, (address, 0), answers=True) or partial(run, address, 0)
+
+    def whole(keep: Any = (words, keep)) -> None:
+        place = first()
+        while place != OVER:
+            place = run(address, place)
+
+    return whole
 
 
 def _loops(step: Step) -> Iterator[Step]:

@@ -13,9 +13,11 @@ import os
 import platform
 import signal
 import threading
+from functools import partial
 from typing import Any, Protocol
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.runtime.builtins import released
 from loopfuse.runtime.devices import native_pool
 from loopfuse.runtime.devices.native_pool import PROCESSORS, pool_text, state_bytes
 from loopfuse.runtime.devices.processors import usable_processors
@@ -130,7 +132,9 @@ class OwnPool:
         if not self.workers:
             return _alone(adapter, block)
         words = (ctypes.c_int64 * native_pool.FIELDS_COUNT)(adapter, block)
-        call, state, where = self._launch, self._state, ctypes.addressof(words)
+        function = ctypes.cast(self._launch, ctypes.c_void_p).value or 0
+        given = (self._state, ctypes.addressof(words))
+        call = released(function, given, answers=False) or partial(self._launch, *given)
         last: tuple[int, int, int, int] | None = None
 
         def launch(grid: int, step: int, chunks: int, threads: int, keep: Any = words) -> None:
@@ -143,7 +147,7 @@ class OwnPool:
             if now != last:
                 words[native_pool.GRID :] = now
                 last = now
-            call(state, where)
+            call()
 
         return launch
 

@@ -24,6 +24,10 @@ VECTORS = 2
 """Vector registers that one vector of the innermost loop fills."""
 
 
+SMALLER, FEWEST_LANES = 4, 4
+"""How many times smaller the vectors are that take what whole ones leave, and the fewest lanes that they have."""
+
+
 def vector_size(machine: Machine, bytes: int) -> int:
     """How many elements of so many bytes a vector of the innermost loop has."""
     return machine.vector * VECTORS // bytes
@@ -202,7 +206,9 @@ class TreeWriter:
 
     def vectors(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         """before: for j in a..b: S
-        after:  for j in a..a + (b - a) // 16 * 16 step 16: for v in 0..16: S;  for j in ..b: S"""
+        after:  for j in a..a + (b - a) // 16 * 16 step 16: for v in 0..16: S;  for j in ..b: S
+
+        What is left is done in smaller vectors first: rows may be shorter than one vector and a half."""
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         variable = variable_of(node.depth)
         names, hint = self.site.names, self.order.names[node.depth]
@@ -210,15 +216,18 @@ class TreeWriter:
         rest = tuple(self.nodes(node.body, {**at, variable: Iter(tail)}))
         if node.step != 1 or not all(isinstance(each, Compute) and each.predicate is None for each in rest):
             return [Loop(tail, lower, upper, node.step, Where.SERIAL, rest)]
-        size = vector_size(self.site.machine, max(each.target.dtype.bytes for each in rest if isinstance(each, Compute)))
-        first, lane = names.fresh(hint), names.fresh("v")
-        body = tuple(self.nodes(node.body, {**at, variable: tidy(Iter(first) + Iter(lane))}))
-        whole = combine("max", integer(0), tidy(upper - lower)) // size * size
-        end = tidy(lower + whole)
-        return [
-            Loop(first, lower, end, size, Where.SERIAL, (Loop(lane, integer(0), integer(size), 1, Where.VECTOR, body),)),
-            Loop(tail, end, upper, 1, Where.SERIAL, rest),
-        ]
+        most = vector_size(self.site.machine, max(each.target.dtype.bytes for each in rest if isinstance(each, Compute)))
+        count, start = combine("max", integer(0), tidy(upper - lower)), lower
+        out: list[TreeNode] = []
+        for size in (most, most // SMALLER):
+            if size < FEWEST_LANES and out:
+                break
+            first, lane = names.fresh(hint), names.fresh("v")
+            body = tuple(self.nodes(node.body, {**at, variable: tidy(Iter(first) + Iter(lane))}))
+            end = tidy(lower + count // size * size)
+            out.append(Loop(first, start, end, size, Where.SERIAL, (Loop(lane, integer(0), integer(size), 1, Where.VECTOR, body),)))
+            start = end
+        return [*out, Loop(tail, start, upper, 1, Where.SERIAL, rest)]
 
     def rows(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode] | None:
         """A block's rows, written out; None where there are not as many."""

@@ -3,7 +3,8 @@
 A child process has the thread that forked and no other. A lock that another thread held at that
 moment would stay held in the child for ever; what it guarded is cleared or made again there.
 A module that another thread was importing would stay half made, and Python's lock of it held: a first
-call imports what compiles, so that a fork waits until such imports are done.
+call imports what compiles, so that a fork waits until such imports are done. It waits too while another
+thread is inside LLVM, whose tables would stay as they were at that moment.
 """
 
 from __future__ import annotations
@@ -62,17 +63,39 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    _let_llvm_go()
     for lock in list(_locks):
         lock.after_fork()
     _free_llvm()
 
 
-def _free_llvm() -> None:
-    """llvmlite guards LLVM by one lock of its own, which a compile holds most of the time."""
+def _llvm_guard() -> Any:
+    """llvmlite guards LLVM by one lock of its own, which a compile holds most of the time; None where it is not
+    loaded. What guards is its `_lock`."""
     ffi: Any = sys.modules.get("llvmlite.binding.ffi")
     guard: Any = getattr(getattr(ffi, "lib", None), "_lock", None)
-    inner: Any = getattr(guard, "_lock", None)
-    if inner is not None and not inner._is_owned():
+    return guard if hasattr(guard, "_lock") else None
+
+
+_held: list[Any] = []
+"""The lock of LLVM while a fork is made, where it could be had."""
+
+
+def _hold_llvm(seconds: float) -> None:
+    guard = _llvm_guard()
+    if guard is not None and guard._lock.acquire(timeout=max(0.0, seconds)):
+        _held.append(guard._lock)
+
+
+def _let_llvm_go() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _free_llvm() -> None:
+    """In the child of a fork that did not get it."""
+    guard = _llvm_guard()
+    if guard is not None and not guard._lock._is_owned():
         guard._lock = threading.RLock()
 
 
@@ -99,6 +122,7 @@ def _before_fork() -> None:
     end = time.monotonic() + PATIENCE
     while _imported_elsewhere() and time.monotonic() < end:
         time.sleep(0.001)
+    _hold_llvm(end - time.monotonic())
 
 
-os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_let_llvm_go, after_in_child=_after_fork)

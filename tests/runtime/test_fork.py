@@ -99,6 +99,7 @@ def test_a_kernel_is_called_in_the_child_while_its_parent_compiles(
                 go.wait(60)
         return parse(*args, **more)
 
+    monkeypatch.setattr(forks, "PATIENCE", 0.2)  # for LLVM's lock, which this thread will not give
     monkeypatch.setattr(llvm, "parse_assembly", slow)
     monkeypatch.setenv("LOOPFUSE_CACHE", "0")
     thread = threading.Thread(target=kernel, args=(x,), daemon=True)
@@ -109,6 +110,32 @@ def test_a_kernel_is_called_in_the_child_while_its_parent_compiles(
     finally:
         go.set()
         thread.join()
+
+
+def test_a_fork_waits_for_llvm() -> None:
+    """Where it is between two tables at that moment, the child would find them so."""
+    import llvmlite.binding as llvm
+
+    guard = getattr(llvm.ffi.lib, "_lock")  # noqa: B009 (llvmlite's own)
+    inside, times = threading.Event(), [0.0]
+
+    def work() -> None:
+        with guard:
+            inside.set()
+            time.sleep(0.3)
+            times[0] = time.monotonic()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(60)
+
+    def child() -> bool:
+        return time.monotonic() >= times[0] > 0.0 and guard._lock.acquire(blocking=False)
+
+    assert in_child(child) == "right"
+    thread.join()
+    assert guard._lock.acquire(blocking=False)  # and the parent has let it go
+    guard._lock.release()
 
 
 FIRST_CALL = """

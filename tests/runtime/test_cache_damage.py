@@ -16,6 +16,7 @@ import pytest
 
 from loopfuse.base import cache_directory
 from loopfuse.runtime import cache
+from loopfuse.runtime.builtins import are_possible
 
 FIELDS: dict[str, Any] = {"n": 3, "manifest": {"steps": [1, 2]}, "text": "é\n"}
 BLOBS = {"object": bytes(range(256)) * 4, "cubin": b""}
@@ -250,4 +251,5 @@ def test_kernels_run_right_on_a_damaged_cache(folder: Path, turns: int) -> None:
         capture_output=True, text=True, timeout=280, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
-    assert cache.stats().entries == 3
+    builtins = 2 if are_possible() else 0  # what reads arrays, and what runs a launch
+    assert cache.stats().entries == 3 + builtins

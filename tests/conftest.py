@@ -43,7 +43,7 @@ function has a shorter one."""
 LONG_TESTS = Path(__file__).with_name("long_tests.txt")
 STUCK = 420
 """Seconds after which a test ends its whole process, with every thread's place: `--timeout`, which is shorter, is heard by
-Python alone, and what hangs in native code never comes back to it."""
+Python alone, and what hangs in native code never comes back to it. A test with a longer timeout of its own has a fifth more."""
 
 SLOW_MARK = " slow"
 """Behind the name of a test that is one of the longest."""
@@ -212,7 +212,9 @@ def _seconds() -> float:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Notes what a test took, set-up included; none takes for ever."""
     before = _seconds()
-    faulthandler.dump_traceback_later(STUCK, exit=True, file=sys.__stderr__ or sys.stderr)
+    own = item.get_closest_marker("timeout")
+    seconds = max(STUCK, 1.2 * float(own.args[0])) if own and own.args else STUCK
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
     yield
     faulthandler.cancel_dump_traceback_later()
     item.config.stash[_TOOK][item.nodeid] = _seconds() - before

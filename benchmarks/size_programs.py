@@ -5,19 +5,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from cpu_cases.networks import softmax
+from cpu_cases.polybench import PROGRAMS as POLYBENCH
 from stencils import unsharp
 
 from loopfuse import prange
 
 HALF, ONE, ROOT_HALF = np.float32(0.5), np.float32(1.0), np.float32(0.7978845608)
 CUBE, FIFTH, NINTH = np.float32(0.044715), np.float32(0.2), np.float32(1 / 9)
-LOWEST = np.float32(-math.inf)
 ZERO = np.float32(0.0)
 
 
@@ -42,19 +42,6 @@ def bias_gelu(x, bias, residual, y):
         for j in range(w):
             v = x[i, j] + bias[j]
             y[i, j] = HALF * v * (ONE + np.tanh(ROOT_HALF * (v + CUBE * v * v * v))) + residual[i, j]
-
-
-def softmax(x, y):
-    h, w = x.shape
-    for i in prange(h):
-        m = LOWEST
-        for j in range(w):
-            m = max(m, x[i, j])
-        s = ZERO
-        for j in range(w):
-            s += np.exp(x[i, j] - m)
-        for j in range(w):
-            y[i, j] = np.exp(x[i, j] - m) / s
 
 
 def jacobi(a, b, steps):
@@ -128,30 +115,6 @@ def gemver(alpha, beta, a, u1, v1, u2, v2, x, y, z, w):
         w[i] = 0.0
         for j in range(n):
             w[i] = w[i] + alpha * a[i, j] * x[j]
-
-
-def lu(a):
-    n = len(a)
-    for i in range(n):
-        for j in range(i):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[k, j]
-            a[i, j] /= a[j, j]
-        for j in range(i, n):
-            for k in range(i):
-                a[i, j] -= a[i, k] * a[k, j]
-
-
-def cholesky(a):
-    n = len(a)
-    for i in range(n):
-        for j in range(i):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[j, k]
-            a[i, j] /= a[j, j]
-        for k in range(i):
-            a[i, i] -= a[i, k] * a[i, k]
-        a[i, i] = np.sqrt(a[i, i])
 
 
 def trisolv(a, b, x):
@@ -241,8 +204,8 @@ PROGRAMS = {
     "atax": Program(atax, lambda n: (_f64(n, n), _f64(n), _f64(n))),
     "mvt": Program(mvt, lambda n: (_f64(n), _f64(n), _f64(n), _f64(n), _f64(n, n))),
     "gemver": Program(gemver, lambda n: (1.5, 1.2, _f64(n, n), *(_f64(n) for _ in range(8)))),
-    "lu": Program(lu, lambda n: (_definite(n),), anew=(0,), below=2048),
-    "cholesky": Program(cholesky, lambda n: (_definite(n),), anew=(0,), below=2048),
+    "lu": Program(POLYBENCH.lu.__wrapped__, lambda n: (_definite(n),), anew=(0,), below=2048),
+    "cholesky": Program(POLYBENCH.cholesky.__wrapped__, lambda n: (_definite(n),), anew=(0,), below=2048),
     "trisolv": Program(trisolv, lambda n: (_definite(n), _f64(n), _f64(n))),
     "floyd_warshall": Program(floyd_warshall, lambda n: (_f32(n, n),), anew=(0,), below=1024),
     "recurrence": Program(recurrence, lambda n: (HALF * _f32(n), _f32(n), _f32(n))),

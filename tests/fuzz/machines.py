@@ -5,7 +5,7 @@ runs idle threads too, takes milliseconds."""
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
@@ -86,13 +86,19 @@ def _uncached() -> Any:
 @contextmanager
 def machine(name: str) -> Generator[None]:
     """Plan with the sizes of machine `name` inside."""
-    changed = {(module, key): value for (module, key), value in MACHINES[name].items() if module is not None}
-    before = {(module, key): getattr(module, key) for module, key in changed}
-    for (module, key), value in changed.items():
+    sizes = {(module, key): value for (module, key), value in MACHINES[name].items() if module is not None}
+    with changed(sizes), _uncached() if sizes else nullcontext():
+        yield
+
+
+@contextmanager
+def changed(values: Mapping[tuple[Any, str], Any]) -> Generator[None]:
+    """Inside, attributes of modules have these values."""
+    before = {(module, key): getattr(module, key) for module, key in values}
+    for (module, key), value in values.items():
         setattr(module, key, value)
     try:
-        with _uncached() if changed else nullcontext():
-            yield
+        yield
     finally:
         for (module, key), value in before.items():
             setattr(module, key, value)

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from fuzz import quick
 from fuzz.campaigns import Checked
 from fuzz.choices import Choices, RandomChoices
-from fuzz.machines import machine
+from fuzz.machines import changed, machine
 from fuzz.program import Program, case_text
 from loopfuse.plan.mapping import strips
 from loopfuse.plan.mapping import threads as chunks
@@ -34,15 +34,15 @@ SIZES = ("N", "M")
 MOST_STATEMENTS = 5
 DEEPEST = 3
 
-_TINY_TILES = (
-    (orders, "BLOCK", 4), (orders, "TILE", (3, 5)), (orders, "DEEP_TILE", (3, 4)), (orders, "WAITING", 2),
-    (strips, "STRIP", 4), (strips, "LONG_STRIP", 8), (strips, "SHORT", 2), (chunks, "CHUNK_PRICE", 32),
-)  # fmt: skip
-_SHARED = tuple(
-    (module, name, value)
+_TINY_TILES = {
+    (orders, "BLOCK"): 4, (orders, "TILE"): (3, 5), (orders, "DEEP_TILE"): (3, 4), (orders, "WAITING"): 2,
+    (strips, "STRIP"): 4, (strips, "LONG_STRIP"): 8, (strips, "SHORT"): 2, (chunks, "CHUNK_PRICE"): 32,
+}  # fmt: skip
+_SHARED = {
+    (module, name): 1
     for module in (sharing, native_steps)
-    for name, value in (("ALONE_NANOSECONDS", 1), ("THREAD_NANOSECONDS", 1), ("CHUNK_NANOSECONDS", 1))
-)
+    for name in ("ALONE_NANOSECONDS", "THREAD_NANOSECONDS", "CHUNK_NANOSECONDS")
+}
 
 
 def program_of(number: int) -> Program:
@@ -72,27 +72,15 @@ def check_program(program: Program, number: int = 0) -> Checked:
         return quick.check_program(program, number, is_exact=is_exact(program))
 
 
-@contextmanager
-def _changed(values: tuple[tuple[object, str, object], ...]) -> Generator[None]:
-    before = [getattr(module, name) for module, name, _ in values]
-    for module, name, value in values:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for (module, name, _), value in zip(values, before, strict=True):
-            setattr(module, name, value)
-
-
 def tiny_tiles() -> AbstractContextManager[None]:
     """Tiles and strips of a few iterations inside: arrays of ten elements then have several."""
-    return _changed(_TINY_TILES)
+    return changed(_TINY_TILES)
 
 
 @contextmanager
 def shared_among_threads() -> Generator[None]:
     """Three threads inside, and no launch too small for them."""
-    with _changed(_SHARED), patch.dict(os.environ, LOOPFUSE_NUM_THREADS="3", LOOPFUSE_CACHE="0"):
+    with changed(_SHARED), patch.dict(os.environ, LOOPFUSE_NUM_THREADS="3", LOOPFUSE_CACHE="0"):
         yield
 
 

@@ -112,8 +112,8 @@ class Planner:
         scope = scope or self.whole
         items: list[PlanItem] = []
         for cell in cells(build_forest(self.program.statements)):
-            unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate))
-            unit = replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())  # no dependence is known: none is free
+            # No dependence is known: no loop is free.
+            unit = make_unit(label_of(cell), cell, Scope((), (), self.reassociate)).in_turn()
             if items and not self.dependences.complete:
                 before = items[-1]
                 assert isinstance(before, Group)
@@ -169,7 +169,7 @@ class Planner:
         assert isinstance(nest, Nest)
         scattered = find_scattered(unit, scope, self.program)
         if self.runs(unit, scattered):
-            return [replace(unit, parallel=(), relaxed=(), carried=frozenset[str]())]
+            return [unit.in_turn()]
         if len(cell) == 1 and scattered and self.runs_whole is not None and self.fuel != 0:
             apart = self.scattered_apart(nest, scope)
             if apart:

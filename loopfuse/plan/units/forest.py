@@ -59,6 +59,10 @@ class Unit:
         statements = tuple(s for s in self.statements if s.id in ids)
         return replace(self, items=_only(self.items, ids), statements=statements, carried=self.carried & ids)
 
+    def in_turn(self) -> Unit:
+        """The unit with no loop free: all its iterations run one after the other."""
+        return replace(self, parallel=(), relaxed=(), carried=frozenset())
+
     @property
     def line(self) -> int:
         """The line of its outermost loop or first statement."""

@@ -26,13 +26,14 @@ EXAMPLES, KERNELS = "examples", "benchmarks/kernels"
 
 Sizes = Mapping[str, int]
 
-BYTES = {"u8": 1, "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+BYTES = {"u8": 1, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "f64": 8}
 TOLERANCES = {
     "f64": (1e-13, 1e-12),
     "f32": (1e-5, 1e-4),
     "f16": (1e-3, 2e-3),
     "bf16": (4e-3, 8e-3),
     "u8": (5e-4, 5e-3),
+    "i32": (0.0, 0.0),
 }
 """By the outputs' dtype: the error allowed in the 2-norm, and of the worst element against the
 largest one. A byte may round the other way; a window that reads one wrong row is far outside."""
@@ -70,6 +71,8 @@ class Array:
     dtype: str
     mode: str
     shape: tuple[int, ...]
+    below: int = 0
+    """What elements of whole numbers are less than."""
 
     @property
     def bytes(self) -> int:
@@ -83,8 +86,9 @@ class Case:
     width of the border, in the last two dimensions, that its `out` arrays keep; `fields`: the
     arrays of the copy it is held against, read and written once (none: every input read and every
     output written once); `sweeps`: time steps in a call; `pieces`: into how many parts along the
-    first dimension the reference may be cut; `back_to_back`: the time of a call as the host sees
-    many in a row, not the device's."""
+    first dimension the reference may be cut; `below`: of arrays of whole numbers the size that all
+    elements are less than; `back_to_back`: the time of a call as the host sees many in a row, not
+    the device's."""
 
     key: str
     title: str
@@ -100,6 +104,7 @@ class Case:
     fields: tuple[str, ...] = ()
     sweeps: int = 0
     pieces: int = 1
+    below: Mapping[str, str] = field(default_factory=dict[str, str])
     back_to_back: bool = False
 
     @property
@@ -127,6 +132,7 @@ class Case:
             Array(
                 one.name, one.dtype.value, one.mode,
                 tuple(int(evaluate(extent, sizes)) for extent in one.extents),
+                sizes.get(self.below.get(one.name, ""), 0),
             )
             for one in kernel.signature.parameters
             if one.extents is not None
@@ -172,6 +178,20 @@ def steps(count: int, fields: tuple[str, ...], turns: int = 0) -> dict[str, Any]
     return {"scalars": {"steps": turns or count}, "sweeps": count, "fields": fields}
 
 
+def softmax(width: int, dtype: str, share: float) -> Case:
+    """Softmax of 2^27 elements in rows of that width."""
+    key = f"softmax-{width}" if dtype == "f32" else f"softmax-{dtype}-{width}"
+    file, kernel, formula = {
+        "f32": (f"{EXAMPLES}/softmax.lf", "softmax", f.softmax),
+        "bf16": (f"{KERNELS}/rows.lf", "softmax_bf16", f.row_softmax),
+    }[dtype]
+    rows = (1 << 27) // width
+    return Case(key, f"softmax of rows of about {width}, {dtype}", file, kernel, formula, {"R": rows, "C": width},
+                {"R": rows, "C": width - 1}, {"R": 13, "C": 37}, goal=Goal("share", share), pieces=8)  # fmt: skip
+
+
+READ = 0.93
+"""The time of a read over that of a copy of as many bytes."""
 COPY, IMAGE = Goal("share", 0.97), Goal("share", 0.85)
 BIG = 1 << 28
 TENSOR = {"N": 64, "C": 64, "H": 112, "W": 112}
@@ -239,35 +259,57 @@ CASES = (
     Case("colours", "three colours normalised, f32", f"{KERNELS}/colours.lf", "normalise_colours",
          f.colours, grid(4096, 8192), grid(4095, 8189), grid(37, 141), pieces=8),
     Case("softmax", "softmax of rows, f32", f"{EXAMPLES}/softmax.lf", "softmax", f.softmax,
-         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}),
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, goal=Goal("share", 0.95)),
     Case("softmax-bf16", "softmax of rows, bf16", f"{KERNELS}/rows.lf", "softmax_bf16", f.row_softmax,
-         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, pieces=8),
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, pieces=8, goal=Goal("share", 0.92)),
+    *(softmax(width, "f32", share) for width, share in ((128, 0.95), (1000, 0.95), (32768, 0.88), (131072, 0.8))),
+    *(softmax(width, "bf16", share) for width, share in ((128, 0.92), (1000, 0.92), (32768, 0.85), (131072, 0.6))),
     Case("layernorm-gelu", "residual + layernorm + GELU, bf16", f"{KERNELS}/rows.lf", "layernorm_gelu_bf16",
-         f.layernorm_gelu, {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8),
+         f.layernorm_gelu, {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8, goal=Goal("share", 0.92)),
     Case("swiglu", "SwiGLU, bf16", f"{KERNELS}/rows.lf", "swiglu_bf16", f.swiglu,
-         {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191}, {"R": 13, "C": 37}, pieces=8),
+         {"R": 16384, "C": 8192}, {"R": 16381, "C": 8191}, {"R": 13, "C": 37}, pieces=8, goal=Goal("share", 0.9)),
     Case("log-sums", "logarithms of sums of exponentials of rows, bf16", f"{KERNELS}/rows.lf", "log_sums_bf16",
-         f.log_sums, {"R": 8192, "C": 50264}, {"R": 8192, "C": 50257}, {"R": 13, "C": 37}),
+         f.log_sums, {"R": 8192, "C": 50264}, {"R": 8192, "C": 50257}, {"R": 13, "C": 37}, goal=Goal("share", 0.65 / READ)),
+    Case("cross-entropy", "cross-entropy of rows by labels, bf16", f"{KERNELS}/rows.lf", "cross_entropy_bf16",
+         f.cross_entropy, {"R": 8192, "C": 50264}, {"R": 8192, "C": 50257}, {"R": 13, "C": 37},
+         goal=Goal("share", 0.65 / READ), below={"label": "C"}),
     Case("rmsnorm", "RMSnorm, bf16", f"{KERNELS}/rows.lf", "rmsnorm_bf16", f.rmsnorm,
-         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8),
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, {"epsilon": 1e-5}, pieces=8, goal=Goal("share", 0.96)),
+    Case("rope", "RoPE from tables, bf16", f"{KERNELS}/rows.lf", "rope_bf16", f.rope,
+         {"B": 8, "T": 4096, "H": 32, "D": 128}, {"B": 7, "T": 4093, "H": 37, "D": 126}, {"B": 2, "T": 3, "H": 5, "D": 14},
+         goal=Goal("share", 0.95)),
+    Case("layernorm-backward", "layernorm's backward pass, f32", f"{EXAMPLES}/layernorm_backward.lf", "layernorm_backward",
+         f.layernorm_backward, {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, goal=Goal("share", 0.85)),
     Case("column-sums", "sums of columns, f32", f"{KERNELS}/rows.lf", "column_sums", f.column_sums,
-         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}),
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, goal=Goal("share", 0.92 / READ)),
     Case("column-softmax", "softmax of columns, f32", f"{KERNELS}/rows.lf", "column_softmax", f.column_softmax,
-         {"R": 8192, "C": 16384}, {"R": 8191, "C": 16381}, {"R": 13, "C": 37}),
+         {"R": 8192, "C": 16384}, {"R": 8191, "C": 16381}, {"R": 13, "C": 37}, goal=Goal("share", 0.8)),
+    Case("column-softmax-tall", "softmax of long columns, f32", f"{KERNELS}/rows.lf", "column_softmax", f.column_softmax,
+         {"R": 32768, "C": 4096}, {"R": 32749, "C": 4093}, {"R": 13, "C": 37}, goal=Goal("share", 0.6)),
     Case("group-norm", "group norm, f32", f"{KERNELS}/rows.lf", "group_norm", f.group_norm,
          {"N": 64, "G": 8, "D": 8, "P": 3136}, {"N": 61, "G": 7, "D": 9, "P": 3131}, {"N": 2, "G": 3, "D": 5, "P": 7},
-         {"epsilon": 1e-5}),
+         {"epsilon": 1e-5}, goal=Goal("share", 0.85)),
     Case("batch-norm", "batch norm + ReLU, f32", f"{KERNELS}/rows.lf", "batch_norm_relu", f.batch_norm_relu,
-         {"N": 64, "K": 64, "P": 3136}, {"N": 61, "K": 67, "P": 3131}, {"N": 2, "K": 3, "P": 35}, {"epsilon": 1e-5}),
+         {"N": 64, "K": 64, "P": 3136}, {"N": 61, "K": 67, "P": 3131}, {"N": 2, "K": 3, "P": 35}, {"epsilon": 1e-5}, goal=Goal("share", 0.85)),
     Case("prefix-sum", "prefix sum, f32", f"{KERNELS}/scans.lf", "prefix_sum", f.prefix_sum,
-         {"N": BIG}, {"N": BIG - 57}, {"N": 1003}),
+         {"N": BIG}, {"N": BIG - 57}, {"N": 1003}, goal=Goal("share", 0.78)),
     Case("recurrence-middle", "linear recurrence, the second of three dimensions, f32", f"{KERNELS}/scans.lf",
          "recurrence_middle", f.recurrence, {"B": 8, "T": 4096, "D": 2048}, {"B": 9, "T": 3637, "D": 2045},
-         {"B": 2, "T": 17, "D": 5}),
+         {"B": 2, "T": 17, "D": 5}, goal=Goal("share", 0.94)),
     Case("recurrence-last", "linear recurrence along rows, f32", f"{KERNELS}/scans.lf", "recurrence_last",
-         f.recurrence, {"R": 64, "T": 1 << 20}, {"R": 61, "T": (1 << 20) - 3}, {"R": 2, "T": 517}),
+         f.recurrence, {"R": 64, "T": 1 << 20}, {"R": 61, "T": (1 << 20) - 3}, {"R": 2, "T": 517}, goal=Goal("share", 0.8)),
+    Case("gated-recurrence", "gate, recurrence, product and SiLU, f32", f"{KERNELS}/scans.lf", "gated_recurrence",
+         f.gated_recurrence, {"B": 8, "T": 4096, "D": 2048}, {"B": 9, "T": 3637, "D": 2045},
+         {"B": 2, "T": 17, "D": 5}, goal=Goal("share", 0.8)),
+    Case("statistics", "mean, variance, least, greatest and length, f32", f"{EXAMPLES}/stats.lf", "stats", f.statistics,
+         {"N": BIG}, {"N": BIG - 57}, {"N": 1003}, goal=Goal("share", 0.95 / READ)),
+    Case("unit-vector", "l2 norm and scale, f32", f"{KERNELS}/rows.lf", "unit_vector", f.unit_vector,
+         {"N": BIG}, {"N": BIG - 57}, {"N": 1003}, goal=Goal("share", 0.95 * 2 / 3)),
+    Case("histogram", "histogram of bytes", f"{KERNELS}/rows.lf", "histogram_u8", f.histogram,
+         {"N": BIG, "B": 256}, {"N": BIG - 57, "B": 256}, {"N": 1003, "B": 256}, goal=Goal("share", 0.6 / READ),
+         below={"count": "B"}),
     Case("l2norm", "l2 norm, f32", f"{EXAMPLES}/l2norm.lf", "l2norm", f.l2norm, {"N": BIG},
-         {"N": BIG - 57}, {"N": 1003}),
+         {"N": BIG - 57}, {"N": 1003}, goal=Goal("share", 0.95 / READ)),
 )  # fmt: skip
 
 BY_KEY = {case.key: case for case in CASES}

@@ -91,6 +91,28 @@ def log_sums(w: Any, a: Arrays) -> Arrays:
     return {"z": w.log_sum(w.wide(a["x"]))}
 
 
+def cross_entropy(w: Any, a: Arrays) -> Arrays:
+    """What each row's label has to do with it: the logarithm of the sum of exponentials less the label's."""
+    x = w.wide(a["x"])
+    return {"loss": w.log_sum(x) - w.pick(x, a["label"])}
+
+
+def rope(w: Any, a: Arrays) -> Arrays:
+    """Pairs of a head turned by the angle of their place, computed in f32 whatever the arrays hold."""
+    x, half = w.wide(a["x"]), a["cosine"].shape[1]
+    cosine, sine = a["cosine"][None, :, None, :], a["sine"][None, :, None, :]
+    near, far = x[..., :half], x[..., half:]
+    return {"y": w.narrow(w.join((near * cosine - far * sine, far * cosine + near * sine), -1), a["x"])}
+
+
+def layernorm_backward(w: Any, a: Arrays) -> Arrays:
+    """The gradients of layer normalisation's input and parameters."""
+    normal = (a["x"] - a["mean"][:, None]) * a["scale"][:, None]
+    slope = a["dy"] * a["gamma"]
+    dx = a["scale"][:, None] * (slope - slope.mean(1)[:, None] - normal * (slope * normal).mean(1)[:, None])
+    return {"dx": dx, "dgamma": (a["dy"] * normal).sum(0), "dbeta": a["dy"].sum(0)}
+
+
 def column_sums(w: Any, a: Arrays) -> Arrays:
     """The sum of each column."""
     return {"s": a["x"].sum(0)}
@@ -119,6 +141,32 @@ def prefix_sum(w: Any, a: Arrays) -> Arrays:
 def recurrence(w: Any, a: Arrays) -> Arrays:
     """h[t] = a[t] * h[t - 1] + b[t] along the second dimension."""
     return {"h": w.recurrence(a["a"], a["b"], 1)}
+
+
+def gated_recurrence(w: Any, a: Arrays) -> Arrays:
+    """A gated linear recurrence along the second dimension, times a SiLU."""
+    keep = w.sigmoid(a["gate"])
+    return {"y": w.recurrence(keep, (1.0 - keep) * a["x"], 1) * (a["z"] * w.sigmoid(a["z"]))}
+
+
+def statistics(w: Any, a: Arrays) -> Arrays:
+    """Mean, variance, least and greatest element, length."""
+    x = a["x"]
+    mean, squares = x.mean(), (x * x).sum()
+    found = {
+        "mean": mean, "variance": (x * x).mean() - mean * mean, "smallest": x.min(), "largest": x.max(), "length": w.sqrt(squares),
+    }  # fmt: skip
+    return {name: value.reshape(1) for name, value in found.items()}
+
+
+def unit_vector(w: Any, a: Arrays) -> Arrays:
+    """A vector over its length."""
+    return {"y": a["x"] / w.sqrt((a["x"] * a["x"]).sum())}
+
+
+def histogram(w: Any, a: Arrays) -> Arrays:
+    """Counts, and how often each byte occurs."""
+    return {"count": a["count"] + w.count(a["x"], a["count"].shape[0])}
 
 
 def l2norm(w: Any, a: Arrays) -> Arrays:

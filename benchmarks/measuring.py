@@ -15,6 +15,7 @@ from words import torch_words
 
 DTYPES = {
     "u8": torch.uint8,
+    "i32": torch.int32,
     "f16": torch.float16,
     "bf16": torch.bfloat16,
     "f32": torch.float32,
@@ -35,6 +36,8 @@ def random_inputs(arrays: tuple[Array, ...], device: str) -> dict[str, Any]:
             continue
         if one.dtype == "u8":
             made[one.name] = torch.randint(0, 256, one.shape, dtype=torch.uint8, device=device)
+        elif one.dtype == "i32":
+            made[one.name] = torch.randint(0, one.below, one.shape, dtype=torch.int32, device=device)
         else:
             wide = torch.rand(one.shape, device=device, dtype=DTYPES[one.dtype])
             made[one.name] = wide.add_(0.01)

@@ -79,6 +79,15 @@ class Numpy:
         top = x.max(1)
         return top + np.log(np.exp(x - top[:, None]).sum(1))
 
+    @staticmethod
+    def pick(x: Any, column: Any) -> Any:
+        """An element of each row."""
+        return x[np.arange(len(x)), column.astype(np.int64)]
+
+    @staticmethod
+    def count(x: Any, bins: int) -> Any:
+        return np.bincount(x.astype(np.int64), minlength=bins)
+
     cumsum, join = staticmethod(np.cumsum), staticmethod(np.concatenate)
 
     @classmethod
@@ -141,6 +150,14 @@ def torch_words(exact: bool) -> Any:
         @staticmethod
         def log_sum(x: Any) -> Any:
             return torch.logsumexp(x, 1)
+
+        @staticmethod
+        def pick(x: Any, column: Any) -> Any:
+            return x.gather(1, column.long()[:, None])[:, 0]
+
+        @staticmethod
+        def count(x: Any, bins: int) -> Any:
+            return torch.bincount(x.int(), minlength=bins)
 
         cumsum, join = staticmethod(torch.cumsum), staticmethod(torch.cat)
 
@@ -210,7 +227,15 @@ def jax_words() -> Any:
         def log_sum(x: Any) -> Any:
             return jax.nn.logsumexp(x, 1)
 
-        cumsum = staticmethod(jnp.cumsum)
+        @staticmethod
+        def pick(x: Any, column: Any) -> Any:
+            return jnp.take_along_axis(x, column[:, None], 1)[:, 0]
+
+        @staticmethod
+        def count(x: Any, bins: int) -> Any:
+            return jnp.bincount(x, length=bins)
+
+        cumsum, join = staticmethod(jnp.cumsum), staticmethod(jnp.concatenate)
 
         @staticmethod
         def recurrence(a: Any, b: Any, axis: int) -> Any:

@@ -251,7 +251,7 @@ def divisor(form: Linear, facts: Facts) -> int:
             case Operation(op="min" | "max", left=Linear() as left, right=Linear() as right):
                 known = gcd(divisor(left, facts), divisor(right, facts))
             case _:
-                known = 1
+                known = facts.divisors.get(atom, 1)
         total = gcd(total, abs(coefficient) * known)
     return total
 
@@ -335,7 +335,7 @@ def known_odd(condition: nodes.Expr) -> frozenset[str]:
 
 
 def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, int]:
-    """Symbols, iterators and products that `condition` says are multiples of a constant (`W % 4 == 0`)."""
+    """Symbols, iterators, products and quotients that `condition` says are multiples of a constant (`W % 4 == 0`)."""
     found: dict[str | Atom, int] = {}
     for each in conjuncts(condition):
         match each:
@@ -347,7 +347,7 @@ def known_divisors(condition: nodes.Expr, facts: Facts) -> Mapping[str | Atom, i
                 match linear(value, facts):
                     case Linear(terms=((nodes.Symbol(name=name) | nodes.Iter(name=name), 1),), constant=0):
                         found[name] = int(factor)
-                    case Linear(terms=((Operation(op="mul") as atom, 1),), constant=0):
+                    case Linear(terms=((Operation(op="mul" | "floordiv") as atom, 1),), constant=0):
                         found[atom] = int(factor)
                     case _:
                         pass

@@ -1,9 +1,10 @@
-"""Strategy `pointwise`, GPU: every access is the point itself (or does not move along the
-contiguous dimension), so a thread takes 16 consecutive bytes of every array at a time.
+"""Strategy `pointwise`, GPU: every access is the point itself, or a distance from it along the contiguous
+dimension that all points have (`x[d + D//2]`), or does not move along that dimension; so a thread takes 16
+consecutive bytes of every array at a time.
 
 The wide path needs 16-byte aligned arrays whose rows are whole vectors (a single row may be of
-any length); it is chosen once per call, and the other path covers the same block with neighbouring
-threads on neighbouring elements.
+any length), and distances that are; it is chosen once per call, and the other path covers the same block with
+neighbouring threads on neighbouring elements.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Callable
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import ACCESS
 from loopfuse.lang.index import TRUE, ceil_div, conjoin
-from loopfuse.lang.linear import constant_value, linear, tidy
-from loopfuse.lang.nodes import Binary, Const, Expr, Iter, compare, integer
-from loopfuse.lang.walk import iterators
+from loopfuse.lang.linear import constant_value, linear_form, tidy
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, Load, compare, integer
+from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.body import guard_of, host_conditions
 from loopfuse.plan.mapping.space import (
     Site,
@@ -39,6 +40,8 @@ from loopfuse.tree.walk import walk_nodes
 
 PIECES = 2
 """Vectors of each array that a thread takes, where there is one row."""
+SHORT_TILE = (8, 32)
+"""Threads along short rows, and how many of those a block has: 128 bytes of each at once."""
 WRITTEN_OUT = 512
 """Reads and writes, once for each element of a vector, up to which elements are written out."""
 PAIRS = 96
@@ -119,13 +122,35 @@ def _is_plain(statement: Statement, iterator: str, site: Site) -> bool:
             continue
         if any(iterator in iterators(each) for each in index[:-1]):
             return False
-        terms = linear(index[-1])
-        if terms is None:
-            if iterator in iterators(index[-1]):
-                return False
-        elif terms.get(iterator, 0) not in (0, 1) or (terms.get(iterator) == 1 and any(c for n, c in terms.items() if n != iterator)):
+        if iterator in iterators(index[-1]) and distance(index[-1], iterator) is None:
             return False
     return True
+
+
+def distance(index: Expr, iterator: str) -> Expr | None:
+    """How far from the point an access is, of which this is the last index: the same for all points of the nest, and
+    not a number (neighbours are read by `sliding`)."""
+    constant, terms = linear_form(index)
+    others = [(atom, count) for atom, count in terms if atom != Iter(iterator)]
+    if (Iter(iterator), 1) not in terms or (constant and not others):
+        return None
+    if any(iterators(atom) or any(isinstance(node, Load) for node in walk_expr(atom)) for atom, _ in others):
+        return None
+    return sum((atom * count for atom, count in others), integer(constant))
+
+
+def distances(group: Group, site: Site) -> tuple[Expr, ...]:
+    """The distances that arrays in memory are accessed at, besides 0."""
+    last = order_dims(group)[-1]
+    found: list[Expr] = []
+    for placed in group.members:
+        iterator = placed.coordinate(last).iterator
+        for s in placed.unit.statements:
+            for access in (*s.reads, s.write):
+                index = access.load.index
+                if index and iterator in iterators(index[-1]) and site.stores[access.array].home == "global":
+                    found.append(distance(index[-1], iterator) or integer(0))
+    return tuple(rest for rest in dict.fromkeys(found) if rest != integer(0))
 
 
 def arrays_along(group: Group, site: Site) -> list[str]:
@@ -150,9 +175,19 @@ def vector_width(group: Group, site: Site) -> int:
     return max(1, ACCESS // widest)
 
 
-def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
-    """The launch of a group that `fits_pointwise`."""
-    return _Block(group, site).launch(name, labels)
+def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...], tile: tuple[int, int] = TILE) -> Launch:
+    """The launch of a group that `fits_pointwise`. `tile`: threads of a block along rows and across, where there are several."""
+    return _Block(group, site, tile).launch(name, labels)
+
+
+def short_rows(group: Group, site: Site) -> tuple[Expr, int] | None:
+    """The length of rows, and up to how many elements so many threads as TILE has along one would mostly idle; None
+    where all dimensions run as one, or where it is known that they would not."""
+    width = vector_width(group, site)
+    columns = find_columns(group, site, dim_extents(group, site.program), width)
+    if columns.inner or columns.is_one_row:
+        return None
+    return columns.count, SHORT_TILE[0] * width * 2
 
 
 class _Block:
@@ -160,7 +195,7 @@ class _Block:
     thread in each of several rows. (Two keep more loads under way and halve what a thread spends on
     finding its place; where rows of several arrays are read, one is enough.)"""
 
-    def __init__(self, group: Group, site: Site) -> None:
+    def __init__(self, group: Group, site: Site, tile: tuple[int, int]) -> None:
         self.group, self.site = group, site
         self.width = vector_width(group, site)
         self.extents = dim_extents(group, site.program)
@@ -172,7 +207,7 @@ class _Block:
         self.is_short = accesses * self.width * each <= WRITTEN_OUT
         self.has_ends = bool(rows) and each == 1 and accesses * self.width <= ENDS
         self.pieces = PIECES if self.is_short and not rows and each == 1 else each
-        self.threads = TILE[0] if rows else BLOCK
+        self.threads = tile[0] if rows else BLOCK
         self.across = self.threads * self.width * self.pieces // each
         self.point: dict[str, Expr] = {}
         self.rows: list[Expr] = []  # what holds where the thread's row is one of the loops'
@@ -185,9 +220,9 @@ class _Block:
             number: Expr = Iter(var)
             if dim in rows[-1:]:
                 thread = names.fresh(f"{var}t")
-                self.grid.append((var, ceil_div(count, TILE[1])))
-                self.block.append((thread, integer(TILE[1])))
-                number = number * TILE[1] + Iter(thread)
+                self.grid.append((var, ceil_div(count, tile[1])))
+                self.block.append((thread, integer(tile[1])))
+                number = number * tile[1] + Iter(thread)
             else:
                 self.grid.append((var, count))
             self.point[dim] = value_at(self.extents[dim], number)
@@ -242,6 +277,7 @@ class _Block:
         may be a part of one."""
         columns = self.columns
         whole = columns.whole(self.width) if self.rows else []
+        whole += [compare("eq", tidy(rest % self.width), integer(0)) for rest in distances(self.group, self.site)]
         for name in arrays_along(self.group, self.site):
             array = self.site.program.arrays[name]
             rank = len(array.extents) + len(self.site.stores[name].leading)

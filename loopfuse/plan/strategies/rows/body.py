@@ -35,7 +35,8 @@ from loopfuse.lang.walk import (
 )
 from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.lanes import Update
-from loopfuse.plan.units.forest import fold_of, may_reorder
+from loopfuse.plan.mapping.space import Site
+from loopfuse.plan.units.forest import Scope, fold_of, may_reorder
 from loopfuse.poly.model import PolyProgram
 from loopfuse.tree.looptree import Buffer, Compute, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -203,6 +204,20 @@ def read_body(
         return _Reader(program, names, reassociate, private, alone).read(nodes)
     except _Other:
         return None
+
+
+def body_of(ids: frozenset[str], scope: Scope | None, site: Site, nodes: Sequence[TreeNode], names: Names) -> Body | None:
+    """What the statements do with a row, of which the nodes are all; None where the loops have another form."""
+    assert scope is not None
+    outside = {
+        name
+        for s in site.program.statements
+        if s.id not in ids
+        for access in (*s.reads, s.write)
+        for name, _ in access.parts
+    }
+    private = frozenset(a.name for a in site.program.arrays.values() if a.kind == "temp") - outside
+    return read_body(nodes, site.program, names, scope.reassociate, private, alone=site.device == "cpu")
 
 
 class _Reader:

@@ -57,6 +57,10 @@ class ColumnsFit(TeamsFit):
                 versions.append((most, team(suffix, sizes.MANY, blocks, held, sizes.HELD_COLUMNS)))
         return by_length(site.names, self.body.length, [*versions, (0, long)], "columns of {} places")
 
+    def long_columns(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
+        """The launch for many long columns."""
+        return (self._blocks(sizes.MANY, 1, 0, sizes.COLUMNS, site, f"{name}_block", labels, 0, 0),)
+
     def _shares(self, site: Site, name: str, labels: tuple[str, ...], step: Step, least: int, most: int) -> tuple[HostNode, ...]:
         """Blocks that have shares of a column's places, and what puts these together."""
         return share_launches(self, step, site, name, labels)

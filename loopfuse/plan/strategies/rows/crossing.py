@@ -26,10 +26,12 @@ from loopfuse.poly.model import Access, Loop, PolyProgram, Statement
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The group across rows: its statements inside the one loop over rows, by id, and the arrays that they add to."""
+    """The group across rows: its statements inside loops over the rows, by id, each with the variable of its loop, and the arrays that
+    they add to. All loops are as `loop`."""
 
     group: Group
     inside: dict[str, Statement]
+    row_of: dict[str, str]
     results: tuple[str, ...]
     loop: Loop
 
@@ -75,6 +77,7 @@ def _columns(group: Group, program: PolyProgram) -> _Columns | None:
     inside: dict[str, Statement] = {}
     results: list[str] = []
     loops: dict[str, Loop] = {}
+    row_of: dict[str, str] = {}
     for placed in group.members:
         dims = {c.iterator for c in placed.coordinates}
         for s in placed.unit.statements:
@@ -84,26 +87,31 @@ def _columns(group: Group, program: PolyProgram) -> _Columns | None:
             if not loop_iterations(s, program).is_subset(s.domain):
                 return None  # conditions stand inside the loop
             inside[s.id] = s
+            row_of[s.id] = inner[-1].iterator
+            if len(inner) > 1:
+                return None
             loops |= {loop.iterator: loop for loop in inner}
             if s.reduction and s.kind != "init":
                 results.append(s.target.array)
             elif s.target.index:
                 return None
-    if len(loops) != 1:
+    alike = {(tidy(loop.lower), tidy(loop.upper), loop.step): loop for loop in loops.values()}
+    if len(alike) != 1:
         return None
-    (loop,) = loops.values()
-    return _Columns(group, inside, tuple(dict.fromkeys(results)), loop)
+    (loop,) = alike.values()
+    return _Columns(group, inside, row_of, tuple(dict.fromkeys(results)), loop)
 
 
 def _shared(along: Group, dim: str, columns: _Columns) -> list[tuple[str, Statement, Statement]]:
     """The arrays whose rows both go along, each with a statement of either that does."""
     found: list[tuple[str, Statement, Statement]] = []
     for s_across in columns.inside.values():
-        for theirs in _matrices(s_across, columns.loop.iterator):
+        their_row = columns.row_of[s_across.id]
+        for theirs in _matrices(s_across, their_row):
             for placed in along.members:
                 row = placed.coordinate(dim).iterator
                 for s in placed.unit.statements:
-                    if any(_same(mine, theirs, row, columns.loop.iterator) for mine in _matrices(s, row)):
+                    if any(_same(mine, theirs, row, their_row) for mine in _matrices(s, row)):
                         found.append((theirs.array, s, s_across))
     return found
 
@@ -165,7 +173,7 @@ def _are_in_step(along: Group, dim: str, columns: _Columns, in_turn: bool) -> bo
             continue  # that comes once all rows are done, and so does what copies of a result are added to
         placed = along.placed[d.source]
         source = next(s for s in placed.unit.statements if s.id == d.source).iterators
-        places = source.index(placed.coordinate(dim).iterator), sink.iterators.index(columns.loop.iterator)
+        places = source.index(placed.coordinate(dim).iterator), sink.iterators.index(columns.row_of[sink.id])
         if not is_equal_along(d.relation, *places):
             return False
     return True

@@ -16,11 +16,12 @@ that is clamped to the row's last, so that they are under way together and no te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
+from types import MappingProxyType
 
 from loopfuse.lang.index import TRUE
 from loopfuse.lang.linear import constant_value, tidy
@@ -161,9 +162,20 @@ def team_nodes(body: Body, team: Team, site: Site) -> tuple[TreeNode, ...]:
     return _Writer(body, team, site).nodes()
 
 
+def share_nodes(
+    body: Body, team: Team, site: Site, parts: Mapping[Load, str], along: Callable[[tuple[TreeNode, ...]], tuple[TreeNode, ...]]
+) -> tuple[TreeNode, ...]:
+    """What a thread of the team runs for its rows, which `along` goes along, and all of which the team holds. `parts`: elements at a
+    place to which each row adds, and how: in registers, until all rows are done."""
+    return _Writer(body, team, site, parts).share(along)
+
+
 class _Writer:
-    def __init__(self, body: Body, team: Team, site: Site) -> None:
+    def __init__(self, body: Body, team: Team, site: Site, parts: Mapping[Load, str] = MappingProxyType({})) -> None:
         self.body, self.team, self.site, self.names = body, team, site, site.names
+        self.parts = parts
+        self.sums = {part: self.register(f"{part.array}_sum", part, team.held) for part in parts}
+        """What lies in registers from row to row."""
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
         self.own = self.values | own_registers(body, site.names)
         self.kept: dict[Load, Load] = {}
@@ -203,14 +215,56 @@ class _Writer:
         apart = replace(self.team, vector=0, many=sizes.STAGED_NARROW)
         if self.team.pairs:
             apart = replace(apart, staged=sizes.STAGED, vector=PAIR, turned=turn_of(self.body, self.names.buffers))
-        other = _Writer(self.body, apart, self.site)
+        return self.by_form(apart, lambda one: one.with_row(one.nodes_at_once()))
+
+    def by_form(self, apart: Team, nodes: Callable[[_Writer], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """Nodes of this team, where rows are whole vectors, else of the other."""
+        vector = self.team.vector
+        other = _Writer(self.body, apart, self.site, self.parts)
         self.team = replace(self.team, staged=max(vector, self.team.staged))
         length = constant_value(self.body.length)
         if length is not None:
-            one = self if length % vector == 0 else other
-            return one.with_row(one.nodes_at_once())
+            return nodes(self if length % vector == 0 else other)
         whole = compare("eq", self.body.length % vector, integer(0))
-        return (Guard(whole, self.with_row(self.nodes_at_once()), other.with_row(other.nodes_at_once())),)
+        return (Guard(whole, nodes(self), nodes(other)),)
+
+    def share(self, along: Callable[[tuple[TreeNode, ...]], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
+        """What is done with all rows of a share: sums begin from nothing, and are stored behind the last of them."""
+
+        def all_of(one: _Writer) -> tuple[TreeNode, ...]:
+            return (*one.cleared(), *along(one.nodes_at_once()), *one.sums_stored())
+
+        if not self.team.vector:
+            return all_of(self)
+        return self.by_form(replace(self.team, vector=0), all_of)
+
+    def cleared(self) -> tuple[TreeNode, ...]:
+        """Sums of nothing."""
+        var = self.names.fresh("u")
+        nothing = {part: Const(neutral(op, part.dtype), part.dtype) for part, op in self.parts.items()}
+        nodes = tuple(Copy(Load(own.array, (Iter(var),), own.dtype), nothing[part]) for part, own in self.sums.items())
+        return (Loop(var, integer(0), integer(self.team.held), 1, Where.UNROLLED, nodes),)
+
+    def sums_stored(self) -> tuple[TreeNode, ...]:
+        """Those of each place to memory."""
+        (where,) = {one.range for one in self.body.passes}
+        threads = self.team.threads
+
+        def chunk(number: Expr, slot: Expr, is_whole: bool) -> tuple[TreeNode, ...]:
+            def put(element: Element) -> tuple[TreeNode, ...]:
+                place = self.place(where[0], threads, number, element.away)
+                nodes = tuple(
+                    Copy(as_load(tidy(substitute(part, {COLUMN: place}))), Load(own.array, (_sum(slot, element.number),), own.dtype))
+                    for part, own in self.sums.items()
+                )
+                return nodes if is_whole else (Guard(place < where[1], nodes),)
+
+            if not self.team.vector:
+                return self.staged(put, threads)
+            vector = self.vector(threads)
+            return vector.each(self.lanes(vector, put))
+
+        return self.held(where, chunk)
 
     def nodes_at_once(self) -> tuple[TreeNode, ...]:
         """What is done with a row: held where there is room, or in chunks."""
@@ -252,6 +306,9 @@ class _Writer:
                 first = registers[0]
                 own = self.register(f"{self.names.buffers[first.array].array}_row", first, team.held)
                 cells.setdefault(where, {}).update(dict.fromkeys(registers, own))
+        for load, own in self.sums.items():
+            (where,) = {one.range for one in self.body.passes if load.array in touched(one)}
+            cells.setdefault(where, {})[load] = own
         for load in self.body.made:
             own = self.register(f"{load.array}_row", load, team.held)
             (where,) = {one.range for one in self.body.passes if load.array in touched(one)}

@@ -11,12 +11,13 @@ sum depends on how long a column is alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from loopfuse.lang.index import ceil_div
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, combine, integer
 from loopfuse.lang.walk import loads, moved_to
+from loopfuse.plan.mapping.body import Names
 from loopfuse.plan.mapping.space import Site, count_of, dim_extents, order_dims
 from loopfuse.plan.mapping.threads import stands_for
 from loopfuse.plan.strategies.rows import sizes
@@ -45,42 +46,71 @@ def step_in_shares(body: Body, group: Group, program: PolyProgram) -> Step | Non
 
 def share_launches(fit: TeamsFit, step: Step, site: Site, name: str, labels: tuple[str, ...]) -> tuple[Launch, Launch]:
     """The two launches, for columns of a place at least."""
-    one, dims, extents = step.one, order_dims(fit.group), dim_extents(fit.group, site.program)
+    one, dims = step.one, order_dims(fit.group)
     shares = ceil_div(combine("max", integer(0), one.length), sizes.SHARE)
-    counts = [count_of(extents[dim]) for dim in dims]
-    column = [tidy(Iter(stands_for(dim)) - extents[dim].lower) for dim in dims]
     share = site.names.fresh("share")
-    parts: dict[Load, Load] = {}
-    for update in one.updates:
-        part = site.names.fresh(f"{update.target.array}_part")
-        site.names.add(Buffer(part, "", update.target.dtype, (shares, *counts), Global()))
-        parts[update.target] = Load(part, (Iter(share), *column), update.target.dtype)
-
+    parts = parts_of(fit, step, site.names, site.program, shares, Iter(share))
+    site.names.declare(parts.buffers)
     first = tidy(one.lower + Iter(share) * sizes.SHARE)
     own = Pass(
-        map_expressions(one.nodes, lambda expr: moved_to(expr, parts)),
-        tuple(replace(update, target=parts[update.target], whole=True) for update in one.updates),
+        map_expressions(one.nodes, lambda expr: moved_to(expr, parts.places)),
+        tuple(replace(update, target=parts.places[update.target], whole=True) for update in one.updates),
         first,
         combine("min", one.upper, tidy(first + sizes.SHARE)),
     )
     of_share = replace(
-        fit.body, steps=(own,), values={cell.array: cell for cell in parts.values()}, once=frozenset(), registers=_registers(fit.body, own.nodes)
-    )
-    folds = tuple(Fold(update.op, update.target, _at_place(parts[update.target])) for update in one.updates)
-    together = Pass(folds, one.updates, integer(0), shares)
-    around = (*step.before, *folds, *step.after)
-    of_column = replace(fit.body, steps=(*step.before, together, *step.after), registers=_registers(fit.body, around))
-
-    def launch(body: Body, called: str, outside: list[tuple[str, Expr, Where]]) -> Launch:
-        thread = site.names.fresh("t")
-        chain, point, there = fit.grid_of_teams(site, dims, sizes.COLUMNS, [(thread, integer(sizes.MANY), Where.BLOCK)])
-        team = Team(Threads(((thread, sizes.MANY),)), 0, least=1, inside=there)
-        return fit.launch(called, labels, [*outside, *chain], replace(fit, body=body).nodes(site, point, team))
-
+        fit.body, steps=(own,), values={cell.array: cell for cell in parts.places.values()}, once=frozenset(),
+        registers=_registers(fit.body, own.nodes),
+    )  # fmt: skip
+    chain = [(share, shares, Where.GRID)]
     return (
-        launch(of_share, f"{name}{SHARES}", [(share, shares, Where.GRID)]),
-        launch(of_column, f"{name}{TOGETHER}", []),
+        _launch(fit, of_share, site, f"{name}{SHARES}", labels, dims, chain),
+        together(fit, step, parts, shares, site, name, labels),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What shares leave: for each result of a column, the partial result of a share, and the buffers of these."""
+
+    places: dict[Load, Load]
+    buffers: tuple[Buffer, ...]
+
+
+def parts_of(fit: TeamsFit, step: Step, names: Names, program: PolyProgram, shares: Expr, share: Expr) -> Parts:
+    """Room for `shares` partial results of each column, and those of one `share`."""
+    extents, dims = dim_extents(fit.group, program), order_dims(fit.group)
+    counts = [count_of(extents[dim]) for dim in dims]
+    column = [tidy(Iter(stands_for(dim)) - extents[dim].lower) for dim in dims]
+    places: dict[Load, Load] = {}
+    buffers: list[Buffer] = []
+    for update in step.one.updates:
+        part = names.fresh(f"{update.target.array}_part")
+        buffers.append(Buffer(part, "", update.target.dtype, (shares, *counts), Global()))
+        places[update.target] = Load(part, (share, *column), update.target.dtype)
+    return Parts(places, tuple(buffers))
+
+
+def together(
+    fit: TeamsFit, step: Step, parts: Parts, shares: Expr, site: Site, name: str, labels: tuple[str, ...]
+) -> Launch:
+    """The launch that puts the partial results of each column together, with what stands around the pass."""
+    updates = step.one.updates
+    folds = tuple(Fold(update.op, update.target, _at_place(parts.places[update.target])) for update in updates)
+    steps = (*step.before, Pass(folds, updates, integer(0), shares), *step.after)
+    around = (*step.before, *folds, *step.after)
+    body = replace(fit.body, steps=steps, registers=_registers(fit.body, around))
+    return _launch(fit, body, site, f"{name}{TOGETHER}", labels, order_dims(fit.group), [])
+
+
+def _launch(
+    fit: TeamsFit, body: Body, site: Site, name: str, labels: tuple[str, ...], dims: Sequence[str], outside: Sequence[tuple[str, Expr, Where]]
+) -> Launch:
+    """A launch of MANY threads for each column."""
+    thread = site.names.fresh("t")
+    chain, point, there = fit.grid_of_teams(site, dims, sizes.COLUMNS, [(thread, integer(sizes.MANY), Where.BLOCK)])
+    team = Team(Threads(((thread, sizes.MANY),)), 0, least=1, inside=there)
+    return fit.launch(name, labels, [*outside, *chain], replace(fit, body=body).nodes(site, point, team))
 
 
 def _at_place(part: Load) -> Load:

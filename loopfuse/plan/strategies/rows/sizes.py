@@ -97,3 +97,12 @@ SHARE = 2048
 """Places of such a share."""
 SHARING = 8
 """Blocks of such a cluster."""
+
+# ---------------------------------------------------------------------- rows and columns in one pass
+
+ROWS_OF_SHARE = 64
+"""Rows of which a block has copies of the results of columns."""
+FEW_ROWS = 4096
+"""Rows up to which the loops stay apart: their shares are too few for all processors."""
+SHARING_ROWS = (LANES, FEW_THREADS, MORE_THREADS, THREADS)
+"""Threads of a block that goes along them, by how long they are."""

@@ -79,18 +79,9 @@ class BothFit(Fit):
     parts: Parts
     launches: ClassVar[int] = 2
 
-    @property
-    def held(self) -> int:
-        """How many places of a row a thread has: what is held of each, and the sums, fit its registers."""
-        held = sizes.HELD
-        sums = sum(max(1, part.dtype.bytes // 4) for part in self.parts.places.values())
-        while (self.rows.room + sums) * held > sizes.REGISTERS and held > sizes.STAGED:
-            held //= 2
-        return held
-
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         site.names.declare((*self.rows.memory, *self.parts.buffers))
-        teams = [(threads, threads * self.held) for threads in sizes.SHARING_ROWS]
+        teams = [(threads, threads * sizes.HELD_OF_SHARE) for threads in sizes.SHARING_ROWS]
         widest = teams[-1][1]
 
         def apart(least: int, most: int) -> tuple[HostNode, ...]:
@@ -135,7 +126,7 @@ class BothFit(Fit):
         body = body_at(self.rows.body, self.rows.memory, site, {dim: Iter(row)})
         body = body.at({SHARE: Iter(share)})
         parts = tuple(_moved(part, {SHARE: Iter(share)}) for part in _at_columns(self.columns, self.parts))
-        held = self.held
+        held = sizes.HELD_OF_SHARE
         team = Team(
             Threads(((thread, threads),)), held, least, most, staged=held
         )
@@ -144,7 +135,7 @@ class BothFit(Fit):
             return (Loop(row, first, end, 1, Where.SERIAL, nodes),)
 
         chain = [(share, shares, Where.GRID), (thread, integer(threads), Where.BLOCK)]
-        launch = self.rows.launch(f"{name}{PASS}", labels, chain, share_nodes(body, team, site, dict(zip(parts, self.ops)), along))
+        launch = self.rows.launch(f"{name}{PASS}", labels, chain, share_nodes(body, team, site, dict(zip(parts, self.ops)), row, along))
         return launch, together(self.columns, self.step, self.parts, shares, site, name, self._labels(False))
 
     @property

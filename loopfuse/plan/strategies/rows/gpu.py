@@ -163,17 +163,17 @@ def team_nodes(body: Body, team: Team, site: Site) -> tuple[TreeNode, ...]:
 
 
 def share_nodes(
-    body: Body, team: Team, site: Site, parts: Mapping[Load, str], along: Callable[[tuple[TreeNode, ...]], tuple[TreeNode, ...]]
+    body: Body, team: Team, site: Site, parts: Mapping[Load, str], row: str, along: Callable[[tuple[TreeNode, ...]], tuple[TreeNode, ...]]
 ) -> tuple[TreeNode, ...]:
-    """What a thread of the team runs for its rows, which `along` goes along, and all of which the team holds. `parts`: elements at a
+    """What a thread of the team runs for its rows, which `along` goes along by `row`, and all of which the team holds. `parts`: elements at a
     place to which each row adds, and how: in registers, until all rows are done."""
-    return _Writer(body, team, site, parts).share(along)
+    return _Writer(body, team, site, parts, row).share(along)
 
 
 class _Writer:
-    def __init__(self, body: Body, team: Team, site: Site, parts: Mapping[Load, str] = MappingProxyType({})) -> None:
+    def __init__(self, body: Body, team: Team, site: Site, parts: Mapping[Load, str] = MappingProxyType({}), row: str = "") -> None:
         self.body, self.team, self.site, self.names = body, team, site, site.names
-        self.parts = parts
+        self.parts, self.row = parts, row
         self.sums = {part: self.register(f"{part.array}_sum", part, team.held) for part in parts}
         """What lies in registers from row to row."""
         self.values = {place: self.register(f"{name}_value", place) for name, place in body.values.items()}
@@ -220,7 +220,7 @@ class _Writer:
     def by_form(self, apart: Team, nodes: Callable[[_Writer], tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
         """Nodes of this team, where rows are whole vectors, else of the other."""
         vector = self.team.vector
-        other = _Writer(self.body, apart, self.site, self.parts)
+        other = _Writer(self.body, apart, self.site, self.parts, self.row)
         self.team = replace(self.team, staged=max(vector, self.team.staged))
         length = constant_value(self.body.length)
         if length is not None:
@@ -275,6 +275,8 @@ class _Writer:
         team = self.team
         room = team.threads.count * team.held
         held = held_loads(self.body)
+        if self.parts:  # what is the same for all rows is near, and registers are few
+            held = {where: [load for load in wanted if self.row in subscript_iterators(load)] for where, wanted in held.items()}
         if team.vector and team.kept and held and self.turn is None:
             return (*self.keeping(held), *self.stored())
         if not team.held or team.least > room or not (held or self.body.made):

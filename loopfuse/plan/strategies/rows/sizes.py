@@ -104,5 +104,7 @@ ROWS_OF_SHARE = 64
 """Rows of which a block has copies of the results of columns."""
 FEW_ROWS = 4096
 """Rows up to which the loops stay apart: their shares are too few for all processors."""
-SHARING_ROWS = (LANES, FEW_THREADS, MORE_THREADS, THREADS)
+HELD_OF_SHARE = 8
+"""Places of a row that each thread has, so that two rows of THREADS and more are on their way."""
+SHARING_ROWS = (FEW_THREADS, THREADS, 2 * THREADS)
 """Threads of a block that goes along them, by how long they are."""

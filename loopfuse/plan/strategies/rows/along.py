@@ -28,17 +28,17 @@ class RowsFit(TeamsFit):
     """Each row has its team."""
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
-        return self.longer(site, name, labels, 0)
-
-    def longer(self, site: Site, name: str, labels: tuple[str, ...], least: int) -> tuple[HostNode, ...]:
-        """The launches for rows that are longer than that."""
         is_known = constant_value(self.body.length) is not None
         versions: list[Version] = [
             (most, self.written(site, name if is_known else f"{name}_{suffix}", labels, write))
             for most, suffix, write in self._versions(site)
-            if not most or most > least
         ]
         return by_length(site.names, self.body.length, versions, "rows of {} places")
+
+    def longest(self, site: Site, name: str, labels: tuple[str, ...], least: int) -> tuple[HostNode, ...]:
+        """The launch for the longest rows, of `least` places and more."""
+        _, suffix, write = self._versions(site)[-1]
+        return self.written(site, f"{name}_{suffix}", labels, write)(least, 0)
 
     @property
     def vector(self) -> int:

@@ -15,6 +15,7 @@ longer than a block holds, and few rows, stay apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from loopfuse.lang.index import ceil_div
@@ -81,22 +82,23 @@ class BothFit(Fit):
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         site.names.declare((*self.rows.memory, *self.parts.buffers))
-        teams = [(threads, threads * sizes.HELD_OF_SHARE) for threads in sizes.SHARING_ROWS]
+        shapes = [shape for shape in sizes.SHARING_ROWS if shape[0] == 1 or shape[0] <= site.machine.cluster]
+        teams = [(shape, prod(shape) * sizes.HELD_OF_SHARE) for shape in shapes]
         widest = teams[-1][1]
 
         def apart(least: int, most: int) -> tuple[HostNode, ...]:
-            along, across = f"{name}_along", f"{name}_across"
+            along, across = f"{name}_few_along", f"{name}_few_across"
             return self._in_turn(self.along.bind(site, along, self._labels(True)), self.columns.bind(site, across, self._labels(False)))
 
         def longer(least: int, most: int) -> tuple[HostNode, ...]:
-            along = self.along.longer(site, f"{name}_longer", self._labels(True), widest)
-            return self._in_turn(along, self.columns.long_columns(site, f"{name}_longer_across", self._labels(False)))
+            along = self.along.longest(site, f"{name}_along", self._labels(True), widest + 1)
+            return self._in_turn(along, self.columns.long_columns(site, f"{name}_across", self._labels(False)))
 
-        def both(threads: int) -> Write:
-            return lambda least, most: self._both(site, f"{name}_{threads}", labels, threads, least, most)
+        def both(shape: tuple[int, int]) -> Write:
+            return lambda least, most: self._both(site, f"{name}_{prod(shape)}", labels, shape, least, most)
 
         def many(least: int, most: int) -> tuple[HostNode, ...]:
-            versions: list[Version] = [*((most, both(threads)) for threads, most in teams), (0, longer)]
+            versions: list[Version] = [*((most, both(shape)) for shape, most in teams), (0, longer)]
             return by_length(site.names, self.rows.body.length, versions, "rows of {} places")
 
         return by_length(site.names, self._rows(site), [(sizes.FEW_ROWS, apart), (0, many)], "{} rows")
@@ -116,8 +118,8 @@ class BothFit(Fit):
         group = self.crossing.along if is_along else self.crossing.across
         return tuple(dict.fromkeys(unit.label for unit in group.units))
 
-    def _both(self, site: Site, name: str, labels: tuple[str, ...], threads: int, least: int, most: int) -> tuple[HostNode, ...]:
-        """The two launches for rows of so many places."""
+    def _both(self, site: Site, name: str, labels: tuple[str, ...], shape: tuple[int, int], least: int, most: int) -> tuple[HostNode, ...]:
+        """The two launches for rows of so many places, of which each is a block's of so many threads, or a cluster's of so many blocks."""
         shares = ceil_div(self._rows(site), sizes.ROWS_OF_SHARE)
         dim, extent = self.crossing.dim, dim_extents(self.crossing.along, site.program)[self.crossing.dim]
         share, row, thread = (site.names.fresh(var) for var in ("share", hint_of(self.crossing.along, dim), "t"))
@@ -126,15 +128,15 @@ class BothFit(Fit):
         body = body_at(self.rows.body, self.rows.memory, site, {dim: Iter(row)})
         body = body.at({SHARE: Iter(share)})
         parts = tuple(_moved(part, {SHARE: Iter(share)}) for part in _at_columns(self.columns, self.parts))
-        held = sizes.HELD_OF_SHARE
-        team = Team(
-            Threads(((thread, threads),)), held, least, most, staged=held
-        )
+        (blocks, threads), held = shape, sizes.HELD_OF_SHARE
+        rank = [(site.names.fresh("rank"), blocks)] if blocks > 1 else []
+        team = Team(Threads((*rank, (thread, threads))), held, least, most, staged=held)
 
         def along(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
             return (Loop(row, first, end, 1, Where.SERIAL, nodes),)
 
-        chain = [(share, shares, Where.GRID), (thread, integer(threads), Where.BLOCK)]
+        chain = [(share, shares, Where.GRID), *((var, integer(count), Where.CLUSTER) for var, count in rank)]
+        chain.append((thread, integer(threads), Where.BLOCK))
         launch = self.rows.launch(f"{name}{PASS}", labels, chain, share_nodes(body, team, site, dict(zip(parts, self.ops)), row, along))
         return launch, together(self.columns, self.step, self.parts, shares, site, name, self._labels(False))
 

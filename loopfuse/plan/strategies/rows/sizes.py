@@ -105,6 +105,6 @@ ROWS_OF_SHARE = 64
 FEW_ROWS = 4096
 """Rows up to which the loops stay apart: their shares are too few for all processors."""
 HELD_OF_SHARE = 8
-"""Places of a row that each thread has, so that two rows of THREADS and more are on their way."""
-SHARING_ROWS = (FEW_THREADS, THREADS, 2 * THREADS)
-"""Threads of a block that goes along them, by how long they are."""
+"""Places of a row that each thread has."""
+SHARING_ROWS = ((1, FEW_THREADS), (1, THREADS), (4, THREADS))
+"""Blocks, and threads of each, that go along them, by how long they are."""

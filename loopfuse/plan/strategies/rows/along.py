@@ -35,6 +35,18 @@ class RowsFit(TeamsFit):
         ]
         return by_length(site.names, self.body.length, versions, "rows of {} places")
 
+    def shortest(self, site: Site, name: str, labels: tuple[str, ...], most: int) -> tuple[HostNode, ...]:
+        """The launches for rows of at most so many places, by every other one of the teams that have such."""
+        versions = self._versions(site)
+        first = next(number for number, (places, _, _) in enumerate(versions) if places >= most)
+        *some, (_, suffix, last) = versions[first % 2 : first + 1 : 2]
+        ways: list[Version] = [(places, self.written(site, f"{name}_{part}", labels, write)) for places, part, write in some]
+
+        def longest(least: int, _: int) -> tuple[HostNode, ...]:
+            return (last(site, f"{name}_{suffix}", labels, least, most),)
+
+        return by_length(site.names, self.body.length, [*ways, (0, longest)], "rows of {} places")
+
     def longest(self, site: Site, name: str, labels: tuple[str, ...], least: int) -> tuple[HostNode, ...]:
         """The launch for the longest rows, of `least` places and more."""
         _, suffix, write = self._versions(site)[-1]

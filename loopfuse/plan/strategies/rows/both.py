@@ -33,7 +33,14 @@ from loopfuse.plan.strategies.rows.body import COLUMN, Body, body_of
 from loopfuse.plan.strategies.rows.columns import ColumnsFit
 from loopfuse.plan.strategies.rows.crossing import find_crossing
 from loopfuse.plan.strategies.rows.gpu import Team, Threads, share_nodes
-from loopfuse.plan.strategies.rows.shares import TOGETHER, Parts, parts_of, step_in_shares, together
+from loopfuse.plan.strategies.rows.shares import (
+    TOGETHER,
+    Parts,
+    parts_of,
+    share_launches,
+    step_in_shares,
+    together,
+)
 from loopfuse.plan.strategies.rows.teams import body_at
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.strategies.versions import Version, Write, by_length
@@ -90,6 +97,10 @@ class BothFit(Fit):
             along, across = f"{name}_few_along", f"{name}_few_across"
             return self._in_turn(self.along.bind(site, along, self._labels(True)), self.columns.bind(site, across, self._labels(False)))
 
+        def short(least: int, most: int) -> tuple[HostNode, ...]:
+            along = self.along.shortest(site, f"{name}_short_along", self._labels(True), most or sizes.LEAST_SHARED)
+            return self._in_turn(along, share_launches(self.columns, self.step, site, f"{name}_short_across", self._labels(False)))
+
         def longer(least: int, most: int) -> tuple[HostNode, ...]:
             along = self.along.longest(site, f"{name}_along", self._labels(True), widest + 1)
             return self._in_turn(along, self.columns.long_columns(site, f"{name}_across", self._labels(False)))
@@ -98,7 +109,7 @@ class BothFit(Fit):
             return lambda least, most: self._both(site, f"{name}_{prod(shape)}", labels, shape, least, most)
 
         def many(least: int, most: int) -> tuple[HostNode, ...]:
-            versions: list[Version] = [*((most, both(shape)) for shape, most in teams), (0, longer)]
+            versions: list[Version] = [(sizes.LEAST_SHARED, short), *((most, both(shape)) for shape, most in teams), (0, longer)]
             return by_length(site.names, self.rows.body.length, versions, "rows of {} places")
 
         return by_length(site.names, self._rows(site), [(sizes.FEW_ROWS, apart), (0, many)], "{} rows")
@@ -130,7 +141,7 @@ class BothFit(Fit):
         parts = tuple(_moved(part, {SHARE: Iter(share)}) for part in _at_columns(self.columns, self.parts))
         (blocks, threads), held = shape, sizes.HELD_OF_SHARE
         rank = [(site.names.fresh("rank"), blocks)] if blocks > 1 else []
-        team = Team(Threads((*rank, (thread, threads))), held, least, most, staged=held)
+        team = Team(Threads((*rank, (thread, threads))), held, least, most, staged=held, vector=self.rows.vector)
 
         def along(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
             return (Loop(row, first, end, 1, Where.SERIAL, nodes),)

@@ -100,10 +100,12 @@ SHARING = 8
 
 # ---------------------------------------------------------------------- rows and columns in one pass
 
-ROWS_OF_SHARE = 64
+ROWS_OF_SHARE = 32
 """Rows of which a block has copies of the results of columns."""
-FEW_ROWS = 4096
+FEW_ROWS = 2048
 """Rows up to which the loops stay apart: their shares are too few for all processors."""
+LEAST_SHARED = 256
+"""Places of a row up to which they do: a block has one row at a time."""
 HELD_OF_SHARE = 8
 """Places of a row that each thread has."""
 SHARING_ROWS = ((1, FEW_THREADS), (1, THREADS), (4, THREADS))

@@ -18,6 +18,7 @@ from tests.plan import (
     mutate_beside,
     mutate_blocks,
     mutate_borders,
+    mutate_both,
     mutate_collapse,
     mutate_columns,
     mutate_contract,
@@ -62,7 +63,7 @@ ROOMS = (
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
     mutate_strips, mutate_registers, mutate_collapse, mutate_borders, mutate_turns,
     mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram, mutate_columns,
-    mutate_affine, mutate_one_pass,
+    mutate_affine, mutate_one_pass, mutate_both,
 )  # fmt: skip
 BASES: dict[str, Base] = {base.name: base for room in ROOMS for base in room.BASES}
 ROWS: dict[str, Row] = {f"{row.base}: {row.name}": row for room in ROOMS for row in room.ROWS}

@@ -42,6 +42,7 @@ from loopfuse.plan.strategies.rows.shares import (
     together,
 )
 from loopfuse.plan.strategies.rows.teams import body_at
+from loopfuse.plan.strategies.rows.vectors import vector_of
 from loopfuse.plan.strategies.strategy import Fit
 from loopfuse.plan.strategies.versions import Version, Write, by_length
 from loopfuse.plan.units.groups import Crossing, Group
@@ -141,7 +142,7 @@ class BothFit(Fit):
         parts = tuple(_moved(part, {SHARE: Iter(share)}) for part in _at_columns(self.columns, self.parts))
         (blocks, threads), held = shape, sizes.HELD_OF_SHARE
         rank = [(site.names.fresh("rank"), blocks)] if blocks > 1 else []
-        team = Team(Threads((*rank, (thread, threads))), held, least, most, staged=held, vector=self.rows.vector)
+        team = Team(Threads((*rank, (thread, threads))), held, least, most, staged=held, vector=self.vector)
 
         def along(nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
             return (Loop(row, first, end, 1, Where.SERIAL, nodes),)
@@ -150,6 +151,11 @@ class BothFit(Fit):
         chain.append((thread, integer(threads), Where.BLOCK))
         launch = self.rows.launch(f"{name}{PASS}", labels, chain, share_nodes(body, team, site, dict(zip(parts, self.ops)), row, along))
         return launch, together(self.columns, self.step, self.parts, shares, site, name, self._labels(False))
+
+    @property
+    def vector(self) -> int:
+        """Neighbouring elements of a thread."""
+        return vector_of(self.rows.body, {buffer.name: buffer for buffer in self.rows.memory}, _at_columns(self.columns, self.parts))
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -163,8 +169,8 @@ class BothFit(Fit):
         """`rows, one pass, a block for 64 rows with a copy of y, x held in registers, parallel over r`."""
         results = ", ".join(self.crossing.results)
         if launch.name.endswith(PASS):
-            said = self.rows.detail(launch, tree)
-            return said.replace("a block a row", f"one pass, a block for {sizes.ROWS_OF_SHARE} rows with a copy of {results}")
+            who, rest = self.rows.detail(launch, tree).removeprefix("rows, ").split(" a row, ", 1)
+            return f"rows, one pass, {who} for {sizes.ROWS_OF_SHARE} rows with a copy of {results}, {rest}"
         if "_across" in launch.name or launch.name.endswith(TOGETHER):
             return self.columns.detail(launch, tree)
         return self.along.detail(launch, tree)

@@ -7,7 +7,7 @@ and whole rows of them (`C % 8 == 0`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from loopfuse.base.machine import ACCESS
 from loopfuse.lang.nodes import Const, Iter, Load, Symbol, integer
@@ -18,11 +18,12 @@ from loopfuse.tree.looptree import Buffer, Compute
 from loopfuse.tree.walk import node_expressions
 
 
-def vector_of(body: Body, memory: Mapping[str, Buffer]) -> int:
-    """How many neighbours a thread has; 0: its elements lie apart. `memory`: the buffers there."""
-    if not isinstance(body.length, Symbol | Const) or not all(_is_plain(body, one) for one in body.passes):
+def vector_of(body: Body, memory: Mapping[str, Buffer], sums: Collection[Load] = ()) -> int:
+    """How many neighbours a thread has; 0: its elements lie apart. `memory`: the buffers there; `sums`: elements that stay in
+    registers from row to row."""
+    if not isinstance(body.length, Symbol | Const) or not all(_is_plain(body, one, sums) for one in body.passes):
         return 0
-    along = [load for one in body.passes for load in _along(one)]
+    along = [load for one in body.passes for load in _along(one) if load not in sums]
     moved = [load for load in along if load.array not in {each.array for each in body.made}]
     if not moved or not all(_is_row(body, memory, load) for load in along):
         return 0
@@ -30,7 +31,7 @@ def vector_of(body: Body, memory: Mapping[str, Buffer]) -> int:
     return min(ACCESS // narrowest, sizes.STAGED) if narrowest < sizes.CLUSTERED else 0
 
 
-def _is_plain(body: Body, one: Pass) -> bool:
+def _is_plain(body: Body, one: Pass, sums: Collection[Load]) -> bool:
     """Is it the whole row, of whose places each does the same, from what nothing writes or what passes make?"""
     if one.outer or one.lower != integer(0) or one.upper != body.length:
         return False
@@ -39,7 +40,7 @@ def _is_plain(body: Body, one: Pass) -> bool:
     for node in one.nodes:
         if not isinstance(node, Compute) or node.predicate is not None:
             return False
-        if any(COLUMN in subscript_iterators(load) for load in loads(node.value) if load.array not in own and load not in asked):
+        if any(COLUMN in subscript_iterators(load) for load in loads(node.value) if load.array not in own and load not in asked and load not in sums):
             return False
     return True
 

@@ -175,9 +175,14 @@ def vector_width(group: Group, site: Site) -> int:
     return max(1, ACCESS // widest)
 
 
-def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...], tile: tuple[int, int] = TILE) -> Launch:
-    """The launch of a group that `fits_pointwise`. `tile`: threads of a block along rows and across, where there are several."""
-    return _Block(group, site, tile).launch(name, labels)
+def plan_pointwise(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The launch of a group that `fits_pointwise`."""
+    return _Block(group, site, TILE).launch(name, labels)
+
+
+def plan_short(group: Group, site: Site, name: str, labels: tuple[str, ...]) -> Launch:
+    """The same for short rows."""
+    return _Block(group, site, SHORT_TILE).launch(name, labels)
 
 
 def short_rows(group: Group, site: Site) -> tuple[Expr, int] | None:

@@ -10,9 +10,9 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.map_fit import MapFit, Plan
 from loopfuse.plan.strategies.pointwise.cpu import fit_rows, runs_in_rows
 from loopfuse.plan.strategies.pointwise.pointwise import (
-    SHORT_TILE,
     fits_pointwise,
     plan_pointwise,
+    plan_short,
     short_rows,
 )
 from loopfuse.plan.strategies.strategy import Fit, Strategy
@@ -55,7 +55,7 @@ class RowsFit(MapFit):
             return (plan(self.group, site, name + suffix, labels),)
 
         versions: list[Version] = [
-            (self.short, partial(write, partial(plan_pointwise, tile=SHORT_TILE), "_short")),
+            (self.short, partial(write, plan_short, "_short")),
             (0, partial(write, self.plan, "")),
         ]
         return by_length(site.names, self.length, versions, "rows of {} places")

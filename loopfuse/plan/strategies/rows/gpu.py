@@ -581,7 +581,16 @@ class _Writer:
                 return nodes
             homes = {buffer.name: buffer.home for buffer in self.names.buffers.values()}
             first, end = self.apart(self.place(one.lower, threads, number, element.away), one.upper, threads)
-            return (Guard(first < end, nodes, predicated=may_be_predicated(nodes, homes)),)
+            inside = Guard(first < end, nodes, predicated=may_be_predicated(nodes, homes))
+            if not made or self.team.vector:
+                return (inside,)
+            # What goes to memory waits in a register, so that all else is computed without branches.
+            at = {COLUMN: self.place(one.lower, threads, number, element.away)}
+            out = tuple(
+                Copy(as_load(self.redirected(tidy(substitute(load, at)))), Load(own.array, (element.lane,), load.dtype))
+                for load, own in made.items()
+            )
+            return (inside, Guard(first < end, out))
 
         if self.team.vector:
             vector = self.vector(threads)
@@ -655,8 +664,9 @@ class _Writer:
         return (Guard(fits, without_implied(nodes, fits, {}), nodes),)
 
     def made_together(self, one: Pass, cells: dict[Load, Load]) -> dict[Load, Load]:
-        """The elements that a pass writes to memory, which go there by vectors, with the registers that they wait in."""
-        if not self.team.vector:
+        """The elements that a pass writes to memory, which go there by vectors, or behind what a row that all threads hold at once computes,
+        with the registers that they wait in."""
+        if not self.team.vector and not self.parts:
             return {}
         out = [load for load in _targets(one) if load not in cells]
         return {load: self.register(f"{load.array}_out", load, self.together) for load in out}
@@ -678,7 +688,7 @@ class _Writer:
     @property
     def together(self) -> int:
         """How many elements of a thread are moved, and then computed with: a vector, or the pairs of a chunk."""
-        return self.team.vector if self.turn is None else self.team.staged
+        return max(1, self.team.vector) if self.turn is None else self.team.staged
 
     @property
     def is_odd(self) -> bool:

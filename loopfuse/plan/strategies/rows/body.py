@@ -181,6 +181,13 @@ class Body:
         return list(dict.fromkeys(out))
 
 
+    @property
+    def constants(self) -> list[Load]:
+        """What passes read at every place of a row though no place says which element: of arrays that nothing here writes, and not where data say."""
+        found = [load for one in self.passes for load in sorted(_always(one), key=repr) if load.array in self.fixed]
+        return [load for load in dict.fromkeys(found) if COLUMN not in subscript_iterators(load) and not any(map(loads, load.index))]
+
+
 def _most(lengths: Iterable[Expr]) -> Expr:
     return reduce(lambda one, other: combine("max", one, other), dict.fromkeys(lengths))
 

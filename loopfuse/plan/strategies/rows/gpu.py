@@ -232,11 +232,18 @@ class _Writer:
         """What is done with all rows of a share: sums begin from nothing, and are stored behind the last of them."""
 
         def all_of(one: _Writer) -> tuple[TreeNode, ...]:
-            return (*one.cleared(), *along(one.nodes_at_once()), *one.sums_stored())
+            return (*one.cleared(), *along((*one.constants(), *one.nodes_at_once())), *one.sums_stored())
 
         if not self.team.vector:
             return all_of(self)
         return self.by_form(replace(self.team, vector=0), all_of)
+
+    def constants(self) -> tuple[TreeNode, ...]:
+        """Loads of what is the same for all places of a row, so that no test stands before them."""
+        own = {load: self.register(f"{load.array}_here", load) for load in self.body.constants}
+        nodes = tuple(Copy(register, self.redirected(load)) for load, register in own.items())
+        self.own = {**self.own, **own}
+        return nodes
 
     def cleared(self) -> tuple[TreeNode, ...]:
         """Sums of nothing."""

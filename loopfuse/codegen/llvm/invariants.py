@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 _LABEL = re.compile(r"(\"[^\"]+\"|[^\s:;\"]+):")
 _VALUE = re.compile(r"%(?:\"[^\"]+\"|[\w.$-]+)")
 _TARGET = re.compile(r"label %(\"[^\"]+\"|[\w.$-]+)")
-_ADDRESS = ("getelementptr ", "add ", "sub ", "or ", "mul ", "shl ")
+_ADDRESS = ("getelementptr ", "add ", "sub ", "or ", "mul ", "shl ", "icmp ")
 """What computes places in a loop."""
 _COMPUTED = re.compile(
     r"(getelementptr )|(?:(?:add|sub|mul|shl|or|and|ashr|lshr) (?:\w+ )*?|(?:tail )?call (?:\w+ )*?(?=i\d+ @llvm\.[su](?:min|max)\.)|"

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cache
-from math import isqrt
 from pathlib import Path
 from platform import machine as system_machine
 
@@ -176,9 +175,9 @@ take their share."""
 
 
 def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), processors: int | None = None) -> int:
-    """Three quarters of what this process can hope for of the last cache that processors share, as Linux tells: all of it where it
-    may run on all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (A Xeon of
-    300 MB for 16: with two threads blocks of time steps begin to pay between 67 and 134 MB, with twelve between 134 and 268.)"""
+    """Three quarters of this process's share of the last cache that processors share, as Linux tells: all of it where it may run on
+    all of those (`processors`: on so many). (Two processors of a Xeon of 300 MB: blocks of time steps begin to pay between 4 and
+    8 MB.)"""
     shared, size = 1, 0
     for entry in sorted(folder.glob("index*")):
         try:
@@ -197,7 +196,7 @@ def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), pr
         processors = min(processors, int(setting)) if setting.isdecimal() and int(setting) else processors
     shared = max(shared, size // _OF_ONE)
     share = size * min(processors, shared) // shared
-    return isqrt(size * share) * 3 // 4
+    return share * 3 // 4
 
 
 LEVELS = {"x86-64-v2": (16, 16), "x86-64-v3": (VECTOR, 16), "x86-64-v4": (64, 32)}

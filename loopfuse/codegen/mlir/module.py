@@ -55,7 +55,17 @@ from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import ALIGNED, Global, Launch, LineBuffer, Loop, LoopTree, Register, Scan, Shared
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Global,
+    Launch,
+    LineBuffer,
+    Loop,
+    LoopTree,
+    Register,
+    Scan,
+    Shared,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.maps import as_numbers
 

@@ -32,6 +32,8 @@ VECTOR = 32
 """Bytes of a CPU's vectors, in which instructions are counted."""
 LINE = 64
 """Bytes of a line of a CPU's caches: a vector that lies in two of them takes two accesses."""
+PAGE = 4096
+"""Bytes of a page: what stands at one place in two of them shares places in a CPU's caches, and waits for each other's stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +170,15 @@ MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}
 
 _LAST_CACHE = 32 << 20
 """As eight processors of a server share, where the system does not say."""
+_OF_ONE = 5 << 20
+"""What a processor has of it at most: a virtual machine is told the size of all and of its own processors alone, and others
+take their share."""
 
 
 def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), processors: int | None = None) -> int:
     """Three quarters of what this process can hope for of the last cache that processors share, as Linux tells: all of it where it
-    may run on all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (A Xeon of
-    300 MB for 16: with two threads blocks of time steps begin to pay between 67 and 134 MB, with twelve between 134 and 268.)"""
+    may run on all of those (`processors`: on so many), else between that and an equal share, since others idle at times. (Two processors
+    of a Xeon of 300 MB: 41 MiB. Blocks of time steps begin to pay between 8 and 50 MB there, by how much is computed for what is moved.)"""
     shared, size = 1, 0
     for entry in sorted(folder.glob("index*")):
         try:
@@ -190,6 +195,7 @@ def resident_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"), pr
         setting = os.environ.get("LOOPFUSE_NUM_THREADS", "")
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         processors = min(processors, int(setting)) if setting.isdecimal() and int(setting) else processors
+    shared = max(shared, size // _OF_ONE)
     share = size * min(processors, shared) // shared
     return isqrt(size * share) * 3 // 4
 

@@ -100,6 +100,17 @@ def test_only_innermost_loops_count_whatever_is_inside() -> None:
     assert "%end = getelementptr float, ptr %start, i64 %row" in text
 
 
+def test_the_end_of_a_loop_is_held_too() -> None:
+    """What LLVM's vectoriser leaves: whole vectors of what a minimum says."""
+    end = "  %4 = tail call i64 @llvm.smax.i64(i64 %1, i64 1)"
+    text = ALONE.replace(end, f"{end}\n  %end = and i64 %4, 9223372036854775792").replace("i64 %13, %14", "i64 %13, %end")
+    held = hold_invariants(text)
+    parse(held)
+    assert "%held.end = freeze i64 %end" in held
+    assert "%15 = icmp slt i64 %13, %held.end" in held
+    assert held.index("%held.end = ") < held.index("loop:")
+
+
 def test_code_without_loops_is_as_it_was() -> None:
     text = "define i64 @k(i64 %a) {\n  %b = add i64 %a, 1\n  %c = add i64 %b, %a\n  ret i64 %c\n}\n"
     assert hold_invariants(text) == text
@@ -129,6 +140,31 @@ def test_a_stencil_computes_no_clamps_in_its_loop(held: bool, monkeypatch: pytes
     vectors = [body for _, body in loops if re.search(r"vmovups\t%ymm\d+, [-\d]*\(", body) and "vinsert" not in body]
     assert vectors
     assert any("imul" in body or "cmov" in body for body in vectors) != held
+
+
+JACOBI = """
+    kernel k(inout a: f64[H, W], n: i64):
+        temp b: f64[H, W]
+        for t in 0..n:
+            for y in 1..H-1, x in 1..W-1:
+                b[y, x] = 0.2 * (a[y, x] + a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+            for y in 1..H-1, x in 1..W-1:
+                a[y, x] = b[y, x]
+    """
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_time_steps_compute_no_ends_in_their_loops(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a row ends is a minimum of a strip's end and the array's: without holding it, it is found again for each vector."""
+    if not held:
+        monkeypatch.setattr(native, "hold_invariants", lambda text: text)
+    level = Target("cpu", "x86-64-v3")
+    llvm = loopfuse.loads(textwrap.dedent(JACOBI)).compile("cpu", emit={"llvm"}).llvm
+    text = native.host_machine(level).emit_assembly(native.optimize_llvm(llvm, level))
+    loops = re.findall(r"^(\.LBB\d+_\d+):\n((?:\t.*\n)*?\tj\w+\t\1\n)", text, re.MULTILINE)
+    vectors = [body for _, body in loops if re.search(r"vmulpd\t.*%ymm", body)]
+    assert len(vectors) >= 4
+    assert any("cmov" in body for body in vectors) != held
 
 
 def test_every_processor_has_its_objects() -> None:

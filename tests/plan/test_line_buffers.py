@@ -3,7 +3,9 @@ interpreter on the LoopTree interpreter and compiled, one thread and several."""
 
 from __future__ import annotations
 
+import re
 import textwrap
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,13 +13,18 @@ import pytest
 
 import loopfuse
 from loopfuse import pipeline
+from loopfuse.base import machine as base_machine
 from loopfuse.base.diagnostics import Source
+from loopfuse.base.machine import LINE, PAGE
 from loopfuse.base.options import CPU, Options, Tuning
 from loopfuse.lang.interp import interpret
+from loopfuse.lang.linear import constant_value
+from loopfuse.lang.printer import print_expr
 from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import Share, Work
 from loopfuse.tree.interp.run import run_tree
-from loopfuse.tree.looptree import HostLoop, Launch, LineBuffer
+from loopfuse.tree.looptree import Compute, HostLoop, Launch, LineBuffer, Loop
+from loopfuse.tree.walk import walk_nodes
 from tests.plan.test_sliding import CHAINS, TIMES
 
 MORE = {
@@ -269,3 +276,72 @@ def test_homes_and_words() -> None:
     assert "b keeps 3 rows in a line buffer" in found.plan.decisions[0].reason
     found = planned(MORE["point-wise between"], Tuning())
     assert dict(found.report.kernels[0].homes) == {"b": "register", "c": "line(3)", "e": "register"}
+
+
+JACOBI = """
+    kernel f(inout a: {0}[H, W], inout b: {0}[H, W], n: i64):
+        for t in 0..n:
+            for y in 1..H-1, x in {1}..W-1:
+                b[y, x] = 0.2 * (a[y, x] + a[y, x-1] + a[y, x+1] + a[y+1, x] + a[y-1, x])
+            for y in 1..H-1, x in {1}..W-1:
+                a[y, x] = 0.2 * (b[y, x] + b[y, x-1] + b[y, x+1] + b[y+1, x] + b[y-1, x])
+    """
+
+
+@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_rows_begin_on_a_line_of_the_cache(dtype: str, first: int) -> None:
+    """In lines of the first strip of the launch to the copies, which begins at the array's first column, and in
+    those of the one back, which begins where the loops do; and no two lines lie at one place of a page."""
+    tree = planned(JACOBI.format(dtype, first), Tuning()).tree
+    lines = {buffer.name: buffer for buffer in tree.buffers if isinstance(buffer.home, LineBuffer)}
+    size = 4 if dtype == "f32" else 8
+    for buffer in lines.values():
+        width = constant_value(buffer.extents[1])
+        assert width is not None and width * size % LINE == 0 and width * size % PAGE
+    pair = next(node for node in tree.body if isinstance(node, HostLoop))
+    seen = 0
+    for launch in pair.body:
+        assert isinstance(launch, Launch)
+        chunk = launch.body[0]
+        assert isinstance(chunk, Loop) and isinstance(chunk.body[0], Loop)
+        strip = chunk.body[0].var
+        for loop in walk_nodes(launch.body):
+            node = loop.body[0] if isinstance(loop, Loop) else None
+            if isinstance(loop, Loop) and isinstance(node, Compute) and node.target.array in lines:
+                start = eval(print_expr(loop.lower), {"max": max, strip: 0})
+                place = eval(print_expr(node.target.index[1]), {loop.var: start})
+                assert place * size % LINE == 0
+                seen += 1
+    assert seen >= 6
+
+
+def test_lines_are_run_through_in_the_widest_vectors() -> None:
+    """And nothing else is: other loops begin anywhere."""
+    wide = '"prefer-vector-width"="512"'
+    llvm = loopfuse.loads(textwrap.dedent(CHAINS["blur"])).compile("cpu", emit={"llvm"}).llvm
+    assert wide in llvm
+    (number,) = re.findall(rf"^attributes (#\d+) = .*{wide}", llvm, re.MULTILINE)
+    assert re.search(rf"^define void @\w+\(.*\) {number} ", llvm, re.MULTILINE)
+    alone = "kernel f(a: f32[N], out b: f32[N]):\n    for i in 0..N:\n        b[i] = 2.0 * a[i]\n"
+    assert wide not in loopfuse.loads(alone).compile("cpu", emit={"llvm"}).llvm
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_time_steps_of_any_number_have_the_bits_of_sweeps(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks of the usual rows and an end of a strip, with few threads and many."""
+    monkeypatch.setattr(base_machine, "CPU", replace(base_machine.CPU, resident=0))
+    monkeypatch.setitem(base_machine._PLANNED, "cpu", base_machine.CPU)  # pyright: ignore[reportPrivateUsage]
+    kernel = loopfuse.loads(textwrap.dedent(JACOBI.format(dtype, 1)))
+    random = np.random.default_rng(5)
+    kind = np.float32 if dtype == "f32" else np.float64
+    for shape, steps in (((301, 77), 11), ((130, 4131), 8)):
+        a, b = (random.standard_normal(shape).astype(kind) for _ in range(2))
+        plain = a.copy(), b.copy()
+        kernel.with_options(fuel=0)(*plain, steps)
+        for threads in ("1", "2", "12"):
+            monkeypatch.setenv("LOOPFUSE_NUM_THREADS", threads)
+            fused = a.copy(), b.copy()
+            kernel(*fused, steps)
+            for one, other in zip(fused, plain, strict=True):
+                np.testing.assert_array_equal(one, other)

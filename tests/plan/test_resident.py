@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from math import isqrt
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -111,6 +112,13 @@ def test_the_machines_last_cache_is_asked_of_the_system(tmp_path: Path) -> None:
     assert resident_bytes(tmp_path, 4) == 24 << 20, "between all of it and a share"
     describe_cache(tmp_path, 4, "what", "ever")
     assert resident_bytes(tmp_path, 16) == 48 << 20
+
+
+def test_a_virtual_machine_has_its_share_of_a_cache_that_others_use(tmp_path: Path) -> None:
+    """It is told of its own two processors, and of all 300 MiB."""
+    describe_cache(tmp_path, 3, "307200K", "3")
+    assert resident_bytes(tmp_path, 2) == isqrt(300 * 10 << 40) * 3 // 4
+    assert resident_bytes(tmp_path, 1) == isqrt(300 * 5 << 40) * 3 // 4
 
 
 def test_a_gpu_asks_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Addresses that an innermost loop does not change, kept in front of it.
+"""Addresses and ends that an innermost loop does not change, kept in front of it.
 
 When code is made, LLVM's loop strength reduction looks through what stands before a loop, and may put it into the loop:
 the minima, maxima and products by which a stencil's rows are found are then computed in each iteration (a smoothing of
@@ -22,8 +22,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 _LABEL = re.compile(r"(\"[^\"]+\"|[^\s:;\"]+):")
 _VALUE = re.compile(r"%(?:\"[^\"]+\"|[\w.$-]+)")
 _TARGET = re.compile(r"label %(\"[^\"]+\"|[\w.$-]+)")
-_ADDRESS = ("getelementptr ", "add ", "sub ", "or ", "mul ", "shl ")
-"""What computes places in a loop."""
+_ADDRESS = ("getelementptr ", "add ", "sub ", "or ", "mul ", "shl ", "icmp ")
+"""What computes places in a loop, and asks whether it goes on."""
 _COMPUTED = re.compile(
     r"(getelementptr )|(?:(?:add|sub|mul|shl|or|and|ashr|lshr) (?:\w+ )*?|(?:tail )?call (?:\w+ )*?(?=i\d+ @llvm\.[su](?:min|max)\.)|"
     r"select i1 [^,]+, |[sz]ext i\d+ [^ ]+ to |trunc i\d+ [^ ]+ to )(i\d+)\b"

@@ -72,6 +72,9 @@ def emit_llvm(module: Operation, device: Device = HOST, halves_as_bits: bool = F
     head.append("attributes #1 = { alwaysinline nounwind }")
     if writer.has_apart:
         head.append("attributes #2 = { noinline nounwind memory(none) }")
+    if writer.has_wide:
+        # Left to itself, LLVM takes half of what AVX-512 has. Lines begin where whole vectors do.
+        head.append('attributes #3 = { nounwind "prefer-vector-width"="512" }')
     if writer.is_rare:
         head.append('!999999 = !{!"branch_weights", i32 1, i32 2000}')
     head += writer.debug.text()
@@ -118,7 +121,9 @@ def _function(writer: Writer, operation: Operation) -> None:
         head = f"define {'internal ' if private else ''}{result} @{name}"
         is_apart = "apart" in operation.properties
         writer.has_apart |= is_apart
-        tail = " #2" if is_apart else " #1" if private else " #0"
+        is_wide = "wide" in operation.properties
+        writer.has_wide |= is_wide
+        tail = " #2" if is_apart else " #1" if private else " #3" if is_wide else " #0"
     first = next((at for each in block.ops if (at := each.place) is not None), None)
     if first is not None:
         tail += f" !dbg !{writer.debug.start(name, first)}"

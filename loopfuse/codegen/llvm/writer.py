@@ -34,6 +34,8 @@ class Writer:
     """Blocks that rarely run, which stand at the end of the function: the others then follow each other."""
     has_apart: bool = False
     """A function is called rarely, and stands apart."""
+    has_wide: bool = False
+    """A function takes the widest vectors that there are."""
     is_rare: bool = False
     """A branch says that it is rarely taken."""
     debug: DebugInfo = field(default_factory=DebugInfo)

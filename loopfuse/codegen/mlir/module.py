@@ -55,7 +55,17 @@ from loopfuse.codegen.select.block_order import ends_first, in_order
 from loopfuse.codegen.select.value_ranges import Held, ranges_of
 from loopfuse.codegen.shared_memory import asked_bytes
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import ALIGNED, Global, Launch, Loop, LoopTree, Register, Scan, Shared
+from loopfuse.tree.looptree import (
+    ALIGNED,
+    Global,
+    Launch,
+    LineBuffer,
+    Loop,
+    LoopTree,
+    Register,
+    Scan,
+    Shared,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite.maps import as_numbers
 
@@ -196,6 +206,8 @@ class _Entry:
         words += [()] * (len(kinds) - len(words))
         properties: dict[str, Any] = {"sym_name": self.name, "outputs": (), "arg_attrs": words}
         if not self.is_gpu:
+            if any(isinstance(b.home, LineBuffer) and b.home.rows > 1 and b.name in counts for b in self.tree.buffers):
+                properties["wide"] = True
             return [Operation("func.func", properties=properties, blocks=(block,))]
         properties["known_block_size"] = block_threads(self.chain)
         if self.chain.cluster:

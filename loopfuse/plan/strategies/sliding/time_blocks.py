@@ -103,6 +103,8 @@ def best_blocks(
     if best[1] % shorter or best[1] == 1:
         return (best[1],)
     middle = best[1] // 2
+    if rules.lines and middle > shorter and middle % shorter == 0 and 2 * middle % period == 0:
+        return (best[1], middle)  # shorter ones take as long as sweeps
     is_long = best[1] >= LONG and middle % shorter == 0 and 2 * middle % period == 0
     return (best[1], middle, shorter) if is_long else (best[1], shorter)
 

@@ -15,11 +15,8 @@ from loopfuse.poly.model import PolyProgram
 
 STRIPS = (4096, 2048, 1024, 512, 256)
 """Columns of a strip that are tried, widest first."""
-CACHE = 256 << 10
-"""Bytes that the line buffers of a worker take where some strip allows it: they share L2 with the
-rows of memory that pass by."""
-MOST = 384 << 10
-"""Bytes that they may take at most: they lie on the worker's stack."""
+CACHE = 384 << 10
+"""Bytes that the line buffers of a worker take at most: they lie on its stack, and share L2 with the rows of memory that pass by."""
 IN_LINES = 1.6
 """How many times as long as sweeps over as many bytes line buffers wait for memory: they take a row of each array in
 turn, and a value that is kept and needed besides is stored twice. (A pass that reads one array and writes two, 2048 x 2048 floats, two threads of
@@ -68,7 +65,7 @@ def cut_lines(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape
 
     fitting = [stored for stored in STRIPS if size(stored) <= CACHE]
     stored = tuning.columns or (fitting or [STRIPS[-1]])[0]
-    if size(stored) > MOST:
+    if size(stored) > CACHE:
         return "its lines take more than a cache holds"
     if strip.width > stored and not tuning.columns:
         return "its halo is as wide as a strip"

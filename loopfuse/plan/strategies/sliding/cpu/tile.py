@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopfuse.base.machine import LINE, PAGE
 from loopfuse.lang.index import greatest, least
 from loopfuse.lang.linear import constant_value, lies_within, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
@@ -30,6 +31,7 @@ class LineTile(PipelineTile):
         self.outer = {dim: self.fresh(dim) for dim in pipeline.outer}
         self.lay()
         self.passes = find_passes(pipeline)
+        self.ahead = self._ahead()
         lines = lines_of(pipeline, self.passes, self.fills)
         self.lines: dict[str, str] = {}
         self.registers: dict[str, str] = {}
@@ -41,6 +43,20 @@ class LineTile(PipelineTile):
                     self.lines[stage.name] = self._line(stage)
                 elif stage not in self.outputs:
                     self.registers[stage.name] = self._register(stage)
+
+    def _ahead(self) -> int:
+        """How many places a line has before the tile's first column, so that the loops over a row of the first strip begin
+        on a line of the cache: vectors then lie in one each, and so do those of all strips that begin as whole vectors do."""
+        across = self.pipeline.across
+        made = [stage for each in self.passes for stage in each.made]
+        starts = {constant_value(tidy(self.runs(stage, across)[0] - self.first_stored(across))) for stage in made}
+        first = min((start for start in starts if start is not None), default=0)
+        granule = LINE // min(self.program.arrays[stage.array].dtype.bytes for stage in made)
+        return -(self.shape.strip.pad + first) % granule
+
+    def first_stored(self, dim: str) -> Expr:
+        """The first place along the dimension that any tile stores."""
+        return self.stored[dim][0]
 
     # ----------------------------------------------------------------------------- extents
 
@@ -129,7 +145,7 @@ class LineTile(PipelineTile):
         away = constant_value(tidy(row - Iter(self.step)))
         assert away is not None, "a row is a step and a constant"
         line = Iter(self.step) + (away % stage.slices)
-        return Load(self.lines[stage.name], (line, tidy(column)), dtype)
+        return Load(self.lines[stage.name], (line, tidy(column + self.ahead)), dtype)
 
     def place(self, stage: Stage, index: tuple[Expr, ...]) -> Load:
         """An element of a loaded or a stored stage in memory: in the array, or in the copy of it
@@ -142,8 +158,12 @@ class LineTile(PipelineTile):
     # ----------------------------------------------------------------------------- buffers
 
     def _line(self, stage: Stage) -> str:
-        """The stage's line buffer."""
-        return self.declare(stage, "line", (stage.slices, self.shape.strip.size), LineBuffer(stage.slices))
+        """The stage's line buffer: its lines begin on lines of the cache, not all at one place in a page."""
+        size = self.program.arrays[stage.array].dtype.bytes
+        width = -(-(self.shape.strip.size + self.ahead) * size // LINE) * LINE
+        if width % PAGE == 0:
+            width += LINE
+        return self.declare(stage, "line", (stage.slices, width // size), LineBuffer(stage.slices))
 
     def _register(self, stage: Stage) -> str:
         """The register of a stage that one pass makes and reads."""

@@ -6,7 +6,7 @@ constant, or on which side of zero it is. isl's AST generator writes the loops o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -137,6 +137,15 @@ class ScanLeaf:
 ScanNode = ScanLoop | ScanIf | ScanLeaf
 
 
+def leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
+    """The statements in loops, and the piece that each is of."""
+    for node in nodes:
+        if isinstance(node, ScanLeaf):
+            yield node.statement, node.tag
+        else:
+            yield from leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))
+
+
 def variable_of(depth: int) -> str:
     """The variable of the loops over a dimension of time."""
     return f"c{depth}"
@@ -222,6 +231,19 @@ def whole_blocks(points: Any, size: int) -> Any:
     below = points.project_out(SET, last, 1)
     every = below.add_dims(SET, 1).lower_bound_val(SET, last, 0).upper_bound_val(SET, last, size - 1)
     return below.subtract(every.subtract(points).project_out(SET, last, 1)).coalesce()
+
+
+def whole_tiles(points: Any, sizes: Sequence[int]) -> Any:
+    """The same of the last dimensions, one for each size: below which all of the box from 0 on are in the set.
+
+    before: { [i, r, c] : 3 i + r <= n and r < 3 and c < m }        after: { [i] : 3 i + 2 <= n and m >= 4 } for 3, 4
+    """
+    first = points.dim(SET) - len(sizes)
+    below = points.project_out(SET, first, len(sizes))
+    every = below.add_dims(SET, len(sizes))
+    for k, size in enumerate(sizes, start=first):
+        every = every.lower_bound_val(SET, k, 0).upper_bound_val(SET, k, size - 1)
+    return below.subtract(every.subtract(points).project_out(SET, first, len(sizes))).coalesce()
 
 
 def whole_rows(orders: Mapping[str, Any], full: Collection[str], block: int, row: int, size: int) -> tuple[dict[str, Any], ...]:

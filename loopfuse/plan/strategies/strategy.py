@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from loopfuse.base.machine import Machine
 from loopfuse.base.options import Tuning
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.fusion.cost import CostModel
@@ -115,7 +116,7 @@ class Strategy:
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, in_order: bool) -> Group | None:
         """A nest of which one thread would run a part in the program's order (`in_order`), or which would take launches in loops in
         loops, in another order by the exact dependences, with the strategy's fit; None where it knows none that is better."""
         return None

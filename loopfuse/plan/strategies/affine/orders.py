@@ -1,5 +1,6 @@
 """Orders for a nest: which are legal by the exact dependences, and which is taken.
 
+    in tiles         what a block of steps does to all other rows is a product, in tiles of registers (`tiled`)
     as it is         a permutation of the nest's dimensions, whose innermost loop is independent of itself: vectors
     split            a dimension in three, before, at and behind where it meets an outer one (k in Floyd-Warshall's i and j), where
                      that makes its parts independent
@@ -13,15 +14,28 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
 
+from loopfuse.base.machine import Machine
 from loopfuse.lang.price import own_price
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.strips import access_price
 from loopfuse.plan.strategies.affine.space import Space, minus
+from loopfuse.plan.strategies.affine.tiled import (
+    COLUMN,
+    STAGE,
+    THREADS,
+    TILE_COLUMN,
+    Stage,
+    Tiles,
+    all_of,
+    find_tiles,
+    stages_of,
+    stays_in_sums,
+)
 from loopfuse.plan.units.forest import Scope, Unit
 from loopfuse.poly.isl_orders import (
     Affine,
@@ -84,6 +98,9 @@ class Piece:
     maps: Mapping[str, Any]
     moving: Mapping[int, frozenset[tuple[str, str]]]
 
+    is_tiled: bool = False
+    """Do its maps hold the first point of each step of tiles of registers?"""
+
     def is_independent(self, depth: int, ids: Collection[str]) -> bool:
         """Do iterations of a loop along the dimension, which runs these statements, depend on no others?"""
         return depth in self.moving and not any(source in ids and sink in ids for source, sink in self.moving[depth])
@@ -93,7 +110,7 @@ class Piece:
 class Order:
     """`axes` with a name for each (of the loop of the program that it goes along); the last dimension of time, which has no axis,
     is the text's. `words`: the order as reports say it. `size`: how many rows go together. `whole`: dimensions
-    of which no loop is cut for some statements alone."""
+    of which no loop is cut for some statements alone. `tiles`: of registers, which some pieces run in."""
 
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
@@ -101,6 +118,7 @@ class Order:
     words: str
     size: int = 0
     whole: frozenset[int] = frozenset()
+    tiles: Tiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +131,14 @@ class _Dim:
     block: int = 0
 
 
-def find_order(unit: Unit, space: Space, scope: Scope, in_order: bool) -> Order | None:
-    """The order that a nest is run in; None where the program's is as good as any. `in_order`: one thread would run a part of it
-    in the program's order; else only vectors by threads are better."""
-    search = _Search(unit, space, scope)
-    found = search.vectors()
-    return found or (search.together() or search.waves() if in_order else None)
+def find_orders(
+    unit: Unit, space: Space, scope: Scope, machine: Machine, in_order: bool
+) -> Iterator[Callable[[], Order | None]]:
+    """Searches for the order that a nest is run in, the best first, each of which may be given up; None where the program's is as good as
+    any. `in_order`: one thread would run a part of it in the program's order; else only tiles, and vectors by threads, are better."""
+    search = _Search(unit, space, scope, machine)
+    yield search.tiled
+    yield lambda: search.vectors() or (search.together() or search.waves() if in_order else None)
 
 
 def _is_slow(statement: Statement) -> bool:
@@ -127,13 +147,61 @@ def _is_slow(statement: Statement) -> bool:
 
 
 class _Search:
-    def __init__(self, unit: Unit, space: Space, scope: Scope) -> None:
-        self.unit, self.space, self.scope = unit, space, scope
+    def __init__(self, unit: Unit, space: Space, scope: Scope, machine: Machine) -> None:
+        self.unit, self.space, self.scope, self.machine = unit, space, scope, machine
         self.texts = {statement.id: number for number, statement in enumerate(unit.statements)}
         self.by_id = {statement.id: statement for statement in unit.statements}
         self.dependences = [
             d for d in scope.touching(unit.ids) if d.source in unit.ids and d.sink in unit.ids
         ]
+
+    # --------------------------------------------------------------------------------- tiles
+
+    def tiled(self) -> Order | None:
+        """The first legal order with tiles of registers."""
+        texts = {id: self.text(id) for id in self.by_id}
+        for tiles in find_tiles(self.space, self.by_id, self.machine):
+            found = self.in_stages(tiles, stages_of(tiles, self.space, self.by_id, texts))
+            if found is not None:
+                return found
+        return None
+
+    def in_stages(self, tiles: Tiles, stages: Sequence[Stage]) -> Order | None:
+        """The order of stages, where it is legal, threads share none that they are to share whose parts depend on each other, and tiles have
+        what they need."""
+        if not any(stage.whole for stage in stages):
+            return None
+        maps = all_of(stages)
+        ends = [(d.source, d.sink) for d in self.dependences]
+        times: list[Any] = []
+        for d in self.dependences:
+            times.append(in_time(d.relation, maps[d.source], maps[d.sink]))
+            if not runs_forward(times[-1]):
+                return None
+        pieces: list[Piece] = []
+        for stage in stages:
+            fixed = {STAGE: stage.number}
+            if any(moves_at(each, THREADS, fixed) for each in times):
+                return None
+            free = {THREADS: frozenset[tuple[str, str]]()}
+            if stage.whole:
+                inside = [in_time(d.relation, stage.whole[d.source], stage.whole[d.sink])
+                    for d in self.dependences if d.source in stage.whole and d.sink in stage.whole]
+                if not all(stays_in_sums(each, stage) for each in inside):
+                    return None
+                pieces.append(Piece((stage.number, 0), stage.starts, free, is_tiled=True))
+            if stage.rest:
+                lanes = [end for end, each in zip(ends, times, strict=True) if moves_at(each, COLUMN, fixed)]
+                pieces.append(Piece((stage.number, 1), stage.rest, {**free, COLUMN: frozenset(lanes)}))
+        steps, rows, columns = (self.space.dims[dim] for dim in tiles.dims)
+        last = Axis.LANES if self.goes_along(tiles.dims[2]) else Axis.SERIAL
+        axes = (Axis.HOST, Axis.PART, Axis.THREADS, Axis.PART, *(Axis.SERIAL for _ in range(TILE_COLUMN, COLUMN)), last)
+        names = (f"{steps}b", "", f"{rows}s", "", f"{columns}t", f"{rows}t", steps, rows, columns)
+        words = (
+            f"order {steps}, {rows}, {columns}; blocks of {tiles.shape.steps} {steps}; "
+            f"register tile {tiles.shape.rows} x {tiles.shape.columns} over {rows}, {columns}; threads over {rows}"
+        )
+        return Order(axes, names, tuple(pieces), words, tiles=tiles)
 
     # ------------------------------------------------------------------------------- vectors
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.base.machine import Machine
@@ -13,10 +13,12 @@ from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Axis, Order
+from loopfuse.plan.strategies.affine.registers import TileWriter
+from loopfuse.plan.strategies.affine.tiled import STEP, TILE_COLUMN
 from loopfuse.plan.units.groups import Group
-from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, scan, variable_of
+from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, leaves, scan, variable_of
 from loopfuse.poly.isl_relations import condition_expr
-from loopfuse.poly.model import PolyProgram
+from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 
@@ -70,7 +72,7 @@ def host_items(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, 
         if not isinstance(node, ScanLoop):
             return False
         axis = order.axes[node.depth]
-        return (axis is Axis.HOST and not conditions) or (axis is Axis.THREADS and is_independent(node, order))
+        return axis is Axis.HOST or (axis is Axis.THREADS and is_independent(node, order))
 
     def flush() -> None:
         if waiting:
@@ -81,7 +83,7 @@ def host_items(nodes: Sequence[ScanNode], order: Order, conditions: tuple[Expr, 
         if isinstance(node, ScanLoop) and is_launched(node):
             flush()
             if order.axes[node.depth] is Axis.HOST:
-                out.append(HostRun(node, tuple(host_items(node.body, order))))
+                out.append(HostRun(node, tuple(host_items(node.body, order, conditions))))
             else:
                 out.append(Part((node,), True, conditions))
         elif isinstance(node, ScanIf) and not node.otherwise and any(map(is_launched, node.body)):
@@ -112,9 +114,9 @@ def launched(items: Sequence[HostItem]) -> tuple[int, Expr | None]:
 
 def is_independent(node: ScanLoop, order: Order) -> bool:
     """Is the loop's dimension independent in every piece that it runs?"""
-    leaves = set(_leaves(node.body))
-    ids = {id for id, _ in leaves}
-    return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in leaves)
+    found = set(leaves(node.body))
+    ids = {id for id, _ in found}
+    return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in found)
 
 
 @dataclass
@@ -132,6 +134,8 @@ class TreeWriter:
     def __post_init__(self) -> None:
         site = self.site
         self.builder = BodyBuilder(site.program, self.group, dict(site.stores), site.names, dict(site.extents))
+        if self.order.tiles is not None:
+            self.tiles = TileWriter(self.order.tiles, site, self.instance)
 
     # ----------------------------------------------------------------------------- the host
 
@@ -193,6 +197,11 @@ class TreeWriter:
 
     def loop(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         axis = self.order.axes[node.depth]
+        if self.order.tiles is not None and self.is_tiled(node):
+            if node.depth == STEP:
+                return self.tiles.steps(node, at)
+            if node.depth == TILE_COLUMN:
+                return self.tile_columns(node, at)
         if axis is Axis.LANES and is_independent(node, self.order):
             return self.vectors(node, at)
         if axis is Axis.ROWS and is_independent(node, self.order):
@@ -203,6 +212,19 @@ class TreeWriter:
         inside = {**at, variable_of(node.depth): Iter(var)}
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         return [Loop(var, lower, upper, node.step, Where.SERIAL, tuple(self.nodes(node.body, inside)))]
+
+    def is_tiled(self, node: ScanLoop) -> bool:
+        """Does the loop run tiles of registers?"""
+        return all(self.order.pieces[tag].is_tiled for _, tag in leaves(node.body))
+
+    def tile_columns(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
+        """A loop over tiles by columns, each behind the panels that its tiles need."""
+        var = self.fresh(node)
+        inside = {**at, variable_of(node.depth): Iter(var)}
+        lower, upper = self.value(node.lower, at), self.value(node.upper, at)
+        with self.tiles.panels(node, inside) as packed:
+            body = (*packed, *self.nodes(node.body, inside))
+        return [Loop(var, lower, upper, node.step, Where.SERIAL, body)]
 
     def vectors(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         """before: for j in a..b: S
@@ -241,7 +263,10 @@ class TreeWriter:
     def leaf(self, node: ScanLeaf, at: Mapping[str, Expr]) -> list[TreeNode]:
         statement = self.site.program.statement(node.statement)
         values = [self.value(each, at) for each in node.iteration]
-        iteration = dict(zip(statement.iterators, values, strict=True))
+        return self.instance(statement, dict(zip(statement.iterators, values, strict=True)))
+
+    def instance(self, statement: Statement, iteration: Mapping[str, Expr]) -> list[TreeNode]:
+        """An instance of a statement, inside its loops."""
         if statement.id not in self.known:
             self.known[statement.id] = [condition_expr(statement.domain, self.site.program.symbols)]
         return self.builder.statement(statement, iteration, self.known[statement.id])
@@ -254,12 +279,3 @@ class TreeWriter:
     @staticmethod
     def value(expr: Expr, at: Mapping[str, Expr]) -> Expr:
         return tidy(substitute(expr, dict(at)))
-
-
-def _leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
-    """The statements in loops, and the piece that each is of."""
-    for node in nodes:
-        if isinstance(node, ScanLeaf):
-            yield node.statement, node.tag
-        else:
-            yield from _leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))

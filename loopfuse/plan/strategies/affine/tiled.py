@@ -1,0 +1,255 @@
+"""Products behind a block: an order in which what a block of steps does to all other rows runs in tiles of registers.
+
+    for kb:  rows of the block, and columns of it, as they need each other
+             for tiles of the other rows and columns:  sums in registers;  for k in kb: sums -= A[i, k] * A[k, j];  sums back
+
+Of a nest of three dimensions one is the *steps*: no update's target moves with it. In turn, for each block of steps: rows before
+the block (trmm), its own rows, rows behind it (factorisations, triangular systems); where columns are counted as steps are, those of
+the block before those outside it. Tiles that are whole, in rows and columns of each of their steps, are found as sets; what is left runs
+point by point in its tile's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import permutations
+from typing import Any
+
+from loopfuse.base.machine import Machine
+from loopfuse.lang.linear import linear
+from loopfuse.lang.walk import iterators, loads, subscript_iterators
+from loopfuse.plan.mapping.updates import is_cheap
+from loopfuse.plan.strategies.affine.space import Space
+from loopfuse.poly.isl import IN, OUT, SET
+from loopfuse.poly.isl_orders import Affine, Coordinate, order_of, part_of, whole_tiles
+from loopfuse.poly.isl_relations import equate
+from loopfuse.poly.model import Statement
+
+BLOCK = 32
+"""Steps of a block."""
+
+VECTORS = 2
+"""Vectors of a row of a tile."""
+FEW_ROWS, ROWS = 4, 8
+"""Rows of a tile, with 16 vector registers and with more."""
+
+STRIP_ROWS = 64
+"""Rows that a thread takes at a time through tiles: so often a packed panel of columns is used."""
+STRIP_COLUMNS = 64
+"""Columns that a thread takes at a time through the rows of a block."""
+PANEL_ROWS = 16
+"""Rows that a thread takes at a time through the columns of a block."""
+
+STAGE, THREADS, IS_REST, TILE_COLUMN, TILE_ROW, STEP, ROW, COLUMN = range(1, 9)
+"""Dimensions of time, behind that of blocks: which region, what a thread takes of it, whether it is left over from tiles; tiles by columns
+and rows (of what is left over: the row, and of it the part that a tile has); and in a tile the steps, rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tile of registers, in elements, and how many steps go through it together."""
+
+    rows: int
+    vectors: int
+    lanes: int
+    steps: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of a tile."""
+        return self.vectors * self.lanes
+
+
+def shape_of(machine: Machine, bytes: int) -> Shape | None:
+    """The tile for sums of so many bytes; None where vectors have hardly any."""
+    lanes = machine.vector // bytes
+    if not 2 <= lanes <= BLOCK // VECTORS:
+        return None
+    return Shape(ROWS if machine.vector_registers > 16 else FEW_ROWS, VECTORS, lanes, BLOCK)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A statement that adds to a sum in each step: its iterators that go along steps, rows and columns. `turned`: rows count down."""
+
+    step: str
+    row: str
+    column: str
+    turned: bool
+
+
+def find_update(statement: Statement, space: Space, dims: tuple[int, int, int]) -> Update | None:
+    """The update that a statement is with these dimensions as steps, rows and columns; None where it is none: its sum is at one place in
+    all steps, of the operands none moves with rows and columns both, and columns are neighbours in memory."""
+    step, row, column = (space.own[statement.id][dim] for dim in dims)
+    target, every = statement.target, loads(statement.value)
+    if statement.predicate is not None or every.count(target) != 1 or not is_cheap(statement.value):
+        return None
+    if any(load.mode or load.swapped or any(linear(part) is None for part in load.index) for load in (target, *every)):
+        return None
+    *outer, last = target.index
+    if step in subscript_iterators(target) or any(column in iterators(part) for part in outer):
+        return None
+    signs = [dict(space.values[statement.id][dim]).get(own) for dim, own in zip(dims, (step, row, column), strict=True)]
+    if (linear(last) or {}).get(column) != 1 or signs[2] != 1 or row not in subscript_iterators(target):
+        return None
+    along = [subscript_iterators(load) & {row, column} for load in every if load != target]
+    if any(len(each) == 2 for each in along) or {row} not in along or {column} not in along:
+        return None
+    return Update(step, row, column, signs[1] == -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Which dimensions might be steps, rows and columns (`dims`, of those that have these `names`). `is_square`: columns are counted as
+    steps are."""
+
+    names: tuple[str, ...]
+    dims: tuple[int, int, int]
+    is_square: bool
+    shape: Shape
+    updates: Mapping[str, Update]
+
+
+def find_tiles(space: Space, statements: Mapping[str, Statement], machine: Machine) -> Iterator[Tiles]:
+    """The dimensions that might be steps, rows and columns."""
+    full = {id: statement for id, statement in statements.items() if space.is_full(id)}
+    if len(space.dims) != 3 or not full or any(not s.target.index for s in full.values()):
+        return
+    sizes = {statement.target.dtype.bytes for statement in full.values()}
+    shape = shape_of(machine, max(sizes))
+    if shape is None or len(sizes) > 1:
+        return
+    for dims in permutations(range(3)):
+        found = {id: find_update(statement, space, dims) for id, statement in full.items()}
+        updates = {id: update for id, update in found.items() if update is not None}
+        if len(updates) < len(found):
+            continue
+        for is_square in (False, True):
+            yield Tiles(space.dims, dims, is_square, shape, updates)
+
+
+BEFORE, INSIDE, BEHIND = range(3)
+"""On which side of a block of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stage of a block: on which sides of it rows and columns are, and who runs that."""
+
+    rows: int
+    columns: tuple[int, ...]
+    """None: on any."""
+    runs: str
+    """`tiles`, `rows` (by threads, each all its columns), `columns` (by threads, each all rows) or `one` thread."""
+
+
+PLAIN = (Region(BEFORE, (), "tiles"), Region(INSIDE, (), "columns"), Region(BEHIND, (), "tiles"))
+"""Where columns are counted by themselves."""
+SQUARE = tuple(
+    region
+    for rows, panel, rest in ((BEFORE, "rows", "tiles"), (INSIDE, "one", "columns"), (BEHIND, "rows", "tiles"))
+    for region in (Region(rows, (INSIDE,), panel), Region(rows, (BEFORE, BEHIND), rest))
+)
+"""Where they are counted as steps are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What of each statement runs in a region: whole tiles (all, and the first point of each step), and the rest; in one order."""
+
+    number: int
+    region: Region
+    whole: Mapping[str, Any]
+    starts: Mapping[str, Any]
+    rest: Mapping[str, Any]
+
+
+def stages_of(
+    tiles: Tiles, space: Space, statements: Mapping[str, Statement], texts: Mapping[str, Coordinate]
+) -> tuple[Stage, ...]:
+    """The stages of a tiles."""
+    steps, rows, columns = tiles.dims
+    tile = tiles.shape
+    out: list[Stage] = []
+    for number, region in enumerate(SQUARE if tiles.is_square else PLAIN):
+        whole: dict[str, Any] = {}
+        starts: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
+        for id, statement in statements.items():
+            values = space.values[id]
+            step, row, column = values[steps], values[rows], values[columns]
+            domain = _inside(statement.domain, region, step, row, column)
+            if domain.is_empty():
+                continue
+            thread = {
+                "tiles": _quotient(row, STRIP_ROWS), "rows": _quotient(row, PANEL_ROWS), "columns": _quotient(column, STRIP_COLUMNS),
+                "one": _constant(0),
+            }[region.runs]  # fmt: skip
+            at = [_quotient(step, BLOCK), _constant(number), thread]
+            inside = [_value(step), _value(row), _value(column), texts[id]]
+            if region.runs == "tiles" and id in tiles.updates:
+                numbers = [_quotient(column, tile.columns), _quotient(row, tile.rows)]
+                places = order_of(domain, [*at, *numbers, _value(step), _remainder(row, tile.rows), _remainder(column, tile.columns)])
+                every = whole_tiles(places.range(), (tile.rows, tile.columns)).add_dims(SET, 2)
+                tiled = places.intersect_range(every)
+                if not tiled.is_empty():
+                    first = tiled.fix_val(OUT, tiled.dim(OUT) - 1, 0).fix_val(OUT, tiled.dim(OUT) - 2, 0).domain().coalesce()
+                    points = tiled.domain().coalesce()
+                    whole[id] = order_of(points, [*at, _constant(0), *numbers, *inside])
+                    starts[id] = order_of(first, [*at, _constant(0), *numbers, *inside])
+                    domain = domain.subtract(points).coalesce()
+                    if domain.is_empty():
+                        continue
+            rest[id] = order_of(domain, [*at, _constant(1), _value(row), _quotient(column, tile.columns), *inside])
+        if whole or rest:
+            out.append(Stage(number, region, whole, starts, rest))
+    return tuple(out)
+
+
+def _inside(domain: Any, region: Region, step: Affine, row: Affine, column: Affine) -> Any:
+    """The points of a region."""
+    sides = [(row, (region.rows,))] + ([(column, region.columns)] if region.columns else [])
+    for value, where in sides:
+        side = Coordinate(((1, value, BLOCK), (-1, step, BLOCK)), 3)
+        order = order_of(domain, [side])
+        parts = [part_of(order, {0: each}).domain() for each in where]
+        domain = reduce(lambda one, other: one.union(other), parts)
+    return domain.coalesce()
+
+
+def _constant(value: int) -> Coordinate:
+    return Coordinate(((1, (("", value),), 1),))
+
+
+def _value(value: Affine) -> Coordinate:
+    return Coordinate(((1, value, 1),))
+
+
+def _quotient(value: Affine, size: int) -> Coordinate:
+    return Coordinate(((1, value, size),))
+
+
+def _remainder(value: Affine, size: int) -> Coordinate:
+    return Coordinate(((1, value, 1), (-size, value, size)))
+
+
+# ------------------------------------------------------------------------------------- legality
+
+
+def all_of(stages: Sequence[Stage]) -> dict[str, Any]:
+    """The order of each statement."""
+    found: dict[str, Any] = {}
+    for stage in stages:
+        for part in (stage.whole, stage.rest):
+            for id, order in part.items():
+                found[id] = found[id].union(order) if id in found else order
+    return found
+
+
+def stays_in_sums(times: Any, stage: Stage) -> bool:
+    """Does no sum of a tile need another of the tiles of its columns in the same block? (Else what they read would not lie still.)"""
+    same = equate(times.fix_val(IN, STAGE, stage.number), [(k, k) for k in range(TILE_COLUMN + 1)])
+    return bool(same.is_subset(equate(same, [(ROW, ROW), (COLUMN, COLUMN)])))

@@ -146,6 +146,15 @@ def leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
             yield from leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))
 
 
+def inner_loops(nodes: Sequence[ScanNode], depth: int) -> Iterator[ScanLoop]:
+    """The loops over a dimension in others."""
+    for node in nodes:
+        if isinstance(node, ScanLoop) and node.depth == depth:
+            yield node
+        elif not isinstance(node, ScanLeaf):
+            yield from inner_loops((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())), depth)
+
+
 def variable_of(depth: int) -> str:
     """The variable of the loops over a dimension of time."""
     return f"c{depth}"

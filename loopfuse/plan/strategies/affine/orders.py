@@ -16,27 +16,34 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import permutations, product
 from typing import Any
 
 from loopfuse.base.machine import Machine
+from loopfuse.lang.index import TRUE
+from loopfuse.lang.nodes import Expr
 from loopfuse.lang.price import own_price
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.strips import access_price
 from loopfuse.plan.strategies.affine.space import Space, minus
 from loopfuse.plan.strategies.affine.tiled import (
     COLUMN,
+    IS_OTHER,
     STAGE,
     THREADS,
     TILE_COLUMN,
+    TILE_ROW,
     Stage,
     Tiles,
     all_of,
+    are_alone,
     find_tiles,
     stages_of,
     stays_in_sums,
 )
 from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.poly.isl import SET, forget
 from loopfuse.poly.isl_orders import (
     Affine,
     Coordinate,
@@ -46,8 +53,10 @@ from loopfuse.poly.isl_orders import (
     part_of,
     runs_forward,
     sides_of,
+    variable_of,
     whole_rows,
 )
+from loopfuse.poly.isl_relations import condition_expr
 from loopfuse.poly.model import Statement
 
 BLOCK = 32
@@ -100,6 +109,8 @@ class Piece:
 
     is_tiled: bool = False
     """Do its maps hold the first point of each step of tiles of registers?"""
+    present: Expr = TRUE
+    """Where there is such a tile, by the dimensions around those of a column."""
 
     def is_independent(self, depth: int, ids: Collection[str]) -> bool:
         """Do iterations of a loop along the dimension, which runs these statements, depend on no others?"""
@@ -132,11 +143,11 @@ class _Dim:
 
 
 def find_orders(
-    unit: Unit, space: Space, scope: Scope, machine: Machine, in_order: bool
+    unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str], in_order: bool
 ) -> Iterator[Callable[[], Order | None]]:
     """Searches for the order that a nest is run in, the best first, each of which may be given up; None where the program's is as good as
     any. `in_order`: one thread would run a part of it in the program's order; else only tiles, and vectors by threads, are better."""
-    search = _Search(unit, space, scope, machine)
+    search = _Search(unit, space, scope, machine, symbols)
     yield search.tiled
     yield lambda: search.vectors() or (search.together() or search.waves() if in_order else None)
 
@@ -147,8 +158,8 @@ def _is_slow(statement: Statement) -> bool:
 
 
 class _Search:
-    def __init__(self, unit: Unit, space: Space, scope: Scope, machine: Machine) -> None:
-        self.unit, self.space, self.scope, self.machine = unit, space, scope, machine
+    def __init__(self, unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str]) -> None:
+        self.unit, self.space, self.scope, self.machine, self.symbols = unit, space, scope, machine, symbols
         self.texts = {statement.id: number for number, statement in enumerate(unit.statements)}
         self.by_id = {statement.id: statement for statement in unit.statements}
         self.dependences = [
@@ -183,25 +194,36 @@ class _Search:
             fixed = {STAGE: stage.number}
             if any(moves_at(each, THREADS, fixed) for each in times):
                 return None
+            if stage.whole and not (are_alone(stage) and all(stays_in_sums(each, stage) for each in times)):
+                return None
             free = {THREADS: frozenset[tuple[str, str]]()}
+            lanes = [end for end, each in zip(ends, times, strict=True) if moves_at(each, COLUMN, fixed)]
             if stage.whole:
-                inside = [in_time(d.relation, stage.whole[d.source], stage.whole[d.sink])
-                    for d in self.dependences if d.source in stage.whole and d.sink in stage.whole]
-                if not all(stays_in_sums(each, stage) for each in inside):
-                    return None
-                pieces.append(Piece((stage.number, 0), stage.starts, free, is_tiled=True))
-            if stage.rest:
-                lanes = [end for end, each in zip(ends, times, strict=True) if moves_at(each, COLUMN, fixed)]
-                pieces.append(Piece((stage.number, 1), stage.rest, {**free, COLUMN: frozenset(lanes)}))
+                pieces.append(Piece((stage.number, 0), stage.whole, free, True, self.present(stage)))
+            pieces.append(Piece((stage.number, 1), stage.maps, {**free, COLUMN: frozenset(lanes)}))
         steps, rows, columns = (self.space.dims[dim] for dim in tiles.dims)
         last = Axis.LANES if self.goes_along(tiles.dims[2]) else Axis.SERIAL
-        axes = (Axis.HOST, Axis.PART, Axis.THREADS, Axis.PART, *(Axis.SERIAL for _ in range(TILE_COLUMN, COLUMN)), last)
-        names = (f"{steps}b", "", f"{rows}s", "", f"{columns}t", f"{rows}t", steps, rows, columns)
+        axes = (
+            Axis.HOST, Axis.PART, Axis.THREADS, Axis.PART, Axis.SERIAL, Axis.SERIAL, Axis.PART, Axis.SERIAL, Axis.SERIAL, last,
+        )  # fmt: skip
+        names = (f"{steps}b", "", f"{rows}s", "", f"{columns}t", f"{rows}t", "", steps, rows, columns)
         words = (
             f"order {steps}, {rows}, {columns}; blocks of {tiles.shape.steps} {steps}; "
             f"register tile {tiles.shape.rows} x {tiles.shape.columns} over {rows}, {columns}; threads over {rows}"
         )
-        return Order(axes, names, tuple(pieces), words, tiles=tiles)
+        return Order(axes, names, tuple(pieces), words, whole=frozenset((TILE_COLUMN, TILE_ROW)), tiles=tiles)
+
+    def present(self, stage: Stage) -> Expr:
+        """Where a column of tiles has one that is whole."""
+        behind = TILE_COLUMN + 1
+        places = reduce(lambda one, other: one.union(other), (order.range() for order in stage.whole.values()))
+        places = places.project_out(SET, behind, places.dim(SET) - behind)
+        for depth in (STAGE, IS_OTHER):
+            places = forget(places, depth)
+        places = places.coalesce()
+        for depth in range(behind):
+            places = places.set_dim_name(SET, depth, variable_of(depth))
+        return condition_expr(places, self.symbols)
 
     # ------------------------------------------------------------------------------- vectors
 

@@ -17,7 +17,7 @@ from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.tiled import STEP, TILE_ROW, Tiles
-from loopfuse.poly.isl_orders import ScanLeaf, ScanLoop, ScanNode, variable_of
+from loopfuse.poly.isl_orders import ScanLeaf, ScanLoop, variable_of
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Buffer, Compute, Copy, LineBuffer, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -100,9 +100,8 @@ class TileWriter:
     # ------------------------------------------------------------------------------- panels
 
     @contextmanager
-    def panels(self, node: ScanLoop, at: Mapping[str, Expr]) -> Iterator[Nodes]:
-        """What packs the operands of the tiles of a loop over columns, inside which they are read from there."""
-        found = [*_steps(node.body)]
+    def panels(self, found: Sequence[ScanLoop], at: Mapping[str, Expr]) -> Iterator[Nodes]:
+        """What packs the operands of the tiles of a column, which these loops over steps run and inside which they are read from there."""
         ends = {(each.lower, each.upper) for each in found}
         nodes: list[TreeNode] = []
         before = dict(self.packed)
@@ -165,13 +164,3 @@ class TileWriter:
 def _at(expr: Expr, known: Mapping[str, Expr]) -> Expr:
     """The expression with variables that stand for others, its subscripts in short."""
     return map_expr(lambda part: tidy(part) if isinstance(part, Load) else part, substitute(expr, dict(known)))
-
-
-def _steps(nodes: Sequence[ScanNode]) -> Iterator[ScanLoop]:
-    """The loops over steps in others."""
-    for node in nodes:
-        if isinstance(node, ScanLoop) and node.depth == STEP:
-            yield node
-        elif not isinstance(node, ScanLeaf):
-            yield from _steps(node.body)
-            yield from _steps(getattr(node, "otherwise", ()))

@@ -47,7 +47,7 @@ class Affine(Strategy):
             return None
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
 
-        for find in find_orders(unit, space, scope, machine, in_order):
+        for find in find_orders(unit, space, scope, machine, program.symbols, in_order):
 
             def search(find: Callable[[], Order | None] = find) -> AffineFit | None:
                 order = find()
@@ -68,7 +68,7 @@ def stands_alone(unit: Unit, program: PolyProgram, statement: Statement) -> bool
     return not private or all(private == set(s.iterators) for s in unit.statements)
 
 
-OPERATIONS = 400_000
+OPERATIONS = 40_000_000
 """isl operations that the search for an order may take."""
 
 AFFINE = Affine()

@@ -42,9 +42,9 @@ STRIP_COLUMNS = 64
 PANEL_ROWS = 16
 """Rows that a thread takes at a time through the columns of a block."""
 
-STAGE, THREADS, IS_REST, TILE_COLUMN, TILE_ROW, STEP, ROW, COLUMN = range(1, 9)
-"""Dimensions of time, behind that of blocks: which region, what a thread takes of it, whether it is left over from tiles; tiles by columns
-and rows (of what is left over: the row, and of it the part that a tile has); and in a tile the steps, rows and columns."""
+STAGE, THREADS, IS_OTHER, TILE_COLUMN, TILE_ROW, IS_CUT, STEP, ROW, COLUMN = range(1, 10)
+"""Dimensions of time, behind that of blocks: which region, what a thread takes of it, whether it is no update; tiles by columns and rows,
+and whether not all of one is there; and in a tile the steps, rows and columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,29 +158,27 @@ SQUARE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What of each statement runs in a region: whole tiles (all, and the first point of each step), and the rest; in one order."""
+    """What of each statement runs in a region, in its order: `maps`; of those that run in tiles, what of that stands for whole ones: the
+    first point of each step."""
 
     number: int
     region: Region
+    maps: Mapping[str, Any]
     whole: Mapping[str, Any]
-    starts: Mapping[str, Any]
-    rest: Mapping[str, Any]
 
 
 def stages_of(
     tiles: Tiles, space: Space, statements: Mapping[str, Statement], texts: Mapping[str, Coordinate]
 ) -> tuple[Stage, ...]:
-    """The stages of a tiles."""
+    """The stages of a candidate."""
     steps, rows, columns = tiles.dims
-    tile = tiles.shape
+    shape = tiles.shape
     out: list[Stage] = []
     for number, region in enumerate(SQUARE if tiles.is_square else PLAIN):
+        maps: dict[str, Any] = {}
         whole: dict[str, Any] = {}
-        starts: dict[str, Any] = {}
-        rest: dict[str, Any] = {}
         for id, statement in statements.items():
-            values = space.values[id]
-            step, row, column = values[steps], values[rows], values[columns]
+            step, row, column = (space.values[id][dim] for dim in (steps, rows, columns))
             domain = _inside(statement.domain, region, step, row, column)
             if domain.is_empty():
                 continue
@@ -190,22 +188,19 @@ def stages_of(
             }[region.runs]  # fmt: skip
             at = [_quotient(step, BLOCK), _constant(number), thread]
             inside = [_value(step), _value(row), _value(column), texts[id]]
-            if region.runs == "tiles" and id in tiles.updates:
-                numbers = [_quotient(column, tile.columns), _quotient(row, tile.rows)]
-                places = order_of(domain, [*at, *numbers, _value(step), _remainder(row, tile.rows), _remainder(column, tile.columns)])
-                every = whole_tiles(places.range(), (tile.rows, tile.columns)).add_dims(SET, 2)
-                tiled = places.intersect_range(every)
-                if not tiled.is_empty():
-                    first = tiled.fix_val(OUT, tiled.dim(OUT) - 1, 0).fix_val(OUT, tiled.dim(OUT) - 2, 0).domain().coalesce()
-                    points = tiled.domain().coalesce()
-                    whole[id] = order_of(points, [*at, _constant(0), *numbers, *inside])
-                    starts[id] = order_of(first, [*at, _constant(0), *numbers, *inside])
-                    domain = domain.subtract(points).coalesce()
-                    if domain.is_empty():
-                        continue
-            rest[id] = order_of(domain, [*at, _constant(1), _value(row), _quotient(column, tile.columns), *inside])
-        if whole or rest:
-            out.append(Stage(number, region, whole, starts, rest))
+            if region.runs != "tiles" or id not in tiles.updates:
+                maps[id] = order_of(domain, [*at, _constant(1), _value(row), _constant(0), _constant(1), *inside])
+                continue
+            at += [_constant(0), _quotient(column, shape.columns), _quotient(row, shape.rows)]
+            maps[id] = order_of(domain, [*at, _constant(1), *inside])
+            places = order_of(domain, [*at, _value(step), _remainder(row, shape.rows), _remainder(column, shape.columns)])
+            every = whole_tiles(places.range(), (shape.rows, shape.columns)).add_dims(SET, 2)
+            places = places.intersect_range(every)
+            if not places.is_empty():
+                first = places.fix_val(OUT, places.dim(OUT) - 1, 0).fix_val(OUT, places.dim(OUT) - 2, 0)
+                whole[id] = order_of(first.domain().coalesce(), [*at, _constant(0), *inside])
+        if maps:
+            out.append(Stage(number, region, maps, whole))
     return tuple(out)
 
 
@@ -243,13 +238,21 @@ def all_of(stages: Sequence[Stage]) -> dict[str, Any]:
     """The order of each statement."""
     found: dict[str, Any] = {}
     for stage in stages:
-        for part in (stage.whole, stage.rest):
-            for id, order in part.items():
-                found[id] = found[id].union(order) if id in found else order
+        for id, order in stage.maps.items():
+            found[id] = found[id].union(order) if id in found else order
     return found
 
 
 def stays_in_sums(times: Any, stage: Stage) -> bool:
     """Does no sum of a tile need another of the tiles of its columns in the same block? (Else what they read would not lie still.)"""
-    same = equate(times.fix_val(IN, STAGE, stage.number), [(k, k) for k in range(TILE_COLUMN + 1)])
+    for position, value in ((STAGE, stage.number), (IS_OTHER, 0)):
+        times = times.fix_val(IN, position, value)
+    same = equate(times, [(k, k) for k in range(TILE_COLUMN + 1)])
     return bool(same.is_subset(equate(same, [(ROW, ROW), (COLUMN, COLUMN)])))
+
+
+def are_alone(stage: Stage) -> bool:
+    """Is what is a whole tile of one update no place of another's?"""
+    places = {id: order.range().project_out(SET, IS_CUT, order.dim(OUT) - IS_CUT) for id, order in stage.maps.items()}
+    whole = {id: order.range().project_out(SET, IS_CUT, order.dim(OUT) - IS_CUT) for id, order in stage.whole.items()}
+    return all(one.is_disjoint(other) for id, one in whole.items() for name, other in places.items() if name != id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.base.machine import Machine
-from loopfuse.lang.index import conjoin
+from loopfuse.lang.index import TRUE, conjoin
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators, substitute
@@ -16,7 +16,17 @@ from loopfuse.plan.strategies.affine.orders import Axis, Order
 from loopfuse.plan.strategies.affine.registers import TileWriter
 from loopfuse.plan.strategies.affine.tiled import STEP, TILE_COLUMN
 from loopfuse.plan.units.groups import Group
-from loopfuse.poly.isl_orders import ScanIf, ScanLeaf, ScanLoop, ScanNode, leaves, scan, variable_of
+from loopfuse.poly.isl import Unknown
+from loopfuse.poly.isl_orders import (
+    ScanIf,
+    ScanLeaf,
+    ScanLoop,
+    ScanNode,
+    inner_loops,
+    leaves,
+    scan,
+    variable_of,
+)
 from loopfuse.poly.isl_relations import condition_expr
 from loopfuse.poly.model import PolyProgram, Statement
 from loopfuse.tree.looptree import Compute, Guard, HostLoop, HostNode, Launch, Loop, TreeNode
@@ -39,7 +49,24 @@ def scan_order(order: Order, program: PolyProgram) -> tuple[ScanNode, ...]:
     """The loops of an order."""
     parts = [(id, number, each) for number, piece in enumerate(order.pieces) for id, each in piece.maps.items()]
     written = [k for k, axis in enumerate(order.axes) if axis is Axis.PART]
-    return scan(parts, program.context, program.symbols, written, order.whole)
+    nodes = scan(parts, program.context, program.symbols, written, order.whole)
+    _read_tiles(nodes, order)
+    return nodes
+
+
+def _read_tiles(nodes: Sequence[ScanNode], order: Order) -> None:
+    """Raises Unknown where isl wrote tiles of registers in a form that cannot be read."""
+    for node in nodes:
+        if is_tiled(node, order):
+            for _ in tile_ways(node):
+                pass
+        elif not isinstance(node, ScanLeaf):
+            _read_tiles((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())), order)
+
+
+def is_tiled(node: ScanNode, order: Order) -> bool:
+    """Does the node run a whole tile of registers?"""
+    return all(order.pieces[tag].is_tiled for _, tag in leaves((node,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +146,21 @@ def is_independent(node: ScanLoop, order: Order) -> bool:
     return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in found)
 
 
+def tile_ways(node: ScanNode) -> Iterator[tuple[Expr | None, ScanLoop]]:
+    """The ways to run a place of tiles, the first of which whose condition holds is taken (None: always); raises Unknown where isl
+    wrote something else."""
+    match node:
+        case ScanLoop(depth=depth, body=(ScanLeaf(),), step=1) if depth == STEP:
+            yield None, node
+        case ScanIf(condition=condition, body=(ScanLoop() as steps,), otherwise=otherwise) if len(otherwise) <= 1:
+            for inner, loop in tile_ways(steps):
+                yield condition if inner is None else conjoin(condition, inner), loop
+            for other in otherwise:
+                yield from tile_ways(other)
+        case _:
+            raise Unknown("a tile in another form")
+
+
 @dataclass
 class TreeWriter:
     """Writes the launches of an order, called after `name`."""
@@ -183,6 +225,8 @@ class TreeWriter:
     # ----------------------------------------------------------------------------- a thread
 
     def nodes(self, nodes: Sequence[ScanNode], at: Mapping[str, Expr]) -> list[TreeNode]:
+        if any(is_tiled(node, self.order) for node in nodes):
+            return self.tile(nodes, at)
         out: list[TreeNode] = []
         for node in nodes:
             match node:
@@ -197,11 +241,8 @@ class TreeWriter:
 
     def loop(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         axis = self.order.axes[node.depth]
-        if self.order.tiles is not None and self.is_tiled(node):
-            if node.depth == STEP:
-                return self.tiles.steps(node, at)
-            if node.depth == TILE_COLUMN:
-                return self.tile_columns(node, at)
+        if self.order.tiles is not None and node.depth == TILE_COLUMN:
+            return self.tile_columns(node, at)
         if axis is Axis.LANES and is_independent(node, self.order):
             return self.vectors(node, at)
         if axis is Axis.ROWS and is_independent(node, self.order):
@@ -213,18 +254,29 @@ class TreeWriter:
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         return [Loop(var, lower, upper, node.step, Where.SERIAL, tuple(self.nodes(node.body, inside)))]
 
-    def is_tiled(self, node: ScanLoop) -> bool:
-        """Does the loop run tiles of registers?"""
-        return all(self.order.pieces[tag].is_tiled for _, tag in leaves(node.body))
-
     def tile_columns(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         """A loop over tiles by columns, each behind the panels that its tiles need."""
         var = self.fresh(node)
         inside = {**at, variable_of(node.depth): Iter(var)}
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
-        with self.tiles.panels(node, inside) as packed:
-            body = (*packed, *self.nodes(node.body, inside))
+        found = [each for each in inner_loops(node.body, STEP) if is_tiled(each, self.order)]
+        present = next((self.order.pieces[tag].present for each in found for _, tag in leaves((each,))), TRUE)
+        with self.tiles.panels(found, inside) as packed:
+            condition = self.value(present, inside)
+            packing = [Guard(condition, packed)] if packed else []
+            body = (*packing, *self.nodes(node.body, inside))
         return [Loop(var, lower, upper, node.step, Where.SERIAL, body)]
+
+    def tile(self, nodes: Sequence[ScanNode], at: Mapping[str, Expr]) -> list[TreeNode]:
+        """What runs at the place of a tile.
+
+        before: if whole: for k: first point        for k: points        after: if whole: the tile  else: for k: points"""
+        out = self.nodes([node for node in nodes if not is_tiled(node, self.order)], at)
+        whole = [way for node in nodes if is_tiled(node, self.order) for way in tile_ways(node)]
+        for condition, steps in reversed(whole):
+            tile = self.tiles.steps(steps, at)
+            out = tile if condition is None else [Guard(self.value(condition, at), tuple(tile), tuple(out))]
+        return out
 
     def vectors(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         """before: for j in a..b: S

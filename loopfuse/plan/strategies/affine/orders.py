@@ -111,6 +111,8 @@ class Piece:
     """Do its maps hold the first point of each step of tiles of registers?"""
     present: Expr = TRUE
     """Where there is such a tile, by the dimensions around those of a column."""
+    columns_at: int = -1
+    """The dimension that says which columns, of those that go through tiles together."""
 
     def is_independent(self, depth: int, ids: Collection[str]) -> bool:
         """Do iterations of a loop along the dimension, which runs these statements, depend on no others?"""
@@ -200,7 +202,9 @@ class _Search:
             lanes = [end for end, each in zip(ends, times, strict=True) if moves_at(each, COLUMN, fixed)]
             if stage.whole:
                 pieces.append(Piece((stage.number, 0), stage.whole, free, True, self.present(stage)))
-            pieces.append(Piece((stage.number, 1), stage.maps, {**free, COLUMN: frozenset(lanes)}))
+            moving = {**free, COLUMN: frozenset(lanes)}
+            for depth, part in stage.parts(tiles):
+                pieces.append(Piece((stage.number, 1), part, moving, columns_at=depth))
         steps, rows, columns = (self.space.dims[dim] for dim in tiles.dims)
         last = Axis.LANES if self.goes_along(tiles.dims[2]) else Axis.SERIAL
         axes = (

@@ -166,6 +166,13 @@ class Stage:
     maps: Mapping[str, Any]
     whole: Mapping[str, Any]
 
+    def parts(self, tiles: Tiles) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """What runs in tiles and what does not, each with the dimension that says which columns."""
+        inside = {id for id in self.maps if self.region.runs == "tiles" and id in tiles.updates}
+        for depth, ids in ((TILE_COLUMN, inside), (ROW, self.maps.keys() - inside)):
+            if ids:
+                yield depth, {id: order for id, order in self.maps.items() if id in ids}
+
 
 def stages_of(
     tiles: Tiles, space: Space, statements: Mapping[str, Statement], texts: Mapping[str, Coordinate]
@@ -189,7 +196,8 @@ def stages_of(
             at = [_quotient(step, BLOCK), _constant(number), thread]
             inside = [_value(step), _value(row), _value(column), texts[id]]
             if region.runs != "tiles" or id not in tiles.updates:
-                maps[id] = order_of(domain, [*at, _constant(1), _value(row), _constant(0), _constant(1), *inside])
+                places = [_constant(1), _value(row), _constant(0), _constant(1), _value(step), _quotient(column, shape.columns)]
+                maps[id] = order_of(domain, [*at, *places, _value(column), texts[id]])
                 continue
             at += [_constant(0), _quotient(column, shape.columns), _quotient(row, shape.rows)]
             maps[id] = order_of(domain, [*at, _constant(1), *inside])

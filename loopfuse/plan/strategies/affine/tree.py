@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loopfuse.base.machine import Machine
 from loopfuse.lang.index import TRUE, conjoin
 from loopfuse.lang.linear import constant_value, tidy
-from loopfuse.lang.nodes import Expr, Iter, combine, integer
+from loopfuse.lang.nodes import Binary, Const, Expr, Iter, combine, integer
 from loopfuse.lang.walk import iterators, substitute
 from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.space import Site
@@ -144,6 +144,17 @@ def is_independent(node: ScanLoop, order: Order) -> bool:
     found = set(leaves(node.body))
     ids = {id for id, _ in found}
     return all(order.pieces[tag].is_independent(node.depth, ids) for _, tag in found)
+
+
+def parts_of(bound: Expr, op: str) -> list[Expr]:
+    """The bounds of which one is the least (`min`) or the greatest."""
+    match tidy(bound):
+        case Binary(op=found, left=left, right=right) if found == op:
+            return [*parts_of(left, op), *parts_of(right, op)]
+        case Binary(op="add", left=left, right=Const() as more):
+            return [tidy(each + more) for each in (parts_of(left, op) if isinstance(left, Binary) and left.op == op else [left])]
+        case other:
+            return [other]
 
 
 def tile_ways(node: ScanNode) -> Iterator[tuple[Expr | None, ScanLoop]]:
@@ -285,6 +296,8 @@ class TreeWriter:
         What is left is done in smaller vectors first: rows may be shorter than one vector and a half."""
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         variable = variable_of(node.depth)
+        if self.order.tiles is not None:
+            return self.in_tile(node, at, lower, upper)
         names, hint = self.site.names, self.order.names[node.depth]
         tail = names.fresh(hint)
         rest = tuple(self.nodes(node.body, {**at, variable: Iter(tail)}))
@@ -302,6 +315,28 @@ class TreeWriter:
             out.append(Loop(first, start, end, size, Where.SERIAL, (Loop(lane, integer(0), integer(size), 1, Where.VECTOR, body),)))
             start = end
         return [*out, Loop(tail, start, upper, 1, Where.SERIAL, rest)]
+
+    def in_tile(self, node: ScanLoop, at: Mapping[str, Expr], lower: Expr, upper: Expr) -> list[TreeNode]:
+        """before: for j in max(a, 16 t)..min(b, 16 t + 16): S
+        after:  if a <= 16 t and b >= 16 t + 16: for v in 0..16: S at 16 t + v;  else: for j: S"""
+        assert self.order.tiles is not None
+        variable, names, size = variable_of(node.depth), self.site.names, self.order.tiles.shape.columns
+        hint = self.order.names[node.depth]
+        one = names.fresh(hint)
+        alone = Loop(one, lower, upper, node.step, Where.SERIAL, tuple(self.nodes(node.body, {**at, variable: Iter(one)})))
+        numbers = {at.get(variable_of(self.order.pieces[tag].columns_at)) for _, tag in leaves(node.body)}
+        number = numbers.pop()
+        if numbers or number is None or not all(isinstance(each, Compute) and each.predicate is None for each in alone.body):
+            return [alone]
+        first, lane = tidy(number * size), names.fresh("v")
+        inside = tuple(self.nodes(node.body, {**at, variable: tidy(first + Iter(lane))}))
+        lanes = Loop(lane, integer(0), integer(size), 1, Where.VECTOR, inside)
+        room = [tidy(first - each) for each in parts_of(lower, "max")] + [tidy(each - first - size) for each in parts_of(upper, "min")]
+        known = [constant_value(each) for each in room]
+        if any(each is not None and each < 0 for each in known):
+            return [alone]
+        whole = conjoin(*(each >= integer(0) for each, value in zip(room, known, strict=True) if value is None))
+        return [lanes if whole == TRUE else Guard(whole, (lanes,), (alone,))]
 
     def rows(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode] | None:
         """A block's rows, written out; None where there are not as many."""

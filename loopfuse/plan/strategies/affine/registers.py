@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loopfuse.lang.linear import linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.affine.tiled import STEP, TILE_ROW, Tiles
+from loopfuse.plan.strategies.affine.tiled import COLUMN, STEP, TILE_ROW, Tiles
+from loopfuse.poly.isl import Unknown
 from loopfuse.poly.isl_orders import ScanLeaf, ScanLoop, variable_of
 from loopfuse.poly.model import Statement
 from loopfuse.tree.looptree import Buffer, Compute, Copy, LineBuffer, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import as_load
 
-ROW, COLUMN, STEP_VAR = "@row", "@column", "@step"
+ROW, PLACE, STEP_VAR = "@row", "@column", "@step"
 """Variables that stand for the row and column of a tile, from 0 on, and for the step."""
 
 Nodes = tuple[TreeNode, ...]
@@ -55,12 +56,12 @@ class TileWriter:
             return Load(name, (r, u, v), total.dtype)
 
         def there(load: Load, r: Expr, u: Expr, v: Expr) -> Load:
-            return as_load(_at(load, {ROW: r, COLUMN: tidy(u * shape.lanes + v)}))
+            return as_load(_at(load, {ROW: r, PLACE: tidy(u * shape.lanes + v)}))
 
         var = self.site.names.fresh(self.hint(0))
 
         def step(r: Expr, u: Expr, v: Expr) -> Nodes:
-            known = {ROW: r, COLUMN: tidy(u * shape.lanes + v), STEP_VAR: Iter(var)}
+            known = {ROW: r, PLACE: tidy(u * shape.lanes + v), STEP_VAR: Iter(var)}
 
             def moved(expr: Expr) -> Expr:
                 if not isinstance(expr, Load):
@@ -82,6 +83,24 @@ class TileWriter:
             self.over_tile(lambda r, u, v: (Copy(there(total, r, u, v), sums(r, u, v)),)),
         ]
 
+    def point(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
+        """The loop over the steps of one point, its sum in a register."""
+        leaf = node.body[0]
+        if len(node.body) > 1 or not isinstance(leaf, ScanLeaf):
+            raise Unknown("points of a tile in another form")
+        names = self.site.names
+        var = names.fresh(self.hint(0))
+        statement = self.site.program.statement(leaf.statement)
+        known = {**at, variable_of(COLUMN): Iter(var)}
+        values = [tidy(substitute(value, known)) for value in leaf.iteration]
+        (one,) = self.instance(statement, dict(zip(statement.iterators, values, strict=True)))
+        assert isinstance(one, Compute) and one.predicate is None
+        sum = names.register(f"{one.target.array}_sum", one.target)
+        value = map_expr(lambda part: sum if part == one.target else part, one.value)
+        lower, upper = (tidy(substitute(end, dict(at))) for end in (node.lower, node.upper))
+        steps = Loop(var, lower, upper, 1, Where.SERIAL, (replace(one, target=sum, value=value),))
+        return [Copy(sum, one.target), steps, Copy(one.target, sum)]
+
     def update(self, leaf: ScanLeaf, at: Mapping[str, Expr]) -> Compute:
         """The update of a tile, in terms of its row, column and step."""
         statement = self.site.program.statement(leaf.statement)
@@ -92,7 +111,7 @@ class TileWriter:
         }
         row = iteration[update.row]
         iteration[update.row] = tidy(row - Iter(ROW) if update.turned else row + Iter(ROW))
-        iteration[update.column] = tidy(iteration[update.column] + Iter(COLUMN))
+        iteration[update.column] = tidy(iteration[update.column] + Iter(PLACE))
         (found,) = self.instance(statement, iteration)
         assert isinstance(found, Compute) and found.predicate is None
         return found
@@ -113,7 +132,7 @@ class TileWriter:
             assert isinstance(leaf, ScanLeaf)
             one = self.update(leaf, at)
             for load in dict.fromkeys(loads(one.value)):
-                if load != one.target and COLUMN in subscript_iterators(load) and load not in self.packed:
+                if load != one.target and PLACE in subscript_iterators(load) and load not in self.packed:
                     first, end = (tidy(substitute(bound, dict(at))) for bound in (lower, upper))
                     nodes += self.panel(load, first, end)
         yield tuple(nodes)
@@ -129,13 +148,13 @@ class TileWriter:
         var = names.fresh(self.hint(0))
 
         def one(u: Expr, v: Expr) -> Nodes:
-            source = as_load(_at(load, {COLUMN: tidy(u * shape.lanes + v), STEP_VAR: Iter(var)}))
+            source = as_load(_at(load, {PLACE: tidy(u * shape.lanes + v), STEP_VAR: Iter(var)}))
             return (Copy(Load(name, (integer(0), tidy(Iter(var) - first), u, v), load.dtype), source),)
 
         def step(body: TreeNode) -> Loop:
             return Loop(var, first, end, 1, Where.SERIAL, (body,))
 
-        if (linear(load.index[-1]) or {}).get(COLUMN) == 1 and not any(COLUMN in iterators(part) for part in load.index[:-1]):
+        if (linear(load.index[-1]) or {}).get(PLACE) == 1 and not any(PLACE in iterators(part) for part in load.index[:-1]):
             return (step(self.over_columns(one)),)
         u, v = names.fresh("u"), names.fresh("v")
         inside = Loop(var, first, end, 1, Where.SERIAL, one(Iter(u), Iter(v)))

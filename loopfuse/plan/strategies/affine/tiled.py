@@ -44,7 +44,7 @@ PANEL_ROWS = 16
 
 STAGE, THREADS, IS_OTHER, TILE_COLUMN, TILE_ROW, IS_CUT, STEP, ROW, COLUMN = range(1, 10)
 """Dimensions of time, behind that of blocks: which region, what a thread takes of it, whether it is no update; tiles by columns and rows,
-and whether not all of one is there; and in a tile the steps, rows and columns."""
+and whether not all of one is there; and in a tile the steps, rows and columns (where not all is there: rows, columns and steps)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ class Stage:
     def parts(self, tiles: Tiles) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """What runs in tiles and what does not, each with the dimension that says which columns."""
         inside = {id for id in self.maps if self.region.runs == "tiles" and id in tiles.updates}
-        for depth, ids in ((TILE_COLUMN, inside), (ROW, self.maps.keys() - inside)):
+        other = TILE_ROW if self.region.runs == "rows" else ROW
+        for depth, ids in ((TILE_COLUMN, inside), (other, self.maps.keys() - inside)):
             if ids:
                 yield depth, {id: order for id, order in self.maps.items() if id in ids}
 
@@ -196,11 +197,14 @@ def stages_of(
             at = [_quotient(step, BLOCK), _constant(number), thread]
             inside = [_value(step), _value(row), _value(column), texts[id]]
             if region.runs != "tiles" or id not in tiles.updates:
-                places = [_constant(1), _value(row), _constant(0), _constant(1), _value(step), _quotient(column, shape.columns)]
-                maps[id] = order_of(domain, [*at, *places, _value(column), texts[id]])
+                part = _quotient(column, shape.columns)
+                way = [_value(row), _constant(0), _constant(1), _value(step), part]
+                if region.runs == "rows":  # all of them at each step, for which they need the same
+                    way = [_value(step), part, _constant(1), _value(step), _value(row)]
+                maps[id] = order_of(domain, [*at, _constant(1), *way, _value(column), texts[id]])
                 continue
             at += [_constant(0), _quotient(column, shape.columns), _quotient(row, shape.rows)]
-            maps[id] = order_of(domain, [*at, _constant(1), *inside])
+            maps[id] = order_of(domain, [*at, _constant(1), _value(row), _value(column), _value(step), texts[id]])
             places = order_of(domain, [*at, _value(step), _remainder(row, shape.rows), _remainder(column, shape.columns)])
             every = whole_tiles(places.range(), (shape.rows, shape.columns)).add_dims(SET, 2)
             places = places.intersect_range(every)
@@ -256,7 +260,7 @@ def stays_in_sums(times: Any, stage: Stage) -> bool:
     for position, value in ((STAGE, stage.number), (IS_OTHER, 0)):
         times = times.fix_val(IN, position, value)
     same = equate(times, [(k, k) for k in range(TILE_COLUMN + 1)])
-    return bool(same.is_subset(equate(same, [(ROW, ROW), (COLUMN, COLUMN)])))
+    return bool(same.is_subset(equate(same, [(STEP, STEP), (ROW, ROW)])))
 
 
 def are_alone(stage: Stage) -> bool:

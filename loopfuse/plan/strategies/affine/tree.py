@@ -14,7 +14,7 @@ from loopfuse.plan.mapping.body import BodyBuilder
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Axis, Order
 from loopfuse.plan.strategies.affine.registers import TileWriter
-from loopfuse.plan.strategies.affine.tiled import STEP, TILE_COLUMN
+from loopfuse.plan.strategies.affine.tiled import COLUMN, STEP, TILE_COLUMN
 from loopfuse.plan.units.groups import Group
 from loopfuse.poly.isl import Unknown
 from loopfuse.poly.isl_orders import (
@@ -157,6 +157,11 @@ def parts_of(bound: Expr, op: str) -> list[Expr]:
             return [other]
 
 
+def is_cut(node: ScanLoop, order: Order) -> bool:
+    """Does the loop run the steps of one point of a tile that is not whole?"""
+    return all(order.pieces[tag].columns_at == TILE_COLUMN for _, tag in leaves(node.body))
+
+
 def tile_ways(node: ScanNode) -> Iterator[tuple[Expr | None, ScanLoop]]:
     """The ways to run a place of tiles, the first of which whose condition holds is taken (None: always); raises Unknown where isl
     wrote something else."""
@@ -254,6 +259,8 @@ class TreeWriter:
         axis = self.order.axes[node.depth]
         if self.order.tiles is not None and node.depth == TILE_COLUMN:
             return self.tile_columns(node, at)
+        if self.order.tiles is not None and node.depth == COLUMN and is_cut(node, self.order):
+            return self.tiles.point(node, at)
         if axis is Axis.LANES and is_independent(node, self.order):
             return self.vectors(node, at)
         if axis is Axis.ROWS and is_independent(node, self.order):

@@ -11,6 +11,7 @@ A read is answered so for what nothing in its own launch writes before it.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from loopfuse.lang.index import is_checked
@@ -65,7 +66,9 @@ class Memory:
         leaf = read.leaf
         when, time = self.events.when(leaf, READ, read.name), self.events.time_of(leaf, READ)
         writes = {w.leaf.name: w for w in self.values.accesses.writes.get(read.buffer, []) if w.leaf.launch == leaf.launch}
-        sources = [(write.leaf, self._touched(write, event), WRITE) for write in writes.values()]
+        there = where.range()
+        touched = [(write.leaf, self._touched(write, event), WRITE) for write in writes.values()]
+        sources = [each for each in touched if not there.is_disjoint(each[1].range())]
         found = self.events.last_before(where, when, time, sources)
         return [(writes[each.name], pairs.reverse()) for each, pairs in found]
 
@@ -171,6 +174,8 @@ class Memory:
                 if lost is not None and not lost.is_empty():
                     return None
                 values = self._last_in_launch(writes, event)
+            if values and (lost is None or lost.is_empty()):  # then these are all
+                written = reduce(lambda one, other: one.union(other), (value.domain() for value in values))
             out.append((event, isl.as_one_piece(written), values))
         return out
 
@@ -202,10 +207,12 @@ class Memory:
     def _last_of(self, writes: list[Write], event: Leaf) -> list[tuple[Write, Any]]:
         """(write, { event -> its instance that is the last }) of writes of one launch."""
         touched = [self._touched(write, event) for write in writes]
-        if len(writes) == 1:
-            last = _last_along_one(touched[0])
-            if last is not None:
-                return [(writes[0], last.reverse())]
+        for number, write in enumerate(writes):
+            others = [(other, there) for k, (other, there) in enumerate(zip(writes, touched, strict=True)) if k != number]
+            if all(self._comes_last(write, touched[number], *each) for each in others):
+                last = _last_along_one(touched[number])
+                if last is not None:
+                    return [(write, last.reverse())]
         written = touched[0].range()
         for other in touched[1:]:
             written = written.union(other.range())
@@ -215,6 +222,13 @@ class Memory:
         sources = [(write.leaf, each, WRITE) for write, each in zip(writes, touched, strict=True)]
         found = self.events.last_before(written.identity(), when, end, sources)
         return [(by_name[leaf.name], pairs.reverse()) for leaf, pairs in found]
+
+    def _comes_last(self, write: Write, there: Any, other: Write, elsewhere: Any) -> bool:
+        """Does a write touch all elements that another touches, always after it?"""
+        if not elsewhere.range().is_subset(there.range()):
+            return False
+        after = self.events.after((write.leaf, WRITE), (other.leaf, WRITE))
+        return bool(there.apply_range(elsewhere.reverse()).is_subset(after))
 
     def _rank(self, buffer: str) -> int:
         return len(self.events.buffers[buffer].extents)

@@ -39,7 +39,7 @@ STRIP_ROWS = 64
 """Rows that a thread takes at a time through tiles: so often a packed panel of columns is used."""
 STRIP_COLUMNS = 64
 """Columns that a thread takes at a time through the rows of a block."""
-PANEL_ROWS = 16
+PANEL_ROWS = 32
 """Rows that a thread takes at a time through the columns of a block."""
 
 STAGE, THREADS, IS_OTHER, TILE_COLUMN, TILE_ROW, IS_CUT, STEP, ROW, COLUMN = range(1, 10)
@@ -169,8 +169,7 @@ class Stage:
     def parts(self, tiles: Tiles) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """What runs in tiles and what does not, each with the dimension that says which columns."""
         inside = {id for id in self.maps if self.region.runs == "tiles" and id in tiles.updates}
-        other = TILE_ROW if self.region.runs == "rows" else ROW
-        for depth, ids in ((TILE_COLUMN, inside), (other, self.maps.keys() - inside)):
+        for depth, ids in ((TILE_COLUMN, inside), (ROW, self.maps.keys() - inside)):
             if ids:
                 yield depth, {id: order for id, order in self.maps.items() if id in ids}
 
@@ -198,9 +197,9 @@ def stages_of(
             inside = [_value(step), _value(row), _value(column), texts[id]]
             if region.runs != "tiles" or id not in tiles.updates:
                 part = _quotient(column, shape.columns)
-                way = [_value(row), _constant(0), _constant(1), _value(step), part]
-                if region.runs == "rows":  # all of them at each step, for which they need the same
-                    way = [_value(step), part, _constant(1), _value(step), _value(row)]
+                # Rows at each step, of which each waits for a division of its own; else all steps of a row.
+                first, second = (step, row) if region.runs == "rows" else (row, step)
+                way = [_value(first), _value(second), _constant(1), _value(step), part]
                 maps[id] = order_of(domain, [*at, _constant(1), *way, _value(column), texts[id]])
                 continue
             at += [_constant(0), _quotient(column, shape.columns), _quotient(row, shape.rows)]

@@ -107,13 +107,15 @@ def part_of(order: Any, fixed: Mapping[int, int]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScanLoop:
-    """A loop over dimension `depth` of time, whose variable is named by `variable_of`; `upper` is exclusive."""
+    """A loop over dimension `depth` of time, whose variable is named by `variable_of`; `upper` is exclusive. `fixed`: by variable, the values
+    of dimensions around it that have just one."""
 
     depth: int
     lower: Expr
     upper: Expr
     step: int
     body: tuple[ScanNode, ...]
+    fixed: tuple[tuple[str, Expr], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,8 @@ class _Reading:
         upper = self.value(bound.get_op_arg(1), known)
         step = int(node.for_get_inc().get_val().to_python())
         body = self.nodes(node.for_get_body(), known)
-        return (ScanLoop(int(name[1:]), lower, tidy(upper + 1) if kind == "le" else upper, step, body),)
+        end = tidy(upper + 1) if kind == "le" else upper
+        return (ScanLoop(int(name[1:]), lower, end, step, body, tuple(known.items())),)
 
 
 def whole_blocks(points: Any, size: int) -> Any:

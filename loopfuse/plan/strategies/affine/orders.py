@@ -43,6 +43,7 @@ from loopfuse.plan.strategies.affine.tiled import (
     stays_in_sums,
 )
 from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.groups import ProgramOrder
 from loopfuse.poly.isl import SET, forget
 from loopfuse.poly.isl_orders import (
     Affine,
@@ -145,13 +146,15 @@ class _Dim:
 
 
 def find_orders(
-    unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str], in_order: bool
+    unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str], now: ProgramOrder
 ) -> Iterator[Callable[[], Order | None]]:
     """Searches for the order that a nest is run in, the best first, each of which may be given up; None where the program's is as good as
-    any. `in_order`: one thread would run a part of it in the program's order; else only tiles, and vectors by threads, are better."""
+    any. Where threads share what there is, only tiles are better; where one thread does not run a part of it in order, only those and
+    vectors by threads."""
     search = _Search(unit, space, scope, machine, symbols)
     yield search.tiled
-    yield lambda: search.vectors() or (search.together() or search.waves() if in_order else None)
+    if now is not ProgramOrder.SHARED:
+        yield lambda: search.vectors() or (search.together() or search.waves() if now is ProgramOrder.ALONE else None)
 
 
 def _is_slow(statement: Statement) -> bool:

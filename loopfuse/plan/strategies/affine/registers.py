@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from loopfuse.lang.linear import linear, tidy
+from loopfuse.lang.linear import constant_value, linear, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.lang.walk import iterators, loads, map_expr, subscript_iterators, substitute
 from loopfuse.plan.mapping.space import Site
@@ -20,7 +20,16 @@ from loopfuse.plan.strategies.affine.tiled import COLUMN, STEP, TILE_ROW, Tiles
 from loopfuse.poly.isl import Unknown
 from loopfuse.poly.isl_orders import ScanLeaf, ScanLoop, variable_of
 from loopfuse.poly.model import Statement
-from loopfuse.tree.looptree import Buffer, Compute, Copy, LineBuffer, Loop, Register, TreeNode
+from loopfuse.tree.looptree import (
+    Buffer,
+    Compute,
+    Copy,
+    Guard,
+    LineBuffer,
+    Loop,
+    Register,
+    TreeNode,
+)
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import as_load
 
@@ -77,11 +86,11 @@ class TileWriter:
             return (Compute(one.statement, tuple(tidy(substitute(each, known)) for each in one.iteration), sums(r, u, v), value),)
 
         lower, upper = (tidy(substitute(end, dict(at))) for end in (node.lower, node.upper))
-        return [
+        return _if_any(lower, upper, [
             self.over_tile(lambda r, u, v: (Copy(sums(r, u, v), there(total, r, u, v)),)),
             Loop(var, lower, upper, 1, Where.SERIAL, (self.over_tile(step),)),
             self.over_tile(lambda r, u, v: (Copy(there(total, r, u, v), sums(r, u, v)),)),
-        ]
+        ])  # fmt: skip
 
     def point(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
         """The loop over the steps of one point, its sum in a register."""
@@ -99,7 +108,7 @@ class TileWriter:
         value = map_expr(lambda part: sum if part == one.target else part, one.value)
         lower, upper = (tidy(substitute(end, dict(at))) for end in (node.lower, node.upper))
         steps = Loop(var, lower, upper, 1, Where.SERIAL, (replace(one, target=sum, value=value),))
-        return [Copy(sum, one.target), steps, Copy(one.target, sum)]
+        return _if_any(lower, upper, [Copy(sum, one.target), steps, Copy(one.target, sum)])
 
     def update(self, leaf: ScanLeaf, at: Mapping[str, Expr]) -> Compute:
         """The update of a tile, in terms of its row, column and step."""
@@ -178,6 +187,12 @@ class TileWriter:
         u, v = self.site.names.fresh("u"), self.site.names.fresh("v")
         lanes = Loop(v, integer(0), integer(self.tiles.shape.lanes), 1, Where.VECTOR, body(Iter(u), Iter(v)))
         return Loop(u, integer(0), integer(self.tiles.shape.vectors), 1, Where.UNROLLED, (lanes,))
+
+
+def _if_any(lower: Expr, upper: Expr, nodes: list[TreeNode]) -> list[TreeNode]:
+    """The nodes around a loop, where it has an iteration: sums that nothing is added to stay where they are."""
+    count = constant_value(tidy(upper - lower))
+    return nodes if count is not None and count > 0 else [Guard(lower < upper, tuple(nodes))]
 
 
 def _at(expr: Expr, known: Mapping[str, Expr]) -> Expr:

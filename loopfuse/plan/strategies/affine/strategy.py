@@ -15,7 +15,7 @@ from loopfuse.plan.strategies.affine.tree import TreeWriter, host_items, launche
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.groups import Group, Legality, ProgramOrder
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.isl import Unknown, context_of
 from loopfuse.poly.isl_orders import ScanNode
@@ -33,7 +33,7 @@ class Affine(Strategy):
         if any(isinstance(fit, AffineFit) for fit in fits):
             yield replace(rules, orders=False), "loops run in the program's order"
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, in_order: bool) -> Group | None:
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, now: ProgramOrder) -> Group | None:
         if machine.device != "cpu" or scope.host:
             return None
         if not all(map(partial(stands_alone, unit, program), unit.statements)):
@@ -47,7 +47,7 @@ class Affine(Strategy):
             return None
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
 
-        for find in find_orders(unit, space, scope, machine, program.symbols, in_order):
+        for find in find_orders(unit, space, scope, machine, program.symbols, now):
 
             def search(find: Callable[[], Order | None] = find) -> AffineFit | None:
                 order = find()

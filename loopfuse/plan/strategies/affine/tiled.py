@@ -118,6 +118,8 @@ def find_tiles(space: Space, statements: Mapping[str, Statement], machine: Machi
     full = {id: statement for id, statement in statements.items() if space.is_full(id)}
     if len(space.dims) != 3 or not full or any(not s.target.index for s in full.values()):
         return
+    if not any(load.array == s.target.array and load != s.target for s in full.values() for load in loads(s.value)):
+        return  # a product of other arrays needs no order
     sizes = {statement.target.dtype.bytes for statement in full.values()}
     shape = shape_of(machine, max(sizes))
     if shape is None or len(sizes) > 1:

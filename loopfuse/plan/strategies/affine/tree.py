@@ -279,8 +279,11 @@ class TreeWriter:
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         found = [each for each in inner_loops(node.body, STEP) if is_tiled(each, self.order)]
         present = next((self.order.pieces[tag].present for each in found for _, tag in leaves((each,))), TRUE)
+        fixed = dict(node.fixed)
+        if self.order.tiles is not None and found and variable_of(0) not in at:  # one block: isl leaves its dimension out
+            fixed.setdefault(variable_of(0), found[0].lower // self.order.tiles.shape.steps)
         with self.tiles.panels(found, inside) as packed:
-            condition = self.value(present, inside)
+            condition = self.value(substitute(present, fixed), inside)
             packing = [Guard(condition, packed)] if packed else []
             body = (*packing, *self.nodes(node.body, inside))
         return [Loop(var, lower, upper, node.step, Where.SERIAL, body)]

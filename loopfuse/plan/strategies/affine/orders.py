@@ -26,7 +26,7 @@ from loopfuse.lang.nodes import Expr
 from loopfuse.lang.price import own_price
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.strips import access_price
-from loopfuse.plan.strategies.affine.space import Space, minus
+from loopfuse.plan.strategies.affine.space import Space, find_space, minus
 from loopfuse.plan.strategies.affine.tiled import (
     COLUMN,
     IS_OTHER,
@@ -88,6 +88,13 @@ DEEP_TILE = (32, 32)
 """The same where there are loops inside."""
 
 
+OPERATIONS = 400_000
+"""isl operations that the search for an order may take."""
+
+OPERATIONS_TILED = 4_000_000
+"""The same for tiles, whose loops are more to write (LU: 1.2 million, 0.4 s)."""
+
+
 class Axis(enum.Enum):
     """How a dimension of an order is run."""
 
@@ -146,15 +153,20 @@ class _Dim:
 
 
 def find_orders(
-    unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str], now: ProgramOrder
-) -> Iterator[Callable[[], Order | None]]:
-    """Searches for the order that a nest is run in, the best first, each of which may be given up; None where the program's is as good as
-    any. Where threads share what there is, only tiles are better; where one thread does not run a part of it in order, only those and
-    vectors by threads."""
-    search = _Search(unit, space, scope, machine, symbols)
-    yield search.tiled
+    unit: Unit, scope: Scope, machine: Machine, symbols: Sequence[str], now: ProgramOrder
+) -> Iterator[tuple[int, Callable[[], Order | None]]]:
+    """Searches for the order that a nest is run in, the best first, each with the isl operations that it may take; None where the program's is
+    as good as any. Where threads share what there is, only tiles are better; where one thread does not run a part of it in order, only
+    those and vectors by threads."""
+    spaces = [find_space(unit, beside) for beside in (False, True)]
+    first, second = (None if space is None else _Search(unit, space, scope, machine, symbols) for space in spaces)
+    if first is None:
+        return
+    yield OPERATIONS_TILED, first.tiled
+    if second is not None and spaces[0] != spaces[1]:
+        yield OPERATIONS_TILED, second.tiled
     if now is not ProgramOrder.SHARED:
-        yield lambda: search.vectors() or (search.together() or search.waves() if now is ProgramOrder.ALONE else None)
+        yield OPERATIONS, lambda: first.vectors() or (first.together() or first.waves() if now is ProgramOrder.ALONE else None)
 
 
 def _is_slow(statement: Statement) -> bool:

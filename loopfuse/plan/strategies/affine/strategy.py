@@ -10,7 +10,6 @@ from loopfuse.base.machine import Machine
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.affine.orders import Order, find_orders
-from loopfuse.plan.strategies.affine.space import find_space
 from loopfuse.plan.strategies.affine.tree import TreeWriter, host_items, launched, scan_order
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import Placed
@@ -42,19 +41,16 @@ class Affine(Strategy):
             return None
         if any(not s.write.exact for s in unit.statements):
             return None
-        space = find_space(unit)
-        if space is None:
-            return None
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
 
-        for find in find_orders(unit, space, scope, machine, program.symbols, now):
+        for operations, find in find_orders(unit, scope, machine, program.symbols, now):
 
             def search(find: Callable[[], Order | None] = find) -> AffineFit | None:
                 order = find()
                 return None if order is None else AffineFit(group, order, scan_order(order, program))
 
             try:
-                fit = context_of(program.context, OPERATIONS).ask(search)
+                fit = context_of(program.context, operations).ask(search)
             except Unknown:
                 continue
             if fit is not None:
@@ -67,9 +63,6 @@ def stands_alone(unit: Unit, program: PolyProgram, statement: Statement) -> bool
     private = {i for name, _ in statement.write.parts for i in program.arrays[name].private_to}
     return not private or all(private == set(s.iterators) for s in unit.statements)
 
-
-OPERATIONS = 40_000_000
-"""isl operations that the search for an order may take."""
 
 AFFINE = Affine()
 

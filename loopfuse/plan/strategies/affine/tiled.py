@@ -221,11 +221,18 @@ def _inside(domain: Any, region: Region, step: Affine, row: Affine, column: Affi
     """The points of a region."""
     sides = [(row, (region.rows,))] + ([(column, region.columns)] if region.columns else [])
     for value, where in sides:
-        side = Coordinate(((1, value, BLOCK), (-1, step, BLOCK)), 3)
-        order = order_of(domain, [side])
-        parts = [part_of(order, {0: each}).domain() for each in where]
+        parts = [_on_side(domain, value, step, each) for each in where]
         domain = reduce(lambda one, other: one.union(other), parts)
     return domain.coalesce()
+
+
+def _on_side(domain: Any, value: Affine, step: Affine, side: int) -> Any:
+    """The points where a value is before, inside or behind the block of a step."""
+    from_first = (1, value, 1), (-BLOCK, step, BLOCK)
+    first, last = Coordinate(from_first, 2), Coordinate((*from_first, (-BLOCK, (("", 1),), 1)), 2)
+    for bound, is_behind in ((first, side != BEFORE), (last, side == BEHIND)):
+        domain = part_of(order_of(domain, [bound]), {0: int(is_behind)}).domain()
+    return domain
 
 
 def _constant(value: int) -> Coordinate:

@@ -221,7 +221,7 @@ class _Search:
             for depth, part in stage.parts(tiles):
                 pieces.append(Piece((stage.number, 1), part, moving, columns_at=depth))
         steps, rows, columns = (self.space.dims[dim] for dim in tiles.dims)
-        last = Axis.LANES if self.goes_along(tiles.dims[2]) else Axis.SERIAL
+        last = Axis.LANES if tiles.goes_along else Axis.SERIAL
         axes = (
             Axis.HOST, Axis.PART, Axis.THREADS, Axis.PART, Axis.SERIAL, Axis.SERIAL, Axis.PART, Axis.SERIAL, Axis.SERIAL, last,
         )  # fmt: skip

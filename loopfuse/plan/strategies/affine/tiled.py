@@ -20,6 +20,7 @@ from typing import Any
 from loopfuse.base.machine import Machine
 from loopfuse.lang.linear import linear
 from loopfuse.lang.walk import iterators, loads, subscript_iterators
+from loopfuse.plan.mapping.strips import access_price
 from loopfuse.plan.mapping.updates import is_cheap
 from loopfuse.plan.strategies.affine.space import Space
 from loopfuse.poly.isl import IN, OUT, SET
@@ -104,11 +105,12 @@ def find_update(statement: Statement, space: Space, dims: tuple[int, int, int]) 
 @dataclass(frozen=True, slots=True)
 class Tiles:
     """Which dimensions might be steps, rows and columns (`dims`, of those that have these `names`). `is_square`: columns are counted as
-    steps are."""
+    steps are. `goes_along`: what each update reads goes along columns in memory, or does not move with them."""
 
     names: tuple[str, ...]
     dims: tuple[int, int, int]
     is_square: bool
+    goes_along: bool
     shape: Shape
     updates: Mapping[str, Update]
 
@@ -129,8 +131,13 @@ def find_tiles(space: Space, statements: Mapping[str, Statement], machine: Machi
         updates = {id: update for id, update in found.items() if update is not None}
         if len(updates) < len(found):
             continue
+        along = all(_goes_along(full[id], update.column) for id, update in updates.items())
         for is_square in (False, True):
-            yield Tiles(space.dims, dims, is_square, shape, updates)
+            yield Tiles(space.dims, dims, is_square, along, shape, updates)
+
+
+def _goes_along(statement: Statement, column: str) -> bool:
+    return not any(access_price(access.load, column, "") for access in (*statement.reads, statement.write))
 
 
 BEFORE, INSIDE, BEHIND = range(3)
@@ -169,8 +176,9 @@ class Stage:
     whole: Mapping[str, Any]
 
     def parts(self, tiles: Tiles) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """What runs in tiles and what does not, each with the dimension that says which columns."""
-        inside = {id for id in self.maps if self.region.runs == "tiles" and id in tiles.updates}
+        """What keeps its sums in registers, in tiles, and what does not, each with the dimension that says which columns."""
+        in_registers = self.region.runs == "tiles" or (self.region.runs == "one" and not tiles.goes_along)
+        inside = {id for id in self.maps if in_registers and id in tiles.updates}
         for depth, ids in ((TILE_COLUMN, inside), (ROW, self.maps.keys() - inside)):
             if ids:
                 yield depth, {id: order for id, order in self.maps.items() if id in ids}
@@ -198,11 +206,15 @@ def stages_of(
             at = [_quotient(step, BLOCK), _constant(number), thread]
             inside = [_value(step), _value(row), _value(column), texts[id]]
             if region.runs != "tiles" or id not in tiles.updates:
+                if region.runs == "one" and not tiles.goes_along:
+                    way = [row, column, row, column, step]  # a sum at a time, in a register
+                elif region.runs == "rows":
+                    way = [step, row, step, None, column]  # rows at each step, of which each waits for a division of its own
+                else:
+                    way = [row, step, step, None, column]
                 part = _quotient(column, shape.columns)
-                # Rows at each step, of which each waits for a division of its own; else all steps of a row.
-                first, second = (step, row) if region.runs == "rows" else (row, step)
-                way = [_value(first), _value(second), _constant(1), _value(step), part]
-                maps[id] = order_of(domain, [*at, _constant(1), *way, _value(column), texts[id]])
+                first, second, third, fourth, last = (part if each is None else _value(each) for each in way)
+                maps[id] = order_of(domain, [*at, _constant(1), first, second, _constant(1), third, fourth, last, texts[id]])
                 continue
             at += [_constant(0), _quotient(column, shape.columns), _quotient(row, shape.rows)]
             maps[id] = order_of(domain, [*at, _constant(1), _value(row), _value(column), _value(step), texts[id]])

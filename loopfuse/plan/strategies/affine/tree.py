@@ -306,7 +306,7 @@ class TreeWriter:
         What is left is done in smaller vectors first: rows may be shorter than one vector and a half."""
         lower, upper = self.value(node.lower, at), self.value(node.upper, at)
         variable = variable_of(node.depth)
-        if self.order.tiles is not None:
+        if all(self.order.pieces[tag].columns_at >= 0 for _, tag in leaves(node.body)):
             return self.in_tile(node, at, lower, upper)
         names, hint = self.site.names, self.order.names[node.depth]
         tail = names.fresh(hint)

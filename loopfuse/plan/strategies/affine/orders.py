@@ -228,7 +228,7 @@ class _Search:
         names = (f"{steps}b", "", f"{rows}s", "", f"{columns}t", f"{rows}t", "", steps, rows, columns)
         words = (
             f"order {steps}, {rows}, {columns}; blocks of {tiles.shape.steps} {steps}; "
-            f"register tile {tiles.shape.rows} x {tiles.shape.columns} over {rows}, {columns}; threads over {rows}"
+            f"register tiles over {rows}, {columns}; threads over {rows}"
         )
         return Order(axes, names, tuple(pieces), words, whole=frozenset((TILE_COLUMN, TILE_ROW)), tiles=tiles)
 

@@ -206,29 +206,37 @@ class Memory:
 
     def _last_of(self, writes: list[Write], event: Leaf) -> list[tuple[Write, Any]]:
         """(write, { event -> its instance that is the last }) of writes of one launch."""
-        touched = [self._touched(write, event) for write in writes]
-        for number, write in enumerate(writes):
-            others = [(other, there) for k, (other, there) in enumerate(zip(writes, touched, strict=True)) if k != number]
-            if all(self._comes_last(write, touched[number], *each) for each in others):
-                last = _last_along_one(touched[number])
-                if last is not None:
-                    return [(write, last.reverse())]
-        written = touched[0].range()
-        for other in touched[1:]:
-            written = written.union(other.range())
+        out: list[tuple[Write, Any]] = []
+        rest = [(write, self._touched(write, event)) for write in writes]
+        while rest:
+            found = next((each for each in rest if self._comes_last(*each, rest)), None)
+            last = None if found is None else _last_along_one(found[1])
+            if found is None or last is None:
+                return out + self._last_in_order(rest, event)
+            out.append((found[0], last.reverse()))
+            done = found[1].range()
+            left = [(write, touched.subtract_range(done)) for write, touched in rest if write is not found[0]]
+            rest = [(write, touched) for write, touched in left if not touched.is_empty()]
+        return out
+
+    def _last_in_order(self, writes: list[tuple[Write, Any]], event: Leaf) -> list[tuple[Write, Any]]:
+        """The same by the whole order in time, for (write, { leaf -> event })."""
+        written = reduce(lambda one, other: one.union(other), (touched.range() for _, touched in writes))
         end = (1 << 20, *([0] * self.events.depth))
         when = isl.schedule_of(written.get_space(), end, written).set_tuple_name(isl.IN, event.name)
-        by_name = {write.leaf.name: write for write in writes}
-        sources = [(write.leaf, each, WRITE) for write, each in zip(writes, touched, strict=True)]
+        by_name = {write.leaf.name: write for write, _ in writes}
+        sources = [(write.leaf, touched, WRITE) for write, touched in writes]
         found = self.events.last_before(written.identity(), when, end, sources)
         return [(by_name[leaf.name], pairs.reverse()) for leaf, pairs in found]
 
-    def _comes_last(self, write: Write, there: Any, other: Write, elsewhere: Any) -> bool:
-        """Does a write touch all elements that another touches, always after it?"""
-        if not elsewhere.range().is_subset(there.range()):
-            return False
-        after = self.events.after((write.leaf, WRITE), (other.leaf, WRITE))
-        return bool(there.apply_range(elsewhere.reverse()).is_subset(after))
+    def _comes_last(self, write: Write, there: Any, others: list[tuple[Write, Any]]) -> bool:
+        """Does a write come after all others wherever they touch an element that it touches?"""
+        for other, elsewhere in others:
+            if other is not write:
+                after = self.events.after((write.leaf, WRITE), (other.leaf, WRITE))
+                if not there.apply_range(elsewhere.reverse()).is_subset(after):
+                    return False
+        return True
 
     def _rank(self, buffer: str) -> int:
         return len(self.events.buffers[buffer].extents)

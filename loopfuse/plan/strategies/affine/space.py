@@ -42,7 +42,7 @@ class Space:
 
 def find_space(unit: Unit, beside: bool = False) -> Space | None:
     """The space of a nest; None where it has none: a loop whose bounds are data or not affine, or that takes steps. `beside`: loops
-    over the same, one behind the other, are the same dimension.
+    over the same, one behind the other, are the same dimension, and what is before a loop has a place before its first iteration.
 
     before:  for k: { for i: S1;  for i: for j: S2 }      after:  S1 at (k, i, first j - 1) instead of (k, first i, i)
     """
@@ -129,7 +129,7 @@ class _Walk:
             # Behind or before the nearest loop that it is not in; loops of its own inside that place are inner ones.
             for level in range(len(at), 0, -1):
                 siblings, number = frames[level]
-                found = _beside(siblings, number, missing)
+                found = _beside(siblings, number, missing, int(self.beside))
                 if found is not None:
                     known[level:level] = found
                     own[level:level] = [""] * missing
@@ -145,14 +145,15 @@ def _is_alike(one: Nest, other: Nest) -> bool:
     return (one.loop.lower, one.loop.upper, one.loop.step) == (other.loop.lower, other.loop.upper, other.loop.step)
 
 
-def _beside(siblings: Sequence[Item], number: int, count: int) -> tuple[Affine, ...] | None:
+def _beside(siblings: Sequence[Item], number: int, count: int, apart: int) -> tuple[Affine, ...] | None:
     """The values of `count` loops that stand before a place in a body, behind their last iterations; else of those
-    behind it, at their first."""
+    behind it, at their first, or so far `apart` before it."""
     before = [each for each in siblings[:number] if isinstance(each, Nest)]
     after = [each for each in siblings[number + 1 :] if isinstance(each, Nest)]
+    firsts = (_ends(nest, count, False) for nest in after)
     found = [
         *(_ends(nest, count, True) for nest in reversed(before)),
-        *(_ends(nest, count, False) for nest in after),
+        *(None if each is None else tuple(minus(value, (("", apart),)) for value in each) for each in firsts),
     ]
     return next((each for each in found if each is not None), None)
 

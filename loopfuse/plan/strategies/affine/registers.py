@@ -8,7 +8,7 @@ What is another for each column is packed for all tiles of the same columns that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -128,7 +128,7 @@ class TileWriter:
     # ------------------------------------------------------------------------------- panels
 
     @contextmanager
-    def panels(self, found: Sequence[ScanLoop], at: Mapping[str, Expr]) -> Iterator[Nodes]:
+    def panels(self, found: Sequence[ScanLoop], at: Mapping[str, Expr]) -> Generator[Nodes]:
         """What packs the operands of the tiles of a column, which these loops over steps run and inside which they are read from there."""
         ends = {(each.lower, each.upper) for each in found}
         nodes: list[TreeNode] = []

@@ -97,7 +97,7 @@ def find_update(statement: Statement, space: Space, dims: tuple[int, int, int]) 
     if (linear(last) or {}).get(column) != 1 or signs[2] != 1 or row not in subscript_iterators(target):
         return None
     along = [subscript_iterators(load) & {row, column} for load in every if load != target]
-    if any(len(each) == 2 for each in along) or {row} not in along or {column} not in along:
+    if any(len(each) == 2 for each in along) or not all(frozenset((own,)) in along for own in (row, column)):
         return None
     return Update(step, row, column, signs[1] == -1)
 
@@ -126,7 +126,8 @@ def find_tiles(space: Space, statements: Mapping[str, Statement], machine: Machi
     shape = shape_of(machine, max(sizes))
     if shape is None or len(sizes) > 1:
         return
-    for dims in permutations(range(3)):
+    for one, two, three in permutations(range(3)):
+        dims = (one, two, three)
         found = {id: find_update(statement, space, dims) for id, statement in full.items()}
         updates = {id: update for id, update in found.items() if update is not None}
         if len(updates) < len(found):

@@ -296,7 +296,9 @@ class TreeWriter:
         whole = [way for node in nodes if is_tiled(node, self.order) for way in tile_ways(node)]
         for condition, steps in reversed(whole):
             tile = self.tiles.steps(steps, at)
-            out = tile if condition is None else [Guard(self.value(condition, at), tuple(tile), tuple(out))]
+            if condition is not None:
+                tile: list[TreeNode] = [Guard(self.value(condition, at), tuple(tile), tuple(out))]
+            out = tile
         return out
 
     def vectors(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode]:
@@ -346,7 +348,8 @@ class TreeWriter:
         if any(each is not None and each < 0 for each in known):
             return [alone]
         whole = conjoin(*(each >= integer(0) for each, value in zip(room, known, strict=True) if value is None))
-        return [lanes if whole == TRUE else Guard(whole, (lanes,), (alone,))]
+        one_way: TreeNode = lanes if whole == TRUE else Guard(whole, (lanes,), (alone,))
+        return [one_way]
 
     def rows(self, node: ScanLoop, at: Mapping[str, Expr]) -> list[TreeNode] | None:
         """A block's rows, written out; None where there are not as many."""

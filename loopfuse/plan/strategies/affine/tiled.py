@@ -104,12 +104,12 @@ def find_update(statement: Statement, space: Space, dims: tuple[int, int, int]) 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Which dimensions might be steps, rows and columns (`dims`, of those that have these `names`). `is_square`: columns are counted as
-    steps are. `goes_along`: what each update reads goes along columns in memory, or does not move with them."""
+    """Which dimensions might be steps, rows and columns (`dims`, of those that have these `names`). `regions`: what runs one after the
+    other. `goes_along`: what each update reads goes along columns in memory, or does not move with them."""
 
     names: tuple[str, ...]
     dims: tuple[int, int, int]
-    is_square: bool
+    regions: tuple[Region, ...]
     goes_along: bool
     shape: Shape
     updates: Mapping[str, Update]
@@ -133,8 +133,8 @@ def find_tiles(space: Space, statements: Mapping[str, Statement], machine: Machi
         if len(updates) < len(found):
             continue
         along = all(_goes_along(full[id], update.column) for id, update in updates.items())
-        for is_square in (False, True):
-            yield Tiles(space.dims, dims, is_square, along, shape, updates)
+        for regions in (PLAIN, ROWS_APART, SQUARE):
+            yield Tiles(space.dims, dims, regions, along, shape, updates)
 
 
 def _goes_along(statement: Statement, column: str) -> bool:
@@ -149,21 +149,23 @@ BEFORE, INSIDE, BEHIND = range(3)
 class Region:
     """A stage of a block: on which sides of it rows and columns are, and who runs that."""
 
-    rows: int
+    rows: tuple[int, ...]
     columns: tuple[int, ...]
-    """None: on any."""
+    """None: on any, also of `rows`."""
     runs: str
     """`tiles`, `rows` (by threads, each all its columns), `columns` (by threads, each all rows) or `one` thread."""
 
 
-PLAIN = (Region(BEFORE, (), "tiles"), Region(INSIDE, (), "columns"), Region(BEHIND, (), "tiles"))
+PLAIN = (Region((BEFORE,), (), "tiles"), Region((INSIDE,), (), "columns"), Region((BEHIND,), (), "tiles"))
 """Where columns are counted by themselves."""
+ROWS_APART = (Region((), (INSIDE,), "rows"), Region((), (BEFORE, BEHIND), "tiles"))
+"""Where rows are, and columns as steps are."""
 SQUARE = tuple(
     region
     for rows, panel, rest in ((BEFORE, "rows", "tiles"), (INSIDE, "one", "columns"), (BEHIND, "rows", "tiles"))
-    for region in (Region(rows, (INSIDE,), panel), Region(rows, (BEFORE, BEHIND), rest))
+    for region in (Region((rows,), (INSIDE,), panel), Region((rows,), (BEFORE, BEHIND), rest))
 )
-"""Where they are counted as steps are."""
+"""Where both are counted as steps are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def stages_of(
     steps, rows, columns = tiles.dims
     shape = tiles.shape
     out: list[Stage] = []
-    for number, region in enumerate(SQUARE if tiles.is_square else PLAIN):
+    for number, region in enumerate(tiles.regions):
         maps: dict[str, Any] = {}
         whole: dict[str, Any] = {}
         for id, statement in statements.items():
@@ -232,8 +234,9 @@ def stages_of(
 
 def _inside(domain: Any, region: Region, step: Affine, row: Affine, column: Affine) -> Any:
     """The points of a region."""
-    sides = [(row, (region.rows,))] + ([(column, region.columns)] if region.columns else [])
-    for value, where in sides:
+    for value, where in ((row, region.rows), (column, region.columns)):
+        if not where:
+            continue
         parts = [_on_side(domain, value, step, each) for each in where]
         domain = reduce(lambda one, other: one.union(other), parts)
     return domain.coalesce()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from loopfuse.base.machine import Machine
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
@@ -19,7 +20,7 @@ from loopfuse.plan.strategies.scan.strategy import SCAN
 from loopfuse.plan.strategies.sliding.strategy import SLIDING
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem
+from loopfuse.plan.units.groups import Crossing, Group, HostGroup, PlanItem, ProgramOrder
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
@@ -92,9 +93,9 @@ def runs_whole(unit: Unit, found: Running | Scattered, program: PolyProgram, dev
     return any(strategy.runs_whole(unit, found, program, device) for strategy in STRATEGIES)
 
 
-def reorder(unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
+def reorder(unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, now: ProgramOrder) -> Group | None:
     """A nest in another order than the program's, where some strategy runs it so."""
-    found = (strategy.reorder(unit, scope, program, device, in_order) for strategy in STRATEGIES)
+    found = (strategy.reorder(unit, scope, program, machine, now) for strategy in STRATEGIES)
     return next((group for group in found if group is not None), None)
 
 

@@ -205,6 +205,30 @@ def without_divisions(relation: Any) -> Any:
     return simpler if simpler.is_subset(relation) else relation
 
 
+def as_one_piece(relation: Any) -> Any:
+    """The same set or map in one piece without integer divisions, where it is one; else `without_divisions`.
+
+    before: { [i] : i < n and i % 8 >= 4 or i < n and i % 8 < 4 }        after: { [i] : i < n }
+    """
+    relation = relation.coalesce()
+    is_map = isinstance(relation, islpy.Map)
+    points = relation.wrap() if is_map else relation
+    pieces = points.get_basic_set_list()
+    if pieces.n_basic_set() < 2:
+        return without_divisions(relation)
+    hull = universe(points.get_space())
+    seen: set[str] = set()
+    for k in range(pieces.n_basic_set()):
+        for constraint in pieces.get_at(k).remove_divs().get_constraints():
+            own = islpy.Set.from_basic_set(islpy.BasicSet.universe(points.get_space()).add_constraint(constraint))
+            if str(own) not in seen and points.is_subset(own):
+                hull = hull.intersect(own)
+            seen.add(str(own))
+    if not hull.is_subset(points):
+        return without_divisions(relation)
+    return hull.unwrap() if is_map else hull
+
+
 def reading_everything(elements: Any) -> Any:
     """{ end[] -> element } for each of `elements`: a read of them all after the last statement."""
     point = islpy.Set.universe(elements.get_space().params().set_from_params())

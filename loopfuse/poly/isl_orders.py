@@ -6,7 +6,7 @@ constant, or on which side of zero it is. isl's AST generator writes the loops o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -107,13 +107,15 @@ def part_of(order: Any, fixed: Mapping[int, int]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScanLoop:
-    """A loop over dimension `depth` of time, whose variable is named by `variable_of`; `upper` is exclusive."""
+    """A loop over dimension `depth` of time, whose variable is named by `variable_of`; `upper` is exclusive. `fixed`: by variable, the values
+    of dimensions around it that have just one."""
 
     depth: int
     lower: Expr
     upper: Expr
     step: int
     body: tuple[ScanNode, ...]
+    fixed: tuple[tuple[str, Expr], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,24 @@ class ScanLeaf:
 
 
 ScanNode = ScanLoop | ScanIf | ScanLeaf
+
+
+def leaves(nodes: Sequence[ScanNode]) -> Iterator[tuple[str, int]]:
+    """The statements in loops, and the piece that each is of."""
+    for node in nodes:
+        if isinstance(node, ScanLeaf):
+            yield node.statement, node.tag
+        else:
+            yield from leaves((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())))
+
+
+def inner_loops(nodes: Sequence[ScanNode], depth: int) -> Iterator[ScanLoop]:
+    """The loops over a dimension in others."""
+    for node in nodes:
+        if isinstance(node, ScanLoop) and node.depth == depth:
+            yield node
+        elif not isinstance(node, ScanLeaf):
+            yield from inner_loops((*node.body, *(node.otherwise if isinstance(node, ScanIf) else ())), depth)
 
 
 def variable_of(depth: int) -> str:
@@ -210,7 +230,8 @@ class _Reading:
         upper = self.value(bound.get_op_arg(1), known)
         step = int(node.for_get_inc().get_val().to_python())
         body = self.nodes(node.for_get_body(), known)
-        return (ScanLoop(int(name[1:]), lower, tidy(upper + 1) if kind == "le" else upper, step, body),)
+        end = tidy(upper + 1) if kind == "le" else upper
+        return (ScanLoop(int(name[1:]), lower, end, step, body, tuple(known.items())),)
 
 
 def whole_blocks(points: Any, size: int) -> Any:
@@ -222,6 +243,19 @@ def whole_blocks(points: Any, size: int) -> Any:
     below = points.project_out(SET, last, 1)
     every = below.add_dims(SET, 1).lower_bound_val(SET, last, 0).upper_bound_val(SET, last, size - 1)
     return below.subtract(every.subtract(points).project_out(SET, last, 1)).coalesce()
+
+
+def whole_tiles(points: Any, sizes: Sequence[int]) -> Any:
+    """The same of the last dimensions, one for each size: below which all of the box from 0 on are in the set.
+
+    before: { [i, r, c] : 3 i + r <= n and r < 3 and c < m }        after: { [i] : 3 i + 2 <= n and m >= 4 } for 3, 4
+    """
+    first = points.dim(SET) - len(sizes)
+    below = points.project_out(SET, first, len(sizes))
+    every = below.add_dims(SET, len(sizes))
+    for k, size in enumerate(sizes, start=first):
+        every = every.lower_bound_val(SET, k, 0).upper_bound_val(SET, k, size - 1)
+    return below.subtract(every.subtract(points).project_out(SET, first, len(sizes))).coalesce()
 
 
 def whole_rows(orders: Mapping[str, Any], full: Collection[str], block: int, row: int, size: int) -> tuple[dict[str, Any], ...]:

@@ -133,7 +133,8 @@ class Values:
         if self._is_summed_up(read) and isinstance(self.events.buffers[buffer].home, Global):
             found = self.memory.of_read(read)
             if found is not None:
-                return [], found
+                own, values = found
+                return [(write, pairs) for write, pairs in own], values
         just = self.in_line(read)
         if just is not None:
             return [(just, None)], []

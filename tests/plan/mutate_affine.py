@@ -3,23 +3,35 @@ where they cross, rows together, each behind the one before it. Blocks and vecto
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from typing import Any
 from unittest.mock import patch
 
 from loopfuse.base.options import Tuning
+from loopfuse.plan.strategies.affine.tiled import Shape, Tiles, find_tiles
 from loopfuse.tree.looptree import HostLoop, LoopTree
 from tests.plan.mutate_edit import Edit, before, bounds, drop, everywhere
 from tests.plan.mutate_table import Base, Made, Row, planned
 
 
+def no_tiles(*given: Any) -> Iterator[Tiles]:
+    """No tiles of registers: the orders behind them are looked at."""
+    return iter(())
+
+
 @contextmanager
-def small_blocks() -> Generator[None, None, None]:
-    """Orders have blocks of three iterations, two rows together, and vectors of eight bytes a register."""
+def small_blocks(tiles: bool = True) -> Generator[None, None, None]:
+    """Orders have blocks of three iterations, two rows together, and vectors of eight bytes a register; of registers tiles of 2 x 4 in
+    blocks of four, or none."""
     orders, tree = "loopfuse.plan.strategies.affine.orders", "loopfuse.plan.strategies.affine.tree"
+    tiled = "loopfuse.plan.strategies.affine.tiled"
     with (
+        patch(f"{tiled}.BLOCK", 4), patch(f"{tiled}.STRIP_ROWS", 4), patch(f"{tiled}.STRIP_COLUMNS", 8), patch(f"{tiled}.PANEL_ROWS", 2),
+        patch(f"{tiled}.shape_of", lambda machine, bytes: Shape(2, 2, 2, 4)),
+        patch(f"{orders}.find_tiles", find_tiles if tiles else no_tiles),
         patch(f"{orders}.BLOCK", 3), patch(f"{orders}.TOGETHER", 2), patch(f"{orders}.WAITING", 3),
         patch(f"{orders}.TILE", (2, 3)), patch(f"{orders}.DEEP_TILE", (2, 3)),
         patch(f"{tree}.vector_size", lambda machine, bytes: 2),
@@ -74,11 +86,29 @@ kernel f(inout t: i32[N, N]):
 """
 
 
-def _small(name: str, text: str, *sizes: dict[str, int]) -> Base:
+RIGHT = """
+kernel f(inout a: f64[N, N]):
+    for k in 0..N:
+        for i in k+1..N:
+            a[i, k] /= a[k, k]
+        for i in k+1..N, j in k+1..N:
+            a[i, j] -= a[i, k] * a[k, j]
+"""
+
+TRIANGLE = """
+kernel f(s: f64, a: f64[N, N], inout b: f64[N, M]):
+    for i in 0..N, j in 0..M:
+        for k in i+1..N:
+            b[i, j] += a[k, i] * b[k, j]
+        b[i, j] = s * b[i, j]
+"""
+
+
+def _small(name: str, text: str, *sizes: dict[str, int], tiles: bool = False) -> Base:
     base = planned(name, "cpu", *sizes, text=text, tuning=Tuning())
 
     def make() -> Made:
-        with small_blocks():
+        with small_blocks(tiles):
             made = base.make()
         assert all(launch.strategy == "affine" for launch in made.tree.launches)
         return made
@@ -91,6 +121,9 @@ BASES = [
     _small("paths", PATHS, {"N": 6}, {"N": 1}, {"N": 5}),
     _small("rows of cholesky", CHOLESKY, {"N": 7}, {"N": 3}, {"N": 6}),
     _small("folding", FOLDING, {"N": 8}, {"N": 5}, {"N": 9}),
+    _small("lu in tiles", LU, {"N": 13}, {"N": 5}, {"N": 16}, tiles=True),
+    _small("cholesky in tiles", CHOLESKY, {"N": 14}, {"N": 6}, {"N": 17}, tiles=True),
+    _small("triangle in tiles", TRIANGLE, {"N": 13, "M": 9}, {"N": 8, "M": 4}, {"N": 3, "M": 11}, tiles=True),
     _small("sweeps", SWEEPS, {"H": 9, "W": 11, "steps": 2}, {"H": 5, "W": 12, "steps": 3}, {"H": 8, "W": 4, "steps": 2}),
 ]
 
@@ -145,6 +178,25 @@ ROWS: list[Row] = [
         drop("S1[i, jb * 2 + 1, jb * 2]")),
     Row("rows before the rest of their block", "rows of cholesky cpu", "the second row is finished first",
         before("S2[i, jb * 2 + 1]:", "S1[i, jb * 2 + 1, jb * 2]")),
+    # ------------------------------------------------ tiles of registers behind a block
+    Row("tiles before the columns that they read", "cholesky in tiles cpu", "the launches exchanged", launches(0, 2, 1)),
+    Row("columns before their own block", "cholesky in tiles cpu", "the launches exchanged", launches(1, 0, 2)),
+    Row("panel not packed", "cholesky in tiles cpu", "tiles read what was there", drop("copy a_panel")),
+    Row("panel one step short", "cholesky in tiles cpu", "three of four steps", bounds("k_1", upper="kb * 4 + 3")),
+    Row("sums not taken up", "cholesky in tiles cpu", "they start from what the registers hold", drop("copy a_sums[r, u_1, v_1]")),
+    Row("sums not put back", "cholesky in tiles cpu", "what a block adds is lost", drop("copy a[it_2 * 2 + r_2")),
+    Row("tile one step short", "cholesky in tiles cpu", "three of four steps", bounds("k_4", upper="kb * 4 + 3")),
+    Row("tile that is cut", "cholesky in tiles cpu", "one on the diagonal runs as a whole one",
+        everywhere("it_2 >= jt_2 * 2 + 2", "it_2 >= jt_2 * 2 + 1")),
+    Row("points of a cut tile left out", "cholesky in tiles cpu", "its last row", bounds("k_2", upper="min(N - 1, it_2 * 2 + 1)")),
+    Row("sum of a point not put back", "cholesky in tiles cpu", "what a block adds is lost", drop("copy a[k_2, i]")),
+    Row("columns of tiles left out", "cholesky in tiles cpu", "the first behind the block", bounds("jt_2", lower="kb + 2")),
+    Row("strip of rows left out", "cholesky in tiles cpu", "the first behind the block", bounds("is_1", lower="kb + 2")),
+    Row("diagonal left out", "cholesky in tiles cpu", "behind the block", drop("S3[jt_3, it_3]")),
+    Row("tiles before the factors that they read", "lu in tiles cpu", "the launches exchanged", launches(0, 1, 3, 2)),
+    Row("tiles before the rows that they read", "lu in tiles cpu", "the launches exchanged", launches(0, 2, 3, 1)),
+    Row("rows of the block before those in front of it", "triangle in tiles cpu", "tiles read rows that are done",
+        launches(1, 0)),
     # ------------------------------------------------ diagonals of tiles
     Row("a diagonal left out", "folding cpu", "the first", bounds("wave", lower="1")),
     Row("a tile left out", "folding cpu", "the last of each diagonal", bounds("it", upper="min(wave, N // 2 - 1)")),

@@ -3,6 +3,7 @@ tree and in compiled code, by any number of threads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,7 +18,60 @@ from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.interp import interpret
 from loopfuse.plan.strategies.affine.strategy import AffineFit
 from loopfuse.tree.interp.run import run_tree
-from tests.plan.mutate_affine import CHOLESKY, FOLDING, LU, PATHS, SWEEPS, small_blocks
+from tests.plan.mutate_affine import (
+    CHOLESKY,
+    FOLDING,
+    LU,
+    PATHS,
+    RIGHT,
+    SWEEPS,
+    TRIANGLE,
+    no_tiles,
+    small_blocks,
+)
+
+TILED = {
+    "lu": (LU, "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "lu, right-looking": (RIGHT, "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "cholesky": (CHOLESKY, "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "triangular product": (TRIANGLE, "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "triangular product by rows": ("""
+kernel f(s: f32, a: f32[N, N], inout b: f32[N, M]):
+    for i in 0..N:
+        for k in i+1..N, j in 0..M:
+            b[i, j] += a[k, i] * b[k, j]
+        for j in 0..M:
+            b[i, j] *= s
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "triangular system with many right-hand sides": ("""
+kernel f(a: f64[N, N], inout b: f64[N, M]):
+    for i in 0..N:
+        for k in 0..i, j in 0..M:
+            b[i, j] -= a[i, k] * b[k, j]
+        for j in 0..M:
+            b[i, j] /= a[i, i]
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "the same from the last row": ("""
+kernel f(a: f64[N, N], inout b: f64[N, M]):
+    for i in N-1..-1 step -1:
+        for k in N-1..i step -1, j in 0..M:
+            b[i, j] -= a[i, k] * b[k, j]
+        for j in 0..M:
+            b[i, j] /= a[i, i]
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "whole numbers in a triangle": ("""
+kernel f(a: i64[N, N], inout b: i64[N, M]):
+    for i in 0..N, k in i+1..N, j in 0..M:
+        b[i, j] += a[i, k] * b[k, j]
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+    "rows with launches in loops in loops": ("""
+kernel f(inout a: f64[N, N]):
+    for i in 0..N, k in 0..i:
+        a[i, k] /= a[k, k]
+        for j in k+1..N:
+            a[i, j] -= a[i, k] * a[k, j]
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
+}  # fmt: skip
 
 TAKEN = {
     "lu": (LU, "order i, k, j; blocks of 32 k; threads over i; vectors over j"),
@@ -50,13 +104,9 @@ kernel f(inout a: i32[H, W]):
         a[y, x] = max(d, a[y-1, x] - 1, a[y, x-1] - 1)
 """, "order y, x; tiles 64 x 512 of y, x in diagonals; threads over y"),
     "parts of a sequence": (FOLDING, "order i, j, k; tiles 32 x 32 of i, j in diagonals; threads over i"),
-    "rows with launches in loops in loops": ("""
-kernel f(inout a: f64[N, N]):
-    for i in 0..N, k in 0..i:
-        a[i, k] /= a[k, k]
-        for j in k+1..N:
-            a[i, j] -= a[i, k] * a[k, j]
-""", "order i, k, j; blocks of 32 k; threads over i; vectors over j"),
+    "rows with launches in loops in loops": (
+        TILED["rows with launches in loops in loops"][0], "order i, k, j; blocks of 32 k; threads over i; vectors over j",
+    ),
 }  # fmt: skip
 
 LEFT = {
@@ -95,7 +145,7 @@ def order_of(made: pipeline.Planned) -> str:
 
 def given(made: pipeline.Planned, side: int) -> tuple[dict[str, Any], dict[str, int]]:
     """Arguments about as large as a side says."""
-    sizes = {"N": side, "H": side, "W": side + 3}
+    sizes = {"N": side, "M": side + 5, "H": side, "W": side + 3}
     rng = np.random.default_rng(side)
     kernel = made.program.kernel
     found: dict[str, Any] = {scalar.name: 3 for scalar in kernel.scalars}
@@ -108,6 +158,43 @@ def given(made: pipeline.Planned, side: int) -> tuple[dict[str, Any], dict[str, 
     return found, {name: sizes[name] for name in kernel.sizes}
 
 
+@pytest.fixture
+def without_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orders behind tiles of registers."""
+    monkeypatch.setattr("loopfuse.plan.strategies.affine.orders.find_tiles", no_tiles)
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_tiles_are_taken(name: str) -> None:
+    text, words = TILED[name]
+    assert order_of(planned(text)) == words
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
+def test_sums_of_tiles_are_in_registers(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each step a tile of 4 x 2 vectors, or 8 x 2 where there are registers for it, is all FMAs of whole vectors."""
+    monkeypatch.setenv("LOOPFUSE_CPU", cpu)
+    lanes, rows = (4, 4) if cpu == "x86-64-v3" else (8, 8)
+    text = loopfuse.loads(RIGHT).compile("cpu", emit={"llvm"}).llvm
+    assert text.count(f"call <{lanes} x double> @llvm.fma") == rows * 2
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["small blocks", "blocks"])
+@pytest.mark.parametrize("name", TILED)
+def test_tiles_have_the_bits_of_the_program(name: str, small: bool) -> None:
+    with small_blocks() if small else nullcontext():
+        made = planned(TILED[name][0])
+    assert "register tiles" in order_of(made)
+    for side in (*SIZES, 16, 17) if small else (9, 35):
+        check_tree(made, side)
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_compiled_tiles_have_the_bits_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_compiled(TILED[name][0], (*SIZES, 31, 32, 33, 40, 71, 96, 131), monkeypatch)
+
+
+@pytest.mark.usefixtures("without_tiles")
 @pytest.mark.parametrize("name", TAKEN)
 def test_orders_are_taken(name: str) -> None:
     text, words = TAKEN[name]
@@ -128,25 +215,20 @@ def test_without_fusion_loops_are_in_the_order_of_the_program() -> None:
     assert order_of(planned(LU, fuel=0)) == ""
 
 
-@pytest.mark.parametrize("small", [True, False], ids=["small blocks", "blocks"])
-@pytest.mark.parametrize("name", TAKEN)
-def test_the_tree_has_the_bits_of_the_program(name: str, small: bool) -> None:
-    with small_blocks() if small else nullcontext():
-        made = planned(TAKEN[name][0])
-    assert order_of(made)
-    for side in SIZES if small else (9, 35):
-        arrays, sizes = given(made, side)
-        right = interpret(made.program.kernel, arrays, sizes)
-        run_tree(made.tree, arrays, sizes, order="shuffled")
-        for key, value in right.items():
-            np.testing.assert_array_equal(arrays[key], value, f"{key} at {sizes}")
+def check_tree(made: pipeline.Planned, side: int) -> None:
+    """The tree gives what the program does."""
+    arrays, sizes = given(made, side)
+    right = interpret(made.program.kernel, arrays, sizes)
+    run_tree(made.tree, arrays, sizes, order="shuffled")
+    for key, value in right.items():
+        np.testing.assert_array_equal(arrays[key], value, f"{key} at {sizes}")
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_compiled_code_has_the_bits_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = planned(TAKEN[name][0])
-    kernel = loopfuse.loads(TAKEN[name][0])
-    for side in (*SIZES, 33, 40, 71):
+def check_compiled(text: str, sides: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code gives what the program does, by any number of threads."""
+    made = planned(text)
+    kernel = loopfuse.loads(text)
+    for side in sides:
         arrays, sizes = given(made, side)
         right = interpret(made.program.kernel, arrays, sizes) if side < 40 else None
         first: dict[str, Any] = {}
@@ -158,6 +240,23 @@ def test_compiled_code_has_the_bits_of_the_program(name: str, monkeypatch: pytes
                 if isinstance(value, np.ndarray):
                     np.testing.assert_array_equal(mine[key], value, f"{key} at {sizes}, {threads} threads")
             first = first or mine
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["small blocks", "blocks"])
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.usefixtures("without_tiles")
+def test_the_tree_has_the_bits_of_the_program(name: str, small: bool) -> None:
+    with small_blocks(tiles=False) if small else nullcontext():
+        made = planned(TAKEN[name][0])
+    assert order_of(made)
+    for side in SIZES if small else (9, 35):
+        check_tree(made, side)
+
+
+@pytest.mark.usefixtures("without_tiles")
+@pytest.mark.parametrize("name", TAKEN)
+def test_compiled_code_has_the_bits_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_compiled(TAKEN[name][0], (*SIZES, 33, 40, 71), monkeypatch)
 
 
 def test_launches_are_counted() -> None:

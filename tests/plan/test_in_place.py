@@ -47,7 +47,7 @@ kernel f(a: f64[N, N], b: f64[N], out x: f64[N]):
 """
 
 TAKEN = {
-    "factors": (FACTORS, "order i, k, j; blocks of 32 k; threads over i; vectors over j"),
+    "factors": (FACTORS, "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
     "a triangular system": (SOLVED, "order i, j; 4 of i at once"),
     "only some of the terms": (SOLVED.replace("            w -=", "            if b[j] > 0.0:\n                w -="), "order i, j; 4 of i at once"),
     "a root": ("""
@@ -62,7 +62,7 @@ kernel f(inout a: f64[N, N]):
         for k in 0..i:
             d -= a[i, k] * a[i, k]
         a[i, i] = sqrt(d)
-""", "order i, j, k; 4 of j at once"),
+""", "order k, i, j; blocks of 32 k; register tiles over i, j; threads over i"),
 }  # fmt: skip
 
 LEFT = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from loopfuse.base.diagnostics import Diagnostic, UserError
+from loopfuse.base.machine import Machine
 from loopfuse.plan.fusion.anew_report import describe_dear
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.decisions import SLOWER, Apart, Decisions, in_words, slower
@@ -35,6 +36,7 @@ from loopfuse.plan.units.groups import (
     HostGroup,
     Legality,
     PlanItem,
+    ProgramOrder,
     Refusal,
     extend_group,
     form_group,
@@ -84,7 +86,7 @@ class Planner:
     runs_whole: Callable[[Unit, Running | Scattered, PolyProgram, str], bool] | None = None
     """Does somebody run a loop as it stands whose iterations depend on each other through running values, or
     scattered updates (None: nobody does)?"""
-    reorder: Callable[[Unit, Scope, PolyProgram, str, bool], Group | None] | None = None
+    reorder: Callable[[Unit, Scope, PolyProgram, Machine, ProgramOrder], Group | None] | None = None
     """Does somebody run a nest in another order than the program's (None: nobody does)?"""
     crosses: Callable[[Group, Group, PolyProgram, str], Crossing | None] | None = None
     """Does somebody run two groups, along rows and across them, in one pass (None: nobody does)?"""
@@ -148,11 +150,15 @@ class Planner:
         """One nest as units and host loops, or as a group in another order than the program's."""
         mark, anew = len(self.decisions), self.anew
         found = self.in_program_order(cell, scope)
-        in_order = any(map(runs_in_order, found))
-        if self.reorder is None or self.fuel == 0 or not (in_order or any(map(hosts_in_hosts, found))):
+        if self.reorder is None or self.fuel == 0:
             return list(found)
         unit = make_unit(label_of(cell), cell, scope)
-        group = self.reorder(unit, scope, self.program, self.cost.device, in_order)
+        now = ProgramOrder.SHARED
+        if any(map(runs_in_order, found)):
+            now = ProgramOrder.ALONE
+        elif any(map(hosts_in_hosts, found)):
+            now = ProgramOrder.LAUNCHED
+        group = self.reorder(unit, scope, self.program, self.cost.machine, now)
         if group is None:
             return list(found)
         del self.decisions[mark:]

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from loopfuse.base.machine import Machine
 from loopfuse.base.options import Tuning
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.fusion.cost import CostModel
 from loopfuse.plan.fusion.streams import Streams
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Crossing, Group
+from loopfuse.plan.units.groups import Crossing, Group, ProgramOrder
 from loopfuse.plan.units.rules import Rules
 from loopfuse.plan.units.running import Running
 from loopfuse.plan.units.scattered import Scattered
@@ -115,9 +116,9 @@ class Strategy:
         updates? (Else what of it does not depend on other iterations may be a loop of its own.)"""
         return False
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
-        """A nest of which one thread would run a part in the program's order (`in_order`), or which would take launches in loops in
-        loops, in another order by the exact dependences, with the strategy's fit; None where it knows none that is better."""
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, now: ProgramOrder) -> Group | None:
+        """A nest in another order by the exact dependences, with the strategy's fit; None where it knows none that is better than the
+        program's, in which it runs as `now` says."""
         return None
 
     def crosses(self, first: Group, second: Group, program: PolyProgram, device: str) -> Crossing | None:

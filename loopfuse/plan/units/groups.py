@@ -78,6 +78,14 @@ class TimeBlock:
         return dict(self.copied).get(array)
 
 
+class ProgramOrder(enum.Enum):
+    """How a nest runs in the program's order."""
+
+    ALONE = "alone"  # one thread runs a part of it in order
+    LAUNCHED = "launched"  # the host starts launches in loops in loops
+    SHARED = "shared"  # threads share its iterations
+
+
 class Legality(enum.Enum):
     """How the iterations of a group's dimensions may run, as dependences have it; the values are what plans
     print."""

@@ -1,5 +1,6 @@
 """Orders for a nest: which are legal by the exact dependences, and which is taken.
 
+    in tiles         what a block of steps does to all other rows is a product, in tiles of registers (`tiled`)
     as it is         a permutation of the nest's dimensions, whose innermost loop is independent of itself: vectors
     split            a dimension in three, before, at and behind where it meets an outer one (k in Floyd-Warshall's i and j), where
                      that makes its parts independent
@@ -13,16 +14,37 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import permutations, product
 from typing import Any
 
+from loopfuse.base.machine import Machine
+from loopfuse.lang.index import TRUE
+from loopfuse.lang.nodes import Expr
 from loopfuse.lang.price import own_price
 from loopfuse.lang.walk import iterators, walk_expr
 from loopfuse.plan.mapping.strips import access_price
-from loopfuse.plan.strategies.affine.space import Space, minus
+from loopfuse.plan.strategies.affine.space import Space, find_space, minus
+from loopfuse.plan.strategies.affine.tiled import (
+    COLUMN,
+    IS_OTHER,
+    STAGE,
+    THREADS,
+    TILE_COLUMN,
+    TILE_ROW,
+    Stage,
+    Tiles,
+    all_of,
+    are_alone,
+    find_tiles,
+    stages_of,
+    stays_in_sums,
+)
 from loopfuse.plan.units.forest import Scope, Unit
+from loopfuse.plan.units.groups import ProgramOrder
+from loopfuse.poly.isl import SET, forget
 from loopfuse.poly.isl_orders import (
     Affine,
     Coordinate,
@@ -32,8 +54,10 @@ from loopfuse.poly.isl_orders import (
     part_of,
     runs_forward,
     sides_of,
+    variable_of,
     whole_rows,
 )
+from loopfuse.poly.isl_relations import condition_expr
 from loopfuse.poly.model import Statement
 
 BLOCK = 32
@@ -64,6 +88,13 @@ DEEP_TILE = (32, 32)
 """The same where there are loops inside."""
 
 
+OPERATIONS = 400_000
+"""isl operations that the search for an order may take."""
+
+OPERATIONS_TILED = 4_000_000
+"""The same for tiles, whose loops are more to write (LU: 1.2 million, 0.4 s)."""
+
+
 class Axis(enum.Enum):
     """How a dimension of an order is run."""
 
@@ -84,6 +115,13 @@ class Piece:
     maps: Mapping[str, Any]
     moving: Mapping[int, frozenset[tuple[str, str]]]
 
+    is_tiled: bool = False
+    """Do its maps hold the first point of each step of tiles of registers?"""
+    present: Expr = TRUE
+    """Where there is such a tile, by the dimensions around those of a column."""
+    columns_at: int = -1
+    """The dimension that says which columns, of those that go through tiles together."""
+
     def is_independent(self, depth: int, ids: Collection[str]) -> bool:
         """Do iterations of a loop along the dimension, which runs these statements, depend on no others?"""
         return depth in self.moving and not any(source in ids and sink in ids for source, sink in self.moving[depth])
@@ -93,7 +131,7 @@ class Piece:
 class Order:
     """`axes` with a name for each (of the loop of the program that it goes along); the last dimension of time, which has no axis,
     is the text's. `words`: the order as reports say it. `size`: how many rows go together. `whole`: dimensions
-    of which no loop is cut for some statements alone."""
+    of which no loop is cut for some statements alone. `tiles`: of registers, which some pieces run in."""
 
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
@@ -101,6 +139,7 @@ class Order:
     words: str
     size: int = 0
     whole: frozenset[int] = frozenset()
+    tiles: Tiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +152,21 @@ class _Dim:
     block: int = 0
 
 
-def find_order(unit: Unit, space: Space, scope: Scope, in_order: bool) -> Order | None:
-    """The order that a nest is run in; None where the program's is as good as any. `in_order`: one thread would run a part of it
-    in the program's order; else only vectors by threads are better."""
-    search = _Search(unit, space, scope)
-    found = search.vectors()
-    return found or (search.together() or search.waves() if in_order else None)
+def find_orders(
+    unit: Unit, scope: Scope, machine: Machine, symbols: Sequence[str], now: ProgramOrder
+) -> Iterator[tuple[int, Callable[[], Order | None]]]:
+    """Searches for the order that a nest is run in, the best first, each with the isl operations that it may take; None where the program's is
+    as good as any. Where threads share what there is, only tiles are better; where one thread does not run a part of it in order, only
+    those and vectors by threads."""
+    spaces = [find_space(unit, beside) for beside in (False, True)]
+    first, second = (None if space is None else _Search(unit, space, scope, machine, symbols) for space in spaces)
+    if first is None:
+        return
+    yield OPERATIONS_TILED, first.tiled
+    if second is not None and spaces[0] != spaces[1]:
+        yield OPERATIONS_TILED, second.tiled
+    if now is not ProgramOrder.SHARED:
+        yield OPERATIONS, lambda: first.vectors() or (first.together() or first.waves() if now is ProgramOrder.ALONE else None)
 
 
 def _is_slow(statement: Statement) -> bool:
@@ -127,13 +175,74 @@ def _is_slow(statement: Statement) -> bool:
 
 
 class _Search:
-    def __init__(self, unit: Unit, space: Space, scope: Scope) -> None:
-        self.unit, self.space, self.scope = unit, space, scope
+    def __init__(self, unit: Unit, space: Space, scope: Scope, machine: Machine, symbols: Sequence[str]) -> None:
+        self.unit, self.space, self.scope, self.machine, self.symbols = unit, space, scope, machine, symbols
         self.texts = {statement.id: number for number, statement in enumerate(unit.statements)}
         self.by_id = {statement.id: statement for statement in unit.statements}
         self.dependences = [
             d for d in scope.touching(unit.ids) if d.source in unit.ids and d.sink in unit.ids
         ]
+
+    # --------------------------------------------------------------------------------- tiles
+
+    def tiled(self) -> Order | None:
+        """The first legal order with tiles of registers."""
+        texts = {id: self.text(id) for id in self.by_id}
+        for tiles in find_tiles(self.space, self.by_id, self.machine):
+            found = self.in_stages(tiles, stages_of(tiles, self.space, self.by_id, texts))
+            if found is not None:
+                return found
+        return None
+
+    def in_stages(self, tiles: Tiles, stages: Sequence[Stage]) -> Order | None:
+        """The order of stages, where it is legal, threads share none that they are to share whose parts depend on each other, and tiles have
+        what they need."""
+        if not any(stage.whole for stage in stages):
+            return None
+        maps = all_of(stages)
+        ends = [(d.source, d.sink) for d in self.dependences]
+        times: list[Any] = []
+        for d in self.dependences:
+            times.append(in_time(d.relation, maps[d.source], maps[d.sink]))
+            if not runs_forward(times[-1]):
+                return None
+        pieces: list[Piece] = []
+        for stage in stages:
+            fixed = {STAGE: stage.number}
+            if any(moves_at(each, THREADS, fixed) for each in times):
+                return None
+            if stage.whole and not (are_alone(stage) and all(stays_in_sums(each, stage) for each in times)):
+                return None
+            free = {THREADS: frozenset[tuple[str, str]]()}
+            lanes = [end for end, each in zip(ends, times, strict=True) if moves_at(each, COLUMN, fixed)]
+            if stage.whole:
+                pieces.append(Piece((stage.number, 0), stage.whole, free, True, self.present(stage)))
+            moving = {**free, COLUMN: frozenset(lanes)}
+            for depth, part in stage.parts(tiles):
+                pieces.append(Piece((stage.number, 1), part, moving, columns_at=depth))
+        steps, rows, columns = (self.space.dims[dim] for dim in tiles.dims)
+        last = Axis.LANES if tiles.goes_along else Axis.SERIAL
+        axes = (
+            Axis.HOST, Axis.PART, Axis.THREADS, Axis.PART, Axis.SERIAL, Axis.SERIAL, Axis.PART, Axis.SERIAL, Axis.SERIAL, last,
+        )  # fmt: skip
+        names = (f"{steps}b", "", f"{rows}s", "", f"{columns}t", f"{rows}t", "", steps, rows, columns)
+        words = (
+            f"order {steps}, {rows}, {columns}; blocks of {tiles.shape.steps} {steps}; "
+            f"register tiles over {rows}, {columns}; threads over {rows}"
+        )
+        return Order(axes, names, tuple(pieces), words, whole=frozenset((TILE_COLUMN, TILE_ROW)), tiles=tiles)
+
+    def present(self, stage: Stage) -> Expr:
+        """Where a column of tiles has one that is whole."""
+        behind = TILE_COLUMN + 1
+        places = reduce(lambda one, other: one.union(other), (order.range() for order in stage.whole.values()))
+        places = places.project_out(SET, behind, places.dim(SET) - behind)
+        for depth in (STAGE, IS_OTHER):
+            places = forget(places, depth)
+        places = places.coalesce()
+        for depth in range(behind):
+            places = places.set_dim_name(SET, depth, variable_of(depth))
+        return condition_expr(places, self.symbols)
 
     # ------------------------------------------------------------------------------- vectors
 

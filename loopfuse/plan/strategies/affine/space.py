@@ -40,8 +40,12 @@ class Space:
         return all(self.own[id])
 
 
-def find_space(unit: Unit) -> Space | None:
-    """The space of a nest; None where it has none: a loop whose bounds are data or not affine, or that takes steps."""
+def find_space(unit: Unit, beside: bool = False) -> Space | None:
+    """The space of a nest; None where it has none: a loop whose bounds are data or not affine, or that takes steps. `beside`: loops
+    over the same, one behind the other, are the same dimension, and what is before a loop has a place before its first iteration.
+
+    before:  for k: { for i: S1;  for i: for j: S2 }      after:  S1 at (k, i, first j - 1) instead of (k, first i, i)
+    """
     if len(unit.statements) > MOST_STATEMENTS or len(unit.items) != 1 or not isinstance(unit.items[0], Nest):
         return None
     loops = {loop.iterator: loop for statement in unit.statements for loop in statement.loops}
@@ -53,7 +57,7 @@ def find_space(unit: Unit) -> Space | None:
     depth = len(deepest.loops)
     if not 2 <= depth <= DEEPEST:
         return None
-    walk = _Walk(depth)
+    walk = _Walk(depth, beside)
     walk.items(unit.items, (), ())
     if walk.failed:
         return None
@@ -79,6 +83,7 @@ Frame = tuple[Sequence[Item], int]
 @dataclass
 class _Walk:
     depth: int
+    beside: bool
 
     def __post_init__(self) -> None:
         self.values: dict[str, tuple[Affine, ...]] = {}
@@ -94,15 +99,37 @@ class _Walk:
             else:
                 self.statement(item, at, inside)
 
+    def in_same_loop(self, at: tuple[Nest, ...], frames: tuple[Frame, ...]) -> tuple[Affine, ...] | None:
+        """The values of the loops that are missing, in a loop beside the innermost one that goes over the same: behind their last iterations,
+        or before their first."""
+        level = len(at) - 1
+        if level < 1:
+            return None
+        siblings, number = frames[level]
+        for place, other in enumerate(siblings):
+            if place == number or not isinstance(other, Nest) or not _is_alike(other, at[level]):
+                continue
+            for child in other.children:
+                found = _ends(child, self.depth - len(at), place < number) if isinstance(child, Nest) else None
+                if found is not None:
+                    names = {other.loop.iterator: at[level].loop.iterator}
+                    moved = (tuple((names.get(name, name), c) for name, c in value) for value in found)
+                    return tuple(moved if place < number else (minus(value, (("", 1),)) for value in moved))
+        return None
+
     def statement(self, item: Statement, at: tuple[Nest, ...], frames: tuple[Frame, ...]) -> None:
         known: list[Affine] = [((nest.loop.iterator, 1 if nest.loop.step > 0 else -1),) for nest in at]
         own = [nest.loop.iterator for nest in at]
         missing = self.depth - len(at)
-        if missing:
+        inner = self.in_same_loop(at, frames) if missing and self.beside else None
+        if inner is not None:
+            known += inner
+            own += [""] * missing
+        elif missing:
             # Behind or before the nearest loop that it is not in; loops of its own inside that place are inner ones.
             for level in range(len(at), 0, -1):
                 siblings, number = frames[level]
-                found = _beside(siblings, number, missing)
+                found = _beside(siblings, number, missing, int(self.beside))
                 if found is not None:
                     known[level:level] = found
                     own[level:level] = [""] * missing
@@ -113,14 +140,20 @@ class _Walk:
         self.values[item.id], self.own[item.id] = tuple(known), tuple(own)
 
 
-def _beside(siblings: Sequence[Item], number: int, count: int) -> tuple[Affine, ...] | None:
+def _is_alike(one: Nest, other: Nest) -> bool:
+    """Do two loops that stand in one body go over the same?"""
+    return (one.loop.lower, one.loop.upper, one.loop.step) == (other.loop.lower, other.loop.upper, other.loop.step)
+
+
+def _beside(siblings: Sequence[Item], number: int, count: int, apart: int) -> tuple[Affine, ...] | None:
     """The values of `count` loops that stand before a place in a body, behind their last iterations; else of those
-    behind it, at their first."""
+    behind it, at their first, or so far `apart` before it."""
     before = [each for each in siblings[:number] if isinstance(each, Nest)]
     after = [each for each in siblings[number + 1 :] if isinstance(each, Nest)]
+    firsts = (_ends(nest, count, False) for nest in after)
     found = [
         *(_ends(nest, count, True) for nest in reversed(before)),
-        *(_ends(nest, count, False) for nest in after),
+        *(None if each is None else tuple(minus(value, (("", apart),)) for value in each) for each in firsts),
     ]
     return next((each for each in found if each is not None), None)
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from loopfuse.base.machine import Machine
 from loopfuse.lang.nodes import Expr, integer
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.affine.orders import Order, find_order
-from loopfuse.plan.strategies.affine.space import find_space
+from loopfuse.plan.strategies.affine.orders import Order, find_orders
 from loopfuse.plan.strategies.affine.tree import TreeWriter, host_items, launched, scan_order
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.align import Placed
 from loopfuse.plan.units.forest import Scope, Unit
-from loopfuse.plan.units.groups import Group, Legality
+from loopfuse.plan.units.groups import Group, Legality, ProgramOrder
 from loopfuse.plan.units.rules import Rules
 from loopfuse.poly.isl import Unknown, context_of
 from loopfuse.poly.isl_orders import ScanNode
@@ -32,8 +32,8 @@ class Affine(Strategy):
         if any(isinstance(fit, AffineFit) for fit in fits):
             yield replace(rules, orders=False), "loops run in the program's order"
 
-    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, device: str, in_order: bool) -> Group | None:
-        if device != "cpu" or scope.host:
+    def reorder(self, unit: Unit, scope: Scope, program: PolyProgram, machine: Machine, now: ProgramOrder) -> Group | None:
+        if machine.device != "cpu" or scope.host:
             return None
         if not all(map(partial(stands_alone, unit, program), unit.statements)):
             return None
@@ -41,20 +41,21 @@ class Affine(Strategy):
             return None
         if any(not s.write.exact for s in unit.statements):
             return None
-        space = find_space(unit)
-        if space is None:
-            return None
         group = Group(Legality.SERIAL, (), (Placed(unit, ()),), scope=scope)
 
-        def search() -> AffineFit | None:
-            order = find_order(unit, space, scope, in_order)
-            return None if order is None else AffineFit(group, order, scan_order(order, program))
+        for operations, find in find_orders(unit, scope, machine, program.symbols, now):
 
-        try:
-            fit = context_of(program.context, OPERATIONS).ask(search)
-        except Unknown:
-            return None
-        return None if fit is None else replace(group, fit=fit)
+            def search(find: Callable[[], Order | None] = find) -> AffineFit | None:
+                order = find()
+                return None if order is None else AffineFit(group, order, scan_order(order, program))
+
+            try:
+                fit = context_of(program.context, operations).ask(search)
+            except Unknown:
+                continue
+            if fit is not None:
+                return replace(group, fit=fit)
+        return None
 
 
 def stands_alone(unit: Unit, program: PolyProgram, statement: Statement) -> bool:
@@ -62,9 +63,6 @@ def stands_alone(unit: Unit, program: PolyProgram, statement: Statement) -> bool
     private = {i for name, _ in statement.write.parts for i in program.arrays[name].private_to}
     return not private or all(private == set(s.iterators) for s in unit.statements)
 
-
-OPERATIONS = 400_000
-"""isl operations that the search for an order may take."""
 
 AFFINE = Affine()
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.lang.walk import iterators, loads, subscript_iterators, substitute
+from loopfuse.plan.mapping.updates import is_cheap
 from loopfuse.plan.strategies.contract.columns import COLUMNS
-from loopfuse.plan.strategies.contract.product import is_cheap
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.poly.model import Loop, Statement
 

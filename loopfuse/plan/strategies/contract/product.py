@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from loopfuse.lang.index import conjoin
 from loopfuse.lang.linear import linear
-from loopfuse.lang.nodes import Call, Compare, Expr, Load, Select
-from loopfuse.lang.walk import iterators, loads, subscript_iterators, walk_expr
+from loopfuse.lang.nodes import Expr, Load
+from loopfuse.lang.walk import iterators, loads, subscript_iterators
+from loopfuse.plan.mapping.updates import is_cheap
 from loopfuse.plan.strategies.contract.wedge import Edge, find_edges, without_condition
 from loopfuse.tree.looptree import Buffer, Compute, Global, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
@@ -153,16 +154,6 @@ def _nest(node: TreeNode) -> tuple[tuple[Loop, ...], tuple[Compute, ...], Comput
     if not is_update or reduced & subscript_iterators(node.target) or not is_cheap(node.value):
         return None
     return tuple(loops), made, node
-
-
-def is_cheap(value: Expr) -> bool:
-    """Is the update small enough to be written out for each vector of a tile, without a choice between ways?"""
-    inside = [*walk_expr(value)]
-    return not any(isinstance(part, Select | Compare | Call) for part in inside) and len(inside) <= MOST_OPERATIONS
-
-
-MOST_OPERATIONS = 24
-"""Parts of the value of an update, at most."""
 
 
 def _plain(nodes: Sequence[TreeNode]) -> tuple[Compute, ...] | None:

@@ -146,7 +146,10 @@ MORE_TIMES = {
 
 SMALL = Tuning(columns=7, rows=6, steps=2)
 SIZES = [(0, 0), (1, 1), (0, 5), (1, 30), (2, 9), (5, 5), (7, 40), (26, 23)]
-WITHOUT = {"zero": "its only loop reads memory", "driven": "a loop over the border writes it too"}
+WITHOUT = {
+    "zero": "its only loop reads memory", "driven": "a loop over the border writes it too",
+    "every other": "a nest whose iterations depend on each other is strategy affine's",
+}  # fmt: skip
 """Those that get no line buffers, and why."""
 
 
@@ -219,8 +222,8 @@ def test_time_steps_in_blocks(name: str) -> None:
         assert all(launch.strategy != "sliding" for launch in found.tree.launches)
     else:
         pairs = [node for node in found.tree.body if isinstance(node, HostLoop)]
-        inside = [launch.strategy for launch in pairs[0].body if isinstance(launch, Launch)]
-        assert inside == ["sliding", "sliding"]
+        inside = [launch.strategy for launch in replace(found.tree, body=pairs[0].body).launches]
+        assert inside in (["sliding"], ["sliding", "sliding"])  # one, if both ways are alike
     for (height, width), steps in zip(
         [(0, 0), (1, 1), (3, 3), (9, 5), (15, 23), (11, 17), (8, 1)], (4, 4, 3, 4, 9, 6, 5)
     ):

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-from cases import BY_KEY  # noqa: E402
+from cases import BY_KEY, CASES  # noqa: E402
 from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of  # noqa: E402
 from window_registers import hold  # noqa: E402
 
@@ -22,8 +22,13 @@ from loopfuse.plan.strategies.sliding.windows.shape import Windowed  # noqa: E40
 WITHOUT_WINDOWS = {
     "chain", "bias-gelu", "batchnorm", "chain-small", "bias-gelu-f32", "scale-relu-add",
     "colours", "softmax", "l2norm", "softmax-bf16", "layernorm-gelu", "swiglu", "log-sums", "rmsnorm", "column-sums", "column-softmax", "group-norm",
-    "batch-norm", "prefix-sum", "recurrence-middle", "recurrence-last",
+    "batch-norm", "prefix-sum", "recurrence-middle", "recurrence-last", "cross-entropy", "rope", "layernorm-backward", "gated-recurrence", "statistics",
+    "unit-vector", "histogram",
 }  # fmt: skip
+STORED = {"rope": 8}
+"""Bytes of a lane that are stored, where what is read is wider than what is written."""
+ONE_EACH = {(case.file, case.kernel): case.key for case in reversed(CASES)}.values()
+"""The cases, of those with one kernel the first."""
 
 MEASURED: dict[str, tuple[int | None, int, int, int, int]] = {
     "heat": (4, 16, 3, 2, 0),
@@ -32,14 +37,14 @@ MEASURED: dict[str, tuple[int | None, int, int, int, int]] = {
 """Time steps, warps, rows of a warp, planes asked for ahead, and planes that come late."""
 
 
-@pytest.mark.parametrize("key", BY_KEY)
+@pytest.mark.parametrize("key", ONE_EACH)
 def test_ptx_of_case(key: str) -> None:
     """One test, so that one process compiles the case, and once."""
     case = BY_KEY[key]
     found = compiled(case.source.text, case.kernel)
     assert bool(found.windows) == (key not in WITHOUT_WINDOWS)
     spill_nothing(found)
-    move_vectors(found)
+    move_vectors(found, STORED.get(key, 16))
     wait_for_no_other_warp(found)
     if found.windows:
         hold(found)
@@ -69,8 +74,8 @@ def spill_nothing(found: Compiled) -> None:
     assert set(spills.values()) == {0}, (registers, spills)
 
 
-def move_vectors(found: Compiled) -> None:
-    """16 bytes a lane, or what the columns of a lane have of the type."""
+def move_vectors(found: Compiled, stored: int = 16) -> None:
+    """16 bytes a lane, or what the columns of a lane have of the type; `stored` of what is stored without windows."""
     for name, windowed in found.windows.items():
         entry, (loaded, stored) = found.entries[name], sizes_of(windowed)
         columns = windowed.shape.columns
@@ -82,7 +87,7 @@ def move_vectors(found: Compiled) -> None:
     for name, strategy in found.strategies.items():
         if strategy == "pointwise":
             assert 16 in bytes_moved(found.entries[name], "ld"), name
-            assert 16 in bytes_moved(found.entries[name], "st"), name
+            assert stored in bytes_moved(found.entries[name], "st"), name
 
 
 def sizes_of(windowed: Windowed) -> tuple[set[int], set[int]]:

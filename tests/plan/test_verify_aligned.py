@@ -19,16 +19,16 @@ from loopfuse.tree.looptree import ALIGNED, Compute, Copy, Guard, Launch, Loop, 
 from loopfuse.tree.walk import map_nodes, walk_nodes
 
 TEXT = """\
-kernel k(x: f32[H, W], out r: f32[H, W], inout a: f32[H, W], inout b: f32[H, W]):
-    for y in 0..H, x1 in 0..W:
+kernel k(x: f32[H, 4096], out r: f32[H, 4096], inout a: f32[H, 4096], inout b: f32[H, 4096]):
+    for y in 0..H, x1 in 0..4096:
         let double = 2.0*x[y, x1]
         r[y, x1] = double + double*double
-    for x1 in 0..W:
+    for x1 in 0..4096:
         for y in 1..H:
             b[y, x1] = 0.5*b[y-1, x1] + a[y, x1]
             a[y, x1] = b[y, x1]
 """
-WRITTEN_BEFORE = TEXT.replace("    for x1 in 0..W:\n", "    for y in 0..H:\n        x[y, 0] = 0.5\n    for x1 in 0..W:\n", 1)
+WRITTEN_BEFORE = TEXT.replace("    for x1 in 0..4096:\n", "    for y in 0..H:\n        x[y, 0] = 0.5\n    for x1 in 0..4096:\n", 1)
 WRITTEN_BEFORE = WRITTEN_BEFORE.replace("kernel k(x:", "kernel k(inout x:")
 
 

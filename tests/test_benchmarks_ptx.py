@@ -74,8 +74,8 @@ def spill_nothing(found: Compiled) -> None:
     assert set(spills.values()) == {0}, (registers, spills)
 
 
-def move_vectors(found: Compiled, stored: int = 16) -> None:
-    """16 bytes a lane, or what the columns of a lane have of the type; `stored` of what is stored without windows."""
+def move_vectors(found: Compiled, width: int = 16) -> None:
+    """16 bytes a lane, or what the columns of a lane have of the type; `width` of what is stored without windows."""
     for name, windowed in found.windows.items():
         entry, (loaded, stored) = found.entries[name], sizes_of(windowed)
         columns = windowed.shape.columns
@@ -87,7 +87,7 @@ def move_vectors(found: Compiled, stored: int = 16) -> None:
     for name, strategy in found.strategies.items():
         if strategy == "pointwise":
             assert 16 in bytes_moved(found.entries[name], "ld"), name
-            assert stored in bytes_moved(found.entries[name], "st"), name
+            assert width in bytes_moved(found.entries[name], "st"), name
 
 
 def sizes_of(windowed: Windowed) -> tuple[set[int], set[int]]:

@@ -45,6 +45,13 @@ SOFTMAX = loopfuse.loads(
 )
 # The GPU's plans block their time steps.
 HEAT, FDTD = (example(name).with_options(target="cpu") for name in ("heat3d", "fdtd_2d"))
+ROWS_AND_COLUMNS = """
+kernel apart(x: f32[R, C], out s: f32[R], out t: f32[C]):
+    for r in 0..R:
+        s[r] = sum(c in 0..C: x[r, c])
+    for c in 0..C:
+        t[c] = sum(r in 1..R: x[r, c])
+"""
 TOTAL = """
 kernel total(x: f32[N], out y: f32[1]):
     var s: f32 = 0.0
@@ -139,7 +146,8 @@ def test_loops_that_fuse_by_any_name(names: tuple[str | int, ...]) -> None:
 def test_parts_fuse_or_do_not() -> None:
     assert_fuses(FDTD, "L1.2", "L1.3")
     norms = example("layernorm_backward")
-    assert_not_fused(norms, "L1", "dgamma", because="shares NO\n parallel loop", target="cpu")
+    assert_fuses(norms, "dx", "dgamma", target="cpu")  # in one pass over the rows
+    assert_not_fused(loopfuse.loads(ROWS_AND_COLUMNS), "L1", "t", because="shares NO\n parallel loop", target="cpu")
     assert_fuses(example("stats"))  # two steps of one combined reduction are one kernel
     text = said(assert_fuses, HEAT)
     assert text.startswith("L1 of `heat3d` does not fuse for cpu: its parts run in 2 kernels")

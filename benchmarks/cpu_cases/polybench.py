@@ -582,8 +582,6 @@ CASES = (
           libraries=lambda A, p, r: (A.T @ r, A @ p)),
     _case("cholesky", "cholesky", of_matrix, "N=1200", "N=13", "A", inout=("A",), lower=True, parallel=cholesky,
           note="numba in parallel: by columns; libraries: LAPACK",
-          reason="rows stay in their order, four columns at once, on one thread; numba's form was written by columns, "
-          "of which all rows are independent",
           forms={"numpy": lambda A: np.linalg.cholesky(A), "torch": t_cholesky, "jax": j_cholesky}),
     _case("correlation", "correlation", matrices("data", data="N M"), "N=800 M=700", "N=9 M=7", "return",
           inout=("data",), numba=correlation, note=_ROWS,

@@ -124,7 +124,9 @@ def test_the_instruction_stands_there_and_nothing_slow(name: str) -> None:
     assert ops.NATIVE[name].instruction in found
     assert found <= {ops.NATIVE[name].instruction, *(["lg2.approx.ftz.f32"] if name == "pow" else [])}
     assert assemble(ptx, H100) is not None
-    assert not APPROXIMATE.search(compiled(text, "fast").ptx) and not APPROXIMATE.search(compiled(text, "strict").ptx)
+    exact = ops.NATIVE["div"].instruction if name == "div" else ""  # which is then corrected: `codegen.mlir.quotients`
+    for fp in ("fast", "strict"):
+        assert set(APPROXIMATE.findall(compiled(text, fp).ptx)) <= {exact}
 
 
 @pytest.mark.parametrize("name", ops.NATIVE)

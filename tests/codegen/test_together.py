@@ -147,6 +147,55 @@ def hard(name: str, shape: list[int]) -> Floats:
     return x
 
 
+EACH = """
+kernel f(x: f32[R, C], z: f32[R, C], out y: f32[R, C], out w: f32[R, C], out e: f32[R, C]):
+    for r in 0..R, c in 0..C:
+        y[r, c] = x[r, c] / z[r, c]
+        w[r, c] = {number} / x[r, c]
+        e[r, c] = exp(x[r, c])
+"""
+"""In vectors, where rows are aligned, else one by one."""
+GATES = """
+kernel f(x: f32[R, C], z: f32[R, C], out y: f32[R, C]):
+    for c in 0..C:
+        var h: f32 = 0.0
+        for r in 0..R:
+            h = x[r, c] / z[r, c] + {number} / x[r, c]
+            y[r, c] = h * exp(x[r, c])
+"""
+"""In loops that are written out."""
+
+
+def ordered(name: str, shape: list[int]) -> Floats:
+    """Each hard row of `hard` over each, the signs of zeros too."""
+    rows, width = hard("", [12, shape[1]]), shape[1]
+    found = [rows[r // 12 if name == "x" else r % 12] for r in range(shape[0])]
+    return np.stack([np.roll(row, (r % 7) * (name == "z")) for r, row in enumerate(found)]).reshape(shape[0], width)
+
+
+@pytest.mark.parametrize("number", ("1.0", "-1.0", "3.0", "1e-30", "0.0"))
+@pytest.mark.parametrize("columns", (64, 63))
+def test_hard_quotients_of_each_other(number: str, columns: int) -> None:
+    run(EACH.format(number=number), Tuning(), {"R": 144, "C": columns}, 0, strategy="pointwise", data_of=ordered)
+
+
+@pytest.mark.parametrize("number", ("1.0", "3.0"))
+def test_hard_quotients_in_a_serial_loop(number: str) -> None:
+    run(GATES.format(number=number), Tuning(), {"R": 144, "C": 64}, 0, strategy="", data_of=ordered)
+
+
+def test_reciprocals_by_an_approximate_one() -> None:
+    """Of either side of the exact one, within an ulp, whatever the significand but the largest (of which the machine's is near
+    enough: tests/gpu/test_quotients_gpu.py)."""
+    random = np.random.default_rng(6)
+    s = random.integers(1 << 23, (1 << 24) - 1, 1_000_000).astype(np.float32)
+    right = np.float32(1) / s
+    is_above = np.float64(right) > 1 / np.float64(s)
+    other = np.where(is_above, np.nextafter(right, np.float32(0)), np.nextafter(right, np.float32(1)))
+    for near in (right, other):
+        assert (fma(near, fma(-s, near, np.float32(1)), near) == right).all()
+
+
 @pytest.mark.parametrize("text", (QUOTIENTS, SOFTMAX), ids=("quotients", "exponentials"))
 def test_hard_numbers(text: str) -> None:
     run(text.format(length=520), Tuning(), {"R": 12}, 0, strategy="rows", data_of=hard)

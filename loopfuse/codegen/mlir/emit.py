@@ -101,6 +101,7 @@ class Emitter:
         self.cluster_variables: tuple[str, ...] = ()
         self.block_variables: tuple[tuple[str, int], ...] = ()
         self.multiplies = gpu  # divisions by constants, where that is exact
+        self.inverts = False  # the machine has an instruction for reciprocals that are nearly right
         self.rare: Any = None  # what `mlir_division` notes in the loop at hand
         self.done: Any = None  # what `mlir_together` knows of it
         self.early: dict[nodes.Load, Value] = {}  # elements that were asked for before they are needed

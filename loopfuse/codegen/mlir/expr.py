@@ -36,7 +36,7 @@ from loopfuse.codegen.mlir.packed import load_half, load_halves, store_half, sto
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
 from loopfuse.codegen.mlir.sign import copysign, sign
-from loopfuse.codegen.mlir.together import value_of
+from loopfuse.codegen.mlir.together import of_lanes, value_of
 from loopfuse.codegen.select.value_ranges import range_of
 from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
@@ -201,6 +201,8 @@ def emit_binary(emitter: Emitter, op: str, a: Value, b: Value, dtype: DType) -> 
     if op in OURS:
         return _call(emitter, op, [a, b], dtype)
     if dtype.is_float:
+        if (found := of_lanes(emitter, op, (a, b), dtype)) is not None:
+            return found
         if op in LOOPS:
             return _call(emitter, op, [a, b], dtype)
         if op == "copysign":
@@ -230,6 +232,9 @@ def _call(
     if function == "sign":
         return sign(builder, value, dtype)
     found = direct(builder, function, value, dtype)
+    if found is not None:
+        return found
+    found = of_lanes(emitter, function, operands, dtype)
     if found is not None:
         return found
     lanes = lanes_of(value.type)

@@ -93,6 +93,7 @@ def emit_module(
         entry = _Entry(tree, launch, kernel, target.is_gpu, index_bits, functions)
         entry.places, entry.codes, entry.narrowest = places or {}, codes, narrowest
         entry.held, entry.machine = held, machine
+        entry.inverts = target.code == "ptx"
         if cluster_blocks(entry.chain) > machine.cluster:
             raise not_lowered(f"a cluster of blocks on {target.name}")
         entries += entry.emit()
@@ -136,6 +137,7 @@ class _Entry:
         self.narrowest = 1
         self.held: Callable[[], Held] = dict
         self.machine = CPU
+        self.inverts = False
 
     def emit(self) -> list[Operation]:
         """The function, after the shared memory it uses."""
@@ -155,6 +157,7 @@ class _Entry:
         builder = Builder(block)
         emitter = Emitter(builder, self.index_bits, self.is_gpu, self.narrowest)
         emitter.counts, emitter.done = counts, Done()
+        emitter.inverts = self.inverts
         if self.machine.converts_f16:
             emitter.converted |= {DType.F16}
         if self.is_gpu:

@@ -1,4 +1,5 @@
-"""What all iterations of an UNROLLED loop compute alike, done together on the GPU: divisions by one number, exponentials.
+"""What all iterations of an UNROLLED loop compute alike, done together on the GPU: divisions, exponentials; and what all lanes
+of a VECTOR loop do.
 
     before:  unrolled for u in 0..8: y[.., u] = exp(x[u]) / s
     after:   for each u: e[u] = exp(x[u]), without the ends of its range
@@ -11,7 +12,9 @@
 The bits are the same. One test for all iterations stands in place of one for each (`quotients`, `math.single`), and
 between branches there is work for several at a time.
 
-Needs: operands that no iteration changes for another, in registers; for divisions a divisor that is the same for all.
+Divisions by different numbers have a reciprocal each.
+
+Needs: operands that no iteration changes for another, in registers.
 
 Exponentials that an earlier loop has made of the same registers, unchanged since, are not made again (a softmax's, which are
 summed up and then divided): behind a branch no compiler sees that they are the same.
@@ -25,13 +28,13 @@ from typing import TypeVar
 
 from loopfuse.base.dtypes import DType
 from loopfuse.codegen.abi import walk_nodes
-from loopfuse.codegen.build import BF16, F32, I1, I32, INDEX
+from loopfuse.codegen.build import BF16, F32, I1, I32, INDEX, Builder, lanes_of
 from loopfuse.codegen.ir import Block, Operation, Value
 from loopfuse.codegen.math.functions import APART
 from loopfuse.codegen.math.ops import Ops
 from loopfuse.codegen.math.single import EXP_DIVIDED, EXP_NEAR, emit_exp_near
 from loopfuse.codegen.mlir.emit import Emitter
-from loopfuse.codegen.mlir.quotients import Divisor, divided, divisor_of
+from loopfuse.codegen.mlir.quotients import Divisor, constant_of, divided, divisor_of, quotients
 from loopfuse.lang import nodes
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.walk import children, iterators, loads, substitute, walk_expr, with_children
@@ -118,7 +121,7 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
         if divisor not in known.divisors:
             emitter.forget_loads()
             known.divisors[divisor] = divisor_of(emitter.builder, emit(divisor))
-    own = [each for each in _own(emitter, loop.body, written) if _operand(known, each) is not None]
+    own = list(_own(emitter, loop.body, written))
     if own and FEWEST <= len(times) <= MOST:
         emitter.forget_loads()
         known.var = loop.var
@@ -126,9 +129,8 @@ def emit_together(emitter: Emitter, loop: Loop, times: range, emit: Emit, run: C
             origins = _at_each(emitter, loop, times, lambda expr=expr: _origin(emitter, expr))
             results = _made_before(emitter, origins)
             if results is None:
-                operand = _operand(known, expr)
-                assert operand is not None
-                operands = _at_each(emitter, loop, times, lambda operand=operand: emit(operand))
+                parts = _operands(known, expr)
+                operands = _at_each(emitter, loop, times, lambda parts=parts: tuple(map(emit, parts)))
                 targets = _targets(emitter, loop, times, expr) if expr in exponentials(loop.body) else []
                 results = _all(emitter, known, expr, operands, targets, times)
                 _keep(emitter, origins, results)
@@ -223,30 +225,28 @@ def _run_alike(known: Done, one: Block, other: Block) -> bool:
     return condition == same and _run_alike(known, before, earlier)
 
 
-def _operand(known: Done, expr: nodes.Expr) -> nodes.Expr | None:
-    """What differs between iterations; None where they do not do it together."""
-    match expr:
-        case nodes.Binary(left=left, right=right):
-            return left if right in known.divisors else None
-        case nodes.Call(arguments=(argument,)):
-            return argument
-        case _:
-            return None
+def _operands(known: Done, expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
+    """What differs between iterations, of an exponential or a division."""
+    parts = children(expr)
+    return parts[:1] if parts[-1] in known.divisors else parts
 
 
 def _all(
     emitter: Emitter,
     known: Done,
     expr: nodes.Expr,
-    operands: Sequence[Value],
+    operands: Sequence[tuple[Value, ...]],
     targets: Sequence[tuple[str, int]],
     times: range,
 ) -> Sequence[Value]:
-    """The expression's value for each operand; `targets`: the elements that it goes to."""
+    """The expression's value for each iteration's operands; `targets`: the elements that it goes to."""
+    builder, firsts = emitter.builder, [each[0] for each in operands]
     if not isinstance(expr, nodes.Binary):
-        return _exponentials(emitter, known, operands, targets)
+        return _exponentials(emitter, known, firsts, targets)
     name = emitter.request_function("div", DType.F32, APART)
-    return divided(emitter.builder, operands, known.divisors[expr.right], name, _tests(emitter, known, expr.left, times))
+    if expr.right in known.divisors:
+        return divided(builder, firsts, known.divisors[expr.right], name, _tests(emitter, known, expr.left, times))
+    return quotients(builder, [(a, b) for a, b in operands], lambda a, b: builder.call(name, [a, b], F32))
 
 
 def _targets(emitter: Emitter, loop: Loop, times: range, expr: nodes.Expr) -> list[tuple[str, int]]:
@@ -292,27 +292,57 @@ def _exponentials(
 ) -> Sequence[Value]:
     """e**x of each."""
     builder = emitter.builder
-    most = builder.constant(EXP_DIVIDED if targets else EXP_NEAR, F32)
-    rare = builder.constant(0, I1)
-    for each in operands:
-        rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), most))
+    rare = _far(builder, operands, EXP_DIVIDED if targets else EXP_NEAR)
     if targets:
         test = builder.alloca(I32, 1)
         builder.store(builder.convert("extsi", rare, I32), test, builder.constant(0, INDEX))
         for each in targets:
             known.tested[each] = None if each in known.tested else test
     name = emitter.request_function("exp", DType.F32, APART)
+    return _near(builder, operands, rare, lambda x: builder.call(name, [x], x.type))
+
+
+def _far(builder: Builder, operands: Sequence[Value], most: float) -> Value:
+    """Is one of these scalars larger?"""
+    rare = builder.constant(0, I1)
+    for each in operands:
+        rare = builder.binary("ori", rare, builder.compare("ugt", builder.unary("absf", each), builder.constant(most, F32)))
+    return rare
+
+
+def _near(
+    builder: Builder, operands: Sequence[Value], rare: Value, otherwise: Callable[[Value], Value]
+) -> Sequence[Value]:
+    """e**x of each, all scalars or all vectors; `otherwise` makes it where they are rare."""
 
     def arm(make: Callable[[Value], Value]) -> Block:
         return builder.into(
             Block(), lambda: builder.block.add(Operation("scf.yield", tuple(map(make, operands))))
         )
 
-    near = arm(lambda x: emit_exp_near(Ops(builder, 32, 0), x))
-    arms = (arm(lambda x: builder.call(name, [x], x.type)), near)
-    choice = Operation("scf.if", (rare,), [F32] * len(operands), {"rare": True}, blocks=arms)
+    near = arm(lambda x: emit_exp_near(Ops(builder, 32, lanes_of(x.type)), x))
+    arms = (arm(otherwise), near)
+    choice = Operation("scf.if", (rare,), [each.type for each in operands], {"rare": True}, blocks=arms)
     builder.block.add(choice)
     return choice.results
+
+
+# ------------------------------------------------------------------------------------ lanes
+
+
+def of_lanes(emitter: Emitter, operation: str, operands: Sequence[Value], dtype: DType) -> Value | None:
+    """An exponential or a division of vectors, done together on a GPU; None of others."""
+    builder, lanes = emitter.builder, lanes_of(operands[0].type)
+    if not emitter.gpu or not lanes or dtype is not DType.F32:
+        return None
+    if operation == "exp":
+        each = [builder.extract(operands[0], lane) for lane in range(lanes)]
+        name = emitter.request_function("exp", dtype, lanes)
+        return _near(builder, operands, _far(builder, each, EXP_NEAR), lambda x: builder.call(name, [x], x.type))[0]
+    if operation == "div" and emitter.inverts and constant_of(operands[1]) is None:
+        a, b = operands
+        return quotients(builder, [(a, b)], lambda a, b: builder.binary("divf", a, b))[0]
+    return None
 
 
 # ------------------------------------------------------------------------------- the largest of words
@@ -454,13 +484,13 @@ def _own(emitter: Emitter, body: Sequence[TreeNode], written: frozenset[str] | N
             case Compute(value=value, predicate=None) | Copy(value=value):
                 for each in walk_expr(value) if _is_sure(value) else ():
                     match each:
-                        case nodes.Binary(left=operand) if _is_division(each):
-                            pass
-                        case nodes.Call(function="exp", arguments=(operand,), dtype=DType.F32):
-                            pass
+                        case nodes.Binary() if _is_division(each):
+                            is_one = emitter.inverts or each.right in emitter.done.divisors
+                        case nodes.Call(function="exp", dtype=DType.F32):
+                            is_one = True
                         case _:
                             continue
-                    if _is_held(emitter, operand, written):
+                    if is_one and all(_is_held(emitter, part, written) for part in _operands(emitter.done, each)):
                         yield each
             case _:
                 pass

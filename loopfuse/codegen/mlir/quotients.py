@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from loopfuse.codegen.build import F32, I1, I32, Builder, lanes_of
 from loopfuse.codegen.ir import Block, Operation, Value
+from loopfuse.codegen.math.native import emit_instruction
 from loopfuse.codegen.math.ops import Ops
-from loopfuse.lang.approximate import INSTRUCTIONS
 
 _LEAST, _DIVISOR_LEAST, _DIVISOR_RANGE = 64, 127 - 28, 56
 """Exponents, as bits: of the least dividend, of the least divisor; how many those of divisors are. Those of dividends are 128."""
@@ -153,11 +153,12 @@ def _quotient(builder: Builder, a: Value, b: Value) -> Value:
 
 def _approximate_reciprocal(builder: Builder, value: Value) -> Value:
     """Within an ulp."""
-    name = INSTRUCTIONS["rcp"].intrinsic
     lanes = lanes_of(value.type)
-    if not lanes:
-        return builder.intrinsic(name, [value], F32)
-    return builder.from_elements([builder.intrinsic(name, [builder.extract(value, lane)], F32) for lane in range(lanes)])
+    if lanes:
+        return builder.from_elements([_approximate_reciprocal(builder, builder.extract(value, lane)) for lane in range(lanes)])
+    found = emit_instruction(builder, "rcp", value)
+    assert found is not None
+    return found
 
 
 def constant_of(value: Value) -> float | None:

@@ -313,6 +313,8 @@ CASES = (
 )  # fmt: skip
 
 BY_KEY = {case.key: case for case in CASES}
+ONE_EACH = {(case.file, case.kernel): case.key for case in reversed(CASES)}.values()
+"""The cases, of those with one kernel the first."""
 
 
 @cache

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import make_performance  # noqa: E402
 import results  # noqa: E402
-from cases import BY_KEY, CASES, TOLERANCES, Array, Case, Goal, chosen, count_launches  # noqa: E402
+from cases import BY_KEY, CASES, ONE_EACH, TOLERANCES, Array, Case, Goal, chosen, count_launches  # noqa: E402
 from words import Numpy  # noqa: E402
 
 WRITTEN = sorted((ROOT / "benchmarks" / "kernels").glob("*.lf"))
@@ -91,7 +91,7 @@ NOT_YET = {
     "key",
     [
         pytest.param(key, marks=pytest.mark.slow if key in SLOW_TO_PLAN else ())
-        for key in {(case.file, case.kernel): case.key for case in reversed(CASES)}.values()
+        for key in ONE_EACH
     ],
 )
 def test_case_becomes_ptx(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

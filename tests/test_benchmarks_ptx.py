@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-from cases import BY_KEY, CASES  # noqa: E402
+from cases import BY_KEY, ONE_EACH  # noqa: E402
 from window_kernels import Compiled, assembled, bytes_moved, compiled, limit_of  # noqa: E402
 from window_registers import hold  # noqa: E402
 
@@ -27,8 +27,6 @@ WITHOUT_WINDOWS = {
 }  # fmt: skip
 STORED = {"rope": 8}
 """Bytes of a lane that are stored, where what is read is wider than what is written."""
-ONE_EACH = {(case.file, case.kernel): case.key for case in reversed(CASES)}.values()
-"""The cases, of those with one kernel the first."""
 
 MEASURED: dict[str, tuple[int | None, int, int, int, int]] = {
     "heat": (4, 16, 3, 2, 0),

@@ -9,7 +9,7 @@ neighbouring threads on neighbouring elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.machine import ACCESS
@@ -33,7 +33,7 @@ from loopfuse.plan.strategies.pointwise.columns import find_columns
 from loopfuse.plan.units.forest import carries_nothing
 from loopfuse.plan.units.groups import Group, Legality
 from loopfuse.plan.units.recompute import Resolver, TooMany
-from loopfuse.poly.model import Statement
+from loopfuse.poly.model import Access, Statement
 from loopfuse.tree.looptree import ALIGNED, Guard, Launch, Loop, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.walk import walk_nodes
@@ -141,31 +141,25 @@ def distance(index: Expr, iterator: str) -> Expr | None:
 
 def distances(group: Group, site: Site) -> tuple[Expr, ...]:
     """The distances that arrays in memory are accessed at, besides 0."""
+    found = [distance(access.load.index[-1], iterator) or integer(0) for access, iterator in _moving(group, site)]
+    return tuple(rest for rest in dict.fromkeys(found) if rest != integer(0))
+
+
+def arrays_along(group: Group, site: Site) -> list[str]:
+    """Arrays of the group that live in memory and move along the last dimension."""
+    return list(dict.fromkeys(access.array for access, _ in _moving(group, site)))
+
+
+def _moving(group: Group, site: Site) -> Iterator[tuple[Access, str]]:
+    """The accesses to memory that move along the last dimension, and the iterator that moves them."""
     last = order_dims(group)[-1]
-    found: list[Expr] = []
     for placed in group.members:
         iterator = placed.coordinate(last).iterator
         for s in placed.unit.statements:
             for access in (*s.reads, s.write):
                 index = access.load.index
                 if index and iterator in iterators(index[-1]) and site.stores[access.array].home == "global":
-                    found.append(distance(index[-1], iterator) or integer(0))
-    return tuple(rest for rest in dict.fromkeys(found) if rest != integer(0))
-
-
-def arrays_along(group: Group, site: Site) -> list[str]:
-    """Arrays of the group that live in memory and move along the last dimension."""
-    last = order_dims(group)[-1]
-    found: list[str] = []
-    for placed in group.members:
-        iterator = placed.coordinate(last).iterator
-        for s in placed.unit.statements:
-            for access in (*s.reads, s.write):
-                index = access.load.index
-                home = site.stores[access.array].home
-                if index and iterator in iterators(index[-1]) and home == "global":
-                    found.append(access.array)
-    return list(dict.fromkeys(found))
+                    yield access, iterator
 
 
 def vector_width(group: Group, site: Site) -> int:

@@ -121,6 +121,8 @@ class Machine:
     """The most blocks whose threads can wait for each other."""
     shared_of_block: int = 0
     """Bytes of shared memory that a block may have, where that is more than on every GPU."""
+    copies_late: bool = False
+    """Has copies to shared memory that come by themselves (`cp.async`)."""
     in_flight: int = 0
     """Bytes that a multiprocessor must have asked for to keep memory busy: so many that blocks of time steps ask as
     many rows ahead as was best when measured."""
@@ -147,11 +149,11 @@ MULTIPROCESSOR = Multiprocessor(
 
 def _gpu(
     name: str, target: str, *, bandwidth: float, operations: float, threads: float, in_flight: int, lanes: int = LANES,
-    cluster: int = 1, shared_of_block: int = 0,
+    cluster: int = 1, shared_of_block: int = 0, copies_late: bool = True,
 ) -> Machine:
     return Machine(
         name, target, bandwidth, operations, launch=4e-6, threads=threads, uncoalesced=3.0, in_flight=in_flight,
-        lanes=lanes, cluster=cluster, shared_of_block=shared_of_block,
+        lanes=lanes, cluster=cluster, shared_of_block=shared_of_block, copies_late=copies_late,
     )  # fmt: skip
 
 
@@ -163,7 +165,8 @@ _GPUS = (
          shared_of_block=227 * 1024),
     _gpu("h200", "sm_90", bandwidth=4.1e12, operations=2.5e13, threads=60_000, in_flight=56 * 1024, cluster=CLUSTER,
          shared_of_block=227 * 1024),
-    _gpu("mi300x", "gfx942", bandwidth=4.6e12, operations=6.1e13, threads=140_000, in_flight=56 * 1024, lanes=64),
+    _gpu("mi300x", "gfx942", bandwidth=4.6e12, operations=6.1e13, threads=140_000, in_flight=56 * 1024, lanes=64,
+         copies_late=False),
 )
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in _GPUS}
 """Machines that can be named."""

@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -82,3 +83,36 @@ def test_elements_that_cannot_come_late() -> None:
     """`cp.async` moves 4 bytes at least."""
     text = textwrap.dedent(CHAINS["star"]).replace("f32", "f16")
     assert "cp.async" not in compiled(text, LATE)[2].ptx
+
+
+RECURRENCES = {
+    "one before": """kernel f(a: {0}[B, T, D], b: {0}[B, T, D], inout y: {0}[B, T, D]):
+    for n in 0..B, d in 0..D:
+        for t in 1..T:
+            y[n, t, d] = a[n, t, d] * y[n, t - 1, d] + b[n, t, d]
+""",
+    "gates": """kernel f(a: {0}[B, T, D], b: {0}[B, T, D], out y: {0}[B, T, D]):
+    for n in 0..B, d in 0..D:
+        var h: {0} = 0.0
+        for t in 0..T:
+            let keep = 1.0 / (1.0 + exp(-a[n, t, d]))
+            h = keep * h + (1.0 - keep) * b[n, t, d]
+            y[n, t, d] = h * exp(-h * h)
+""",
+}
+
+
+def ordinary(name: str, shape: list[int]) -> np.ndarray:
+    return np.random.default_rng(len(name) + sum(shape)).standard_normal(shape)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_elements_of_a_recurrence_that_come_late(name: str, dtype: str) -> None:
+    """Rows that fill no warp, and more parts than a ring has."""
+    text = RECURRENCES[name].format(dtype)
+    ptx = compiled(text, Tuning(), strategy="generic")[2].ptx
+    rows = 8 if dtype == "f32" else 4
+    assert set(re.findall(r"cp\.async\.wait_group\s+(\d+);", ptx)) == {str(rows - 2)}
+    for batch, steps, width in [(1, 0, 1), (1, 1, 3), (3, 17, 2), (2, 32, 33), (1, 16 * rows + 21, 5)]:
+        run(text, Tuning(), {"B": batch, "T": steps, "D": width}, 1, strategy="generic", data_of=ordinary)

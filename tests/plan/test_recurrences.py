@@ -15,7 +15,7 @@ from loopfuse.explain.text import home_text
 from loopfuse.lang.interp import interpret
 from loopfuse.lang.nodes import Load
 from loopfuse.tree.interp.run import run_tree
-from loopfuse.tree.looptree import Copy, Loop, Register
+from loopfuse.tree.looptree import Arrive, Copy, Global, Loop, Register, Shared
 from loopfuse.tree.looptree import Mapping as Where
 from loopfuse.tree.rewrite import prefetch
 from loopfuse.tree.walk import walk_nodes
@@ -33,15 +33,18 @@ def planned(text: str, target: str = "sm_90") -> pipeline.Planned:
 
 
 def runs_ahead(made: pipeline.Planned) -> set[str]:
-    """The arrays that registers are filled from before they are needed."""
+    """The arrays that several elements are asked for of before they are needed: copies that come late, and into registers."""
     names = {buffer.name: buffer for buffer in made.tree.buffers}
     copies = (node for launch in made.tree.launches for node in walk_nodes(launch.body) if isinstance(node, Copy))
     return {
         copy.value.array
         for copy in copies
-        if isinstance(names[copy.target.array].home, Register) and isinstance(copy.value, Load)
-        and not isinstance(names[copy.value.array].home, Register)
-    }  # fmt: skip
+        if names[copy.target.array].extents and isinstance(copy.value, Load) and isinstance(names[copy.value.array].home, Global)
+    }
+
+
+def comes_late(made: pipeline.Planned) -> bool:
+    return any(isinstance(node, Arrive) for launch in made.tree.launches for node in walk_nodes(launch.body))
 
 
 RUNNING = """    for n in 0..B, d in 0..D:
@@ -50,6 +53,8 @@ RUNNING = """    for n in 0..B, d in 0..D:
             h = {value}
             y[n, t, d] = h
 """
+TARGETS = ("sm_90", "gfx942")
+"""With late copies, and without."""
 AHEAD = {
     "a product": ("0.5 * h + a[n, t, d]", {"a"}),
     "the element before": ("0.5 * h + a[n, max(t - 1, 0), d]", {"a"}),
@@ -61,10 +66,13 @@ AHEAD = {
 }
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", AHEAD)
-def test_what_each_iteration_loads_whatever_the_data_are_runs_ahead(name: str) -> None:
+def test_what_each_iteration_loads_whatever_the_data_are_runs_ahead(name: str, target: str) -> None:
     value, arrays = AHEAD[name]
-    assert runs_ahead(planned(HEAD + RUNNING.format(value=value))) == arrays
+    made = planned(HEAD + RUNNING.format(value=value), target)
+    assert runs_ahead(made) == arrays
+    assert comes_late(made) == (target == "sm_90" and bool(arrays))
 
 
 NOT_AHEAD = {
@@ -108,9 +116,10 @@ NOT_AHEAD = {
 }
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NOT_AHEAD)
-def test_nothing_else_runs_ahead(name: str) -> None:
-    assert runs_ahead(planned(HEAD + NOT_AHEAD[name])) == set()
+def test_nothing_else_runs_ahead(name: str, target: str) -> None:
+    assert runs_ahead(planned(HEAD + NOT_AHEAD[name], target)) == set()
 
 
 def test_registers_under_way_are_counted() -> None:
@@ -121,15 +130,65 @@ def test_registers_under_way_are_counted() -> None:
         return int(str(getattr(extent[0], "value", 0)))
 
     one = HEAD + RUNNING.format(value="0.5 * h + a[n, t, d]")
-    assert count(planned(one)) == prefetch.LONGEST == 32
-    assert count(planned(RECURRENCE)) == 16
-    assert count(planned(RECURRENCE.replace("f32", "f64"))) == 8
-    assert not runs_ahead(planned(RECURRENCE.replace("f32[2]", "f32[30]").replace("0..2", "0..30").replace("f32", "f64")))
+    assert count(planned(one, "gfx942")) == prefetch.LONGEST == 32
+    assert count(planned(RECURRENCE, "gfx942")) == 16
+    assert count(planned(RECURRENCE.replace("f32", "f64"), "gfx942")) == 8
+    many = RECURRENCE.replace("f32[2]", "f32[30]").replace("0..2", "0..30").replace("f32", "f64")
+    assert not runs_ahead(planned(many, "gfx942"))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 15, 16, 17, 31, 32, 33, 48, 53])
-def test_any_number_of_iterations(steps: int) -> None:
-    made = planned(RECURRENCE)
+def test_bytes_of_rings_are_counted() -> None:
+    """Fewer parts for wide elements and several arrays; none where too few would fit, or for elements of 2 bytes."""
+
+    def parts(text: str) -> list[int]:
+        return [b.home.rows for b in planned(text).tree.buffers if isinstance(b.home, Shared)]
+
+    assert parts(HEAD + RUNNING.format(value="0.5 * h + a[n, t, d]")) == [prefetch.PARTS] == [8]
+    assert parts(RECURRENCE) == [8, 8]
+    assert parts(RECURRENCE.replace("f32", "f64")) == [4, 4]
+    three = RECURRENCE.replace("w: f32[2]", "c: f32[B, T, D], w: f32[2]").replace("* b[n", "* c[n, t, d] * b[n")
+    assert parts(three) == [4, 4, 4]
+    assert parts(three.replace("f32", "f64")) == []
+    halves = RECURRENCE.replace("f32[B", "f16[B").replace("out y: f16", "out y: f32").replace("+ a[n, t, d]", "+ f32(a[n, t, d])")
+    halves = halves.replace("* b[n, t, d]", "* f32(b[n, t, d])")
+    assert parts(halves) == [] and runs_ahead(planned(halves)) == {"a", "b"}
+
+
+CARRIED = """kernel f(a: f32[B, T, D], inout y: f32[B, T, D]):
+    for n in 0..B, d in 0..D:
+        for t in {first}..T:
+            y[n, t, d] = {value} + a[n, t, d]
+"""
+ONE_BEFORE = {
+    "always": (1, "0.5 * y[n, t - 1, d]", True),
+    "behind the first": (0, "(0.5 * y[n, t - 1, d] if t > 0 else 2.0)", True),
+    "from the third on": (0, "(0.5 * y[n, t - 1, d] if t > 2 else 2.0)", True),
+    "twice": (1, "y[n, t - 1, d] * y[n, t - 1, d]", True),
+    "under different conditions": (0, "(y[n, t-1, d] if t > 0 else 2.0) * (y[n, t-1, d] if t > 1 else 3.0)", False),
+    "as data say": (1, "(y[n, t - 1, d] if a[n, t, d] > 0.0 else 2.0)", False),
+    "two before": (2, "0.5 * y[n, t - 1, d] + 0.25 * y[n, t - 2, d]", False),
+}
+
+
+@pytest.mark.parametrize("name", ONE_BEFORE)
+def test_what_the_iteration_before_wrote_stays_in_a_register(name: str) -> None:
+    """Where something else is read of what the loop writes, loads run ahead in registers."""
+    first, value, is_carried = ONE_BEFORE[name]
+    made = planned(CARRIED.format(first=first, value=value))
+    assert runs_ahead(made) == {"a"} and comes_late(made) == is_carried
+    for steps in (0, 1, 2, 3, 16, 40):
+        rng = np.random.default_rng(steps)
+        arrays: dict[str, Any] = {name: rng.random((2, steps, 3), np.float32) for name in ("a", "y")}
+        sizes = {"B": 2, "T": steps, "D": 3}
+        right = interpret(made.program.kernel, {k: v.copy() for k, v in arrays.items()}, sizes)
+        run_tree(made.tree, arrays, sizes, order="shuffled")
+        np.testing.assert_array_equal(arrays["y"], right["y"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("steps", [0, 1, 15, 16, 17, 31, 32, 33, 48, 53, 128, 150])
+def test_any_number_of_iterations(steps: int, target: str) -> None:
+    made = planned(RECURRENCE, target)
     rng = np.random.default_rng(steps)
     arrays: dict[str, Any] = {name: rng.random((2, steps, 3), np.float32) for name in ("a", "b")}
     arrays["w"] = rng.random(2, np.float32)

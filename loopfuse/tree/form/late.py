@@ -1,6 +1,6 @@
 """Late copies: does everything that touches their places, or writes their sources, wait for them?
 
-All threads of a block run the steps of a STREAMED loop, one Arrive in each. A late copy to plane
+A thread runs the steps of a STREAMED loop, or of a SERIAL one by ones, one Arrive in each. A late copy to plane
 `t + a` of a ring of K planes meets an access to plane `t + b` that comes (a - b) modulo K steps later
 (K, where it stands before the copy in the text and the numbers are equal). So many Arrives lie
 between them, one more or less by where they stand in the step; with `pending` groups still under
@@ -54,9 +54,14 @@ def late_fault(tree: LoopTree) -> str:
                 return fault
         loops = [node for node in walk_nodes(body) if isinstance(node, Loop)]
         for loop in loops:
-            if loop.mapping in STREAMED and (fault := _fault_in_loop(loop, buffers)):
+            if _has_steps(loop) and (fault := _fault_in_loop(loop, buffers)):
                 return fault
     return ""
+
+
+def _has_steps(loop: Loop) -> bool:
+    """Is it one along which late copies may come: STREAMED, or SERIAL by ones?"""
+    return loop.mapping in STREAMED or (loop.mapping is Where.SERIAL and loop.step == 1)
 
 
 def spread_fault(loop: Loop) -> str:
@@ -101,7 +106,7 @@ def _outside(ring: str, nodes: tuple[TreeNode, ...]) -> str:
         return f"two loops, one after the other, touch {ring}, to which copies come late"
     (node,) = using
     if isinstance(node, Loop):
-        return "" if node.mapping in STREAMED else f"a loop around the steps that touch {ring}"
+        return "" if _has_steps(node) else f"a loop around the steps that touch {ring}"
     if not bodies(node):
         return f"{ring} is touched outside the steps in which copies to it come late"
     return next((fault for body in bodies(node) if (fault := _outside(ring, body))), "")

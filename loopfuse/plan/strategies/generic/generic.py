@@ -88,7 +88,8 @@ def _gpu_loops(
             point[dim] = value_at(extent, Iter(var))
     body = thread_body(group, site, extents, point)
     if goes_along:
-        body = with_loads_ahead(body, Scope(names.buffers, names.fresh, written_in(body), threads[-1][0]))
+        teams = {var: tiled[dim] for dim, (var, _, _) in zip([d for d in dims if d in tiled], threads, strict=True)}
+        body = with_loads_ahead(body, Scope(names.buffers, names.fresh, written_in(body), teams, site.machine))
     return nested(chain + threads, (Guard(conjoin(*guards), body),))
 
 

@@ -130,7 +130,7 @@ def test_reports_of_a_gpu_say_it() -> None:
     made = planned(BOTH, target=GPU)
     said = [kernel.detail for kernel in made.report.kernels if kernel.name.endswith("_pass")]
     who = f"one pass, {{}} for {chosen.ROWS_OF_SHARE} rows with a copy of t.sum, x held in registers, parallel over r"
-    assert said == [f"rows, {who.format(one)}" for one in ("a block", "a block", "a cluster of 4 blocks")]
+    assert said == [f"rows, {who.format(one)}" for one in ("a block", "a block", "a block", "a cluster of 4 blocks")]
     assert made.report.launches_after == 2
 
 

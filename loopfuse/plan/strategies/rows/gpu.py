@@ -38,6 +38,7 @@ from loopfuse.plan.strategies.rows.body import (
     own_registers,
     touched,
 )
+from loopfuse.plan.strategies.rows.row_ahead import a_row_ahead
 from loopfuse.plan.strategies.rows.turned import PAIR, halved, turn_of
 from loopfuse.tree.looptree import (
     ALIGNED,
@@ -232,7 +233,10 @@ class _Writer:
         """What is done with all rows of a share: sums begin from nothing, and are stored behind the last of them."""
 
         def all_of(one: _Writer) -> tuple[TreeNode, ...]:
-            return (*one.cleared(), *along((*one.constants(), *one.nodes_at_once())), *one.sums_stored())
+            (loop,) = along((*one.constants(), *one.nodes_at_once()))
+            assert isinstance(loop, Loop)
+            rows = (loop,) if one.team.vector else a_row_ahead(loop, one.names)
+            return (*one.cleared(), *rows, *one.sums_stored())
 
         if not self.team.vector:
             return all_of(self)

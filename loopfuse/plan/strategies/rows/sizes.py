@@ -108,5 +108,5 @@ LEAST_SHARED = 256
 """Places of a row up to which they do: a block has one row at a time."""
 HELD_OF_SHARE = 8
 """Places of a row that each thread has."""
-SHARING_ROWS = ((1, FEW_THREADS), (1, THREADS), (4, THREADS))
+SHARING_ROWS = ((1, FEW_THREADS), (1, 2 * FEW_THREADS), (1, THREADS), (4, THREADS))
 """Blocks, and threads of each, that go along them, by how long they are."""

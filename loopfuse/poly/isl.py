@@ -175,8 +175,9 @@ def without_empty(relation: Any) -> Any:
 def simplified(relation: Any) -> Any:
     """`relation` with its pieces merged where they can be, unless trying would take long (each
     pair of pieces is compared, in all dimensions)."""
-    pieces = relation.n_basic_map()
-    dims = relation.dim(IN) + relation.dim(OUT)
+    is_map = isinstance(relation, islpy.Map)
+    pieces = relation.n_basic_map() if is_map else relation.n_basic_set()
+    dims = relation.dim(IN) + relation.dim(OUT) if is_map else relation.dim(SET)
     if pieces * pieces * dims > COALESCE or pieces * pieces * dims**5 > COALESCE_DEEP:
         return relation
     return relation.coalesce()

@@ -177,6 +177,8 @@ def simplified(relation: Any) -> Any:
     pair of pieces is compared, in all dimensions)."""
     is_map = isinstance(relation, islpy.Map)
     pieces = relation.n_basic_map() if is_map else relation.n_basic_set()
+    if pieces < 2:
+        return relation
     dims = relation.dim(IN) + relation.dim(OUT) if is_map else relation.dim(SET)
     if pieces * pieces * dims > COALESCE or pieces * pieces * dims**5 > COALESCE_DEEP:
         return relation

@@ -578,7 +578,7 @@ class _Checker:
         found = self._held_at_the_end(names[0], written, cell)
         for value in expected:
             self.questions += 1
-            missing = value.subtract(union(found, value))
+            missing = without(value, found)
             if not missing.is_empty():
                 self._fail(f"{array} does not hold in the end", missing)
 
@@ -587,7 +587,7 @@ class _Checker:
         if not any(s.target.array == self.events.buffers[buffer].array for s in self._recurrences()) or buffer in self.partial:
             return False
         found = self._held_at_the_end(buffer, written, cell)
-        return all(value.subtract(union(found, value)).is_empty() for value in expected)
+        return all(without(value, found).is_empty() for value in expected)
 
     def _recurrences(self) -> list[Statement]:
         return [self.program.statement(id) for id in sorted(self.accesses.recurrences)]

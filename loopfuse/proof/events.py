@@ -410,7 +410,7 @@ class Events:
                 if holds is None:
                     raise Undecided("a guard that is not affine")
                 then = replace(
-                    scope, domain=isl.simplified(scope.domain.intersect(holds)), time=(*scope.time, 0)
+                    scope, domain=scope.domain.intersect(holds), time=(*scope.time, 0)
                 )
                 if scope.rotated is None and is_tile(node):
                     if len(scope.names) != len(scope.host) + len(scope.chain):
@@ -430,7 +430,7 @@ class Events:
                     holds = isl.empty(holds.get_space())
                 self._nodes(node.then, then)
                 otherwise = replace(
-                    scope, domain=isl.simplified(scope.domain.subtract(holds)), time=(*scope.time, 1)
+                    scope, domain=scope.domain.subtract(holds), time=(*scope.time, 1)
                 )
                 self._nodes(node.otherwise, otherwise)
             case Compute() | Copy() | Fold() | Combine() | Scan() | Barrier() | Raise() | Await():

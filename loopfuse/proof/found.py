@@ -21,6 +21,9 @@ Sources = tuple[list[tuple[Write, Any | None]], list[Any]]
 PIECES = 200
 """How many pairs of pieces are few."""
 
+FEW = 8
+"""How many pieces are too few to look for empty ones among them."""
+
 WRITERS = 4
 """Launches that write a buffer, from which on each is summed up for those that read it (of a strategy's versions all do,
 and each read would compare all)."""
@@ -131,6 +134,9 @@ class Values:
         if window is not None:
             return [(write, pairs) for write, pairs in window], []
         if self._is_summed_up(read) and isinstance(self.events.buffers[buffer].home, Global):
+            just = None if self.has_windows or read.leaf.tile is not None else _just_written(read, self._own_writes(read))
+            if just is not None:
+                return [(just, None)], []
             found = self.memory.of_read(read)
             if found is not None:
                 own, values = found
@@ -145,6 +151,12 @@ class Values:
         writers = {write.leaf.launch for write in self.accesses.writes.get(read.buffer, [])}
         return self.has_windows or len(writers - {read.leaf.launch}) >= WRITERS
 
+    def _own_writes(self, read: Read) -> list[Write]:
+        """The writes of its launch that may touch what the read does."""
+        here = self._constants(read.load)
+        writes = {w.leaf.name: w for w in self.accesses.writes.get(read.buffer, []) if w.leaf.launch == read.leaf.launch}
+        return [write for write in writes.values() if _may_meet(here, self._constants(write.load))]
+
     def _last_in_time(self, read: Read) -> Sources:
         """The same, where nothing but the order in time decides."""
         buffer, name = read.buffer, read.name
@@ -158,14 +170,16 @@ class Values:
         just = _just_written(read, meeting)
         if just is not None:
             return [(just, None)], []
+        about = self.events.buffers[buffer]
+        held_before = about.argument or about.zeroed
         last: list[tuple[Write, Any]] = []
         unwritten = read.cell
         sources = [(write.leaf, write.cell, WRITE) for write in meeting]
         when, time = self.events.when(read.leaf, READ, name), self.events.time_of(read.leaf, READ)
         for leaf, pairs in self.events.last_before(read.cell, when, time, sources):
             last.append((writes[leaf.name], pairs.reverse()))
-            unwritten = unwritten.subtract_domain(pairs.range())
-        about = self.events.buffers[buffer]
+            if held_before:
+                unwritten = unwritten.subtract_domain(pairs.range())
         if about.argument:
             return last, [unwritten.set_tuple_name(isl.OUT, f"@{about.array}")]
         if about.zeroed:
@@ -259,10 +273,12 @@ class Values:
 
 def _followed(pairs: Any, value: Any) -> Any:
     """{ read -> value } by way of the write. Bounds split both into pieces, each of which meets each of
-    the other: where these are many, those of the pairs that fit are put together first."""
+    the other: where these are many, those of the pairs that fit are put together first, and what met nothing is left
+    out, which would be carried from copy to copy and doubled by each."""
     if pairs.n_basic_map() * value.n_basic_map() > PIECES:
         pairs = isl.simplified(pairs)
-    return pairs.apply_range(value)
+    met = pairs.apply_range(value)
+    return isl.without_empty(met) if met.n_basic_map() > FEW else met
 
 
 def _just_written(read: Read, writes: list[Write]) -> Write | None:

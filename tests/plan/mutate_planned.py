@@ -87,10 +87,22 @@ kernel k(x: f32[N], inout y: f32[N]):
             y[i] = x[i]
 """
 
+LENGTHS = """
+kernel softmax(x: f32[R, C], out y: f32[R, C]):
+    for r in 0..R:
+        let m = max(c in 0..min(r + 2, C): x[r, c])
+        let s = sum(c in 0..min(r + 2, C): exp(x[r, c] - m))
+        for c in 0..min(r + 2, C):
+            y[r, c] = exp(x[r, c] - m) / s
+"""
+"""The example, but for rows of different lengths, each of which a thread takes."""
+LENGTH = combine("min", combine("mul", Iter("rb"), integer(256)) + Iter("rt") + 2, Symbol("C", DType.I64))
+"""That of a thread's row."""
+
 BASES = [
     planned("unsharp", "sm_90", *IMAGES),
     planned("blur", "cpu", *IMAGES),
-    planned("softmax", "sm_90", {"R": 3, "C": 9}, {"R": 12, "C": 2}),
+    planned("softmax", "sm_90", {"R": 9, "C": 9}, {"R": 12, "C": 2}, text=LENGTHS),
     planned("jacobi", "cpu", {"N": 6, "steps": 3}),
     planned("harris", "sm_90", {"H": 8, "W": 9}),
     planned("l2norm", "sm_90", {"N": 71}, shrink=SMALLER),
@@ -190,9 +202,9 @@ def wider_check(expr: Expr) -> Expr:
     return expr
 
 
-def backwards(var: str, count: str) -> Edit:
-    """The loop over `var` runs its iterations from the last to the first."""
-    last = combine("sub", Symbol(count, DType.I64), integer(1))
+def backwards(var: str, count: Expr) -> Edit:
+    """The loop over `var`, of so many iterations, runs them from the last to the first."""
+    last = combine("sub", count, integer(1))
     there = combine("sub", last, Iter(var))
     return in_every_node(lambda e: there if e == Iter(var) else e)
 
@@ -259,8 +271,8 @@ ROWS = [
         put("m[] = -inf", lambda node: (replace(node, value=Const(0.0, DType.F32)),))),
     Row("reduction not started again", "softmax gpu", "s is not set to 0 for the row",
         drop("S2.init")),
-    Row("last element of a sum missing", "softmax gpu", "c ends at C - 1",
-        bounds("c.1", upper="C - 1")),
+    Row("last element of a sum missing", "softmax gpu", "c ends one before the row does",
+        bounds("c.1", upper="min(rb * 256 + rt + 1, C - 1)")),
     Row("first element counted twice", "softmax gpu", "the sum also runs c = 0 before",
         put("serial for c.1", lambda node: (replace(node, upper=Const(1, DType.I64)), node))),
     Row("sum before the maximum is known", "softmax gpu", "the loops over c swapped",
@@ -272,7 +284,7 @@ ROWS = [
     Row("sum used before it is complete", "softmax gpu", "y is stored before the sum",
         before("serial for c.2", "serial for c.1")),
     Row("fold order changed", "softmax gpu", "the sum runs backwards, with reassociate=False",
-        backwards("c.1", "C"), reassociate=False),
+        backwards("c.1", LENGTH), reassociate=False),
     # ------------------------------------------------ jacobi: a time loop around launches
     Row("a launch dropped", "jacobi cpu", "the second half of each step", launches(lambda body: body[:1])),
     Row("launches swapped", "jacobi cpu", "the second half first", launches(lambda body: body[::-1])),
@@ -347,14 +359,14 @@ ROWS = [
     Row("vector too narrow", "saxpy gpu", "2 lanes for 4 elements", bounds("v", upper="2")),
     Row("fast path where it does not fit", "rows gpu", "without W % 4 == 0",
         put("if aligned", lambda node: (replace(node, condition=ALIGNED),))),
-    Row("rows behind the last", "rows gpu", "without a test of y", unguard("if y * 8 + yt < H")),
+    Row("rows behind the last", "rows gpu", "without a test of y", unguard("if y * 32 + yt < H")),
     Row("part of a row taken for a whole one", "rows gpu", "written out where columns are missing",
-        rewrite("if xb * 128 + 128 <= W", "xb * 128 + 128", "xb * 128 + 1")),
+        rewrite("if xb * 32 + 32 <= W", "xb * 32 + 32", "xb * 32 + 1")),
     # ------------------------------------------------ scatter: places that depend on data
     Row("colliding updates in parallel", "scatter_add gpu", "the loop over m is one of blocks",
         all_of(everywhere("db * 64 + dt", "db"), put("grid for db", colliding))),
     Row("updates backwards", "scatter_add gpu", "m runs from the last to the first",
-        backwards("m", "M"), reassociate=False),
+        backwards("m", Symbol("M", DType.I64)), reassociate=False),
     Row("subscript's bound widened", "scatter_add gpu", "up to V + 1", in_every_node(wider_check),
         "the interpreter tests against the array's own extent"),
     Row("an update missing", "scatter_add gpu", "m starts at 1", bounds("m", lower="1")),
@@ -370,7 +382,7 @@ ROWS = [
     Row("carried dimension made a vector", "prefix_sum cpu", "four elements at once",
         all_of(everywhere("i", "i * 4 + v"), put("serial for i", vectorised))),
     Row("recurrence backwards", "prefix_sum cpu", "from the last to the first",
-        backwards("i", "N")),
+        backwards("i", Symbol("N", DType.I64))),
     Row("guard of the first element widened", "prefix_sum cpu", "i <= 1 instead of i == 0",
         put("if i == 0", lambda node: (replace(node, condition=Compare(
             "le", node.condition.left, Const(1, DType.I64))),)),

@@ -32,6 +32,10 @@ VECTOR = 32
 """Bytes of a CPU's vectors, in which instructions are counted."""
 LINE = 64
 """Bytes of a line of a CPU's caches: a vector that lies in two of them takes two accesses."""
+NEAR = 384 << 10
+"""Bytes of a CPU's L2 that a worker's own storage may take: what it reads of memory passes by in the rest."""
+IN_CACHE = 16.0
+"""How many times as fast as from memory something comes from the cache of one processor."""
 PAGE = 4096
 """Bytes of a page: what stands at one place in two of them shares places in a CPU's caches, and waits for each other's stores."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loopfuse.base.machine import VECTOR, Machine
+from loopfuse.base.machine import IN_CACHE, VECTOR, Machine
 from loopfuse.lang.index import evaluate_index
 from loopfuse.lang.linear import linear
 from loopfuse.lang.nodes import Expr, Iter, Load, Symbol
@@ -51,9 +51,6 @@ array in turn, where a sweep moves through all of them at once, and its copies a
 
 STARTS = 3.0
 """Vectors of a strip that its loop would take in the time that it takes to start."""
-
-IN_CACHE = 16.0
-"""How many times as fast as from memory something comes from the cache of one processor."""
 
 FEW = 32
 """A group that touches fewer than one in so many elements of an array, as a loop over a border does, is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from loopfuse.base.machine import NEAR
 from loopfuse.base.options import Tuning
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import integer
@@ -15,8 +16,6 @@ from loopfuse.poly.model import PolyProgram
 
 STRIPS = (4096, 2048, 1024, 512, 256)
 """Columns of a strip that are tried, widest first."""
-CACHE = 384 << 10
-"""Bytes that the line buffers of a worker take at most: they lie on its stack, and share L2 with the rows of memory that pass by."""
 IN_LINES = 1.6
 """How many times as long as sweeps over as many bytes line buffers wait for memory: they take a row of each array in
 turn, and a value that is kept and needed besides is stored twice. (A pass that reads one array and writes two, 2048 x 2048 floats, two threads of
@@ -63,9 +62,9 @@ def cut_lines(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape
         width = strip.width + stored
         return sum(s.slices * width * program.arrays[s.array].dtype.bytes for s in kept)
 
-    fitting = [stored for stored in STRIPS if size(stored) <= CACHE]
+    fitting = [stored for stored in STRIPS if size(stored) <= NEAR]
     stored = tuning.columns or (fitting or [STRIPS[-1]])[0]
-    if size(stored) > CACHE:
+    if size(stored) > NEAR:
         return "its lines take more than a cache holds"
     if strip.width > stored and not tuning.columns:
         return "its halo is as wide as a strip"

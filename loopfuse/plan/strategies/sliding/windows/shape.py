@@ -51,7 +51,7 @@ REGISTERS = MULTIPROCESSOR.most_registers
 TIME_REGISTERS = 184
 """The same where more time steps in a block only save traffic: a multiprocessor that holds eight
 warps in place of twelve loses more than that."""
-FEW_REGISTERS = 168
+FEW_REGISTERS = MULTIPROCESSOR.registers_with(12)
 """As many leave a multiprocessor enough warps even where a lane holds more columns than it has to."""
 
 

@@ -1,22 +1,22 @@
 """The checker: does a LoopTree do what the program says? It trusts nothing the planner said.
 
-From the tree alone it derives where and when each Compute runs (`verify_events`), and proves:
+From the tree alone it derives where and when each Compute runs (`proof/events.py`), and proves:
 
 1. every Compute runs an instance of its statement's domain and calculates the statement's value
-   (`verify_values`);
+   (`proof/values.py`);
 2. every read finds the value that the exact dependences name: the last write to the cell it reads
    was made by an instance of the same statement and iteration, or there was none and the program
    reads an initial value too;
 3. when all is done, every element the caller sees was written last by the instance that the
    program says, and no other element was written;
 4. no two threads touch one cell, one of them writing, unless a barrier or flags stand between
-   them (`verify_races`, `verify_flags`); so
+   them (`proof/races.py`, `proof/flags.py`); so
    the order taken in 2 and 3 does not matter;
-   and no two iterations of a VECTOR loop meet (`verify_vectors`);
+   and no two iterations of a VECTOR loop meet (`proof/vectors.py`);
 5. accesses to storage stay inside it;
-6. a reduction whose order changed still counts every update exactly once (`verify_reductions`);
+6. a reduction whose order changed still counts every update exactly once (`proof/reductions.py`);
 7. a loop whose bounds are data reads those that the program's loop has, once they are there, and
-   what it may leave out is what does not happen (`verify_headers`);
+   what it may leave out is what does not happen (`proof/headers.py`);
 8. the program does the same with the dimensions as one that the tree runs as one (`poly.collapse`).
 
 Cells are storage locations: a register of each thread is a cell of its own, and so on. Values are

@@ -2,7 +2,7 @@
 
 A *leaf* is a node that reads or writes storage. Its instances are the values of all the tree loops
 around it (host loops too). A *header* is a loop whose bounds are loaded when it starts: a leaf that
-runs before its iterations do (`verify_headers`). Parallel loops are put in one possible order: the
+runs before its iterations do (`proof/headers.py`). Parallel loops are put in one possible order: the
 threads of a block take turns between two barriers. `verify` proves separately that any other order
 does the same.
 """
@@ -261,7 +261,7 @@ class Events:
 
     def _bound(self, expr: Expr) -> Expr:
         """A bound in the model's terms: a data-dependent bound is a symbol there, of an interval
-        around all iterations. `verify_headers` proves that the tree's loop runs those that
+        around all iterations. `proof/headers.py` proves that the tree's loop runs those that
         happen."""
 
         def one(node: Expr) -> Expr:
@@ -424,7 +424,7 @@ class Events:
                     if every is not None:
                         self._nodes(every, replace(scope, time=(*scope.time, 1)))
                         return
-                    # The second way must be right for every tile: `verify_windows` compares.
+                    # The second way must be right for every tile: `proof/windows.py` compares.
                     then.tile = then.domain.set_tuple_name("thread")
                     self.tiles.append((scope.launch, then.tile))
                     holds = isl.empty(holds.get_space())

@@ -1,6 +1,6 @@
 """Flags between the blocks of a grid: are they raised in time, and what order do they give?
 
-`verify_events` lets the blocks run one after the other. That is a run the device may make if every
+`proof/events.py` lets the blocks run one after the other. That is a run the device may make if every
 Await finds its flag raised by then: by a block with a smaller index, or before in its own block.
 Any other run does the same if all conflicting accesses of two blocks are ordered by flags: the
 first comes before a Raise, the Raise before an Await (of the same flag, for a value no smaller),

@@ -37,7 +37,7 @@ class Values:
 
     A Compute may calculate *junk*, from cells that are not filled yet or lie beyond its strip, in
     storage of a thread or a warp, as long as nothing that leaves it depends on that. So what
-    writes to windows and strips is taken at its word here, and `verify_needs` says which of its
+    writes to windows and strips is taken at its word here, and `proof/needs.py` says which of its
     instances must be right.
     """
 

@@ -1,8 +1,8 @@
 """A reduction whose order changed: does every update still count exactly once?
 
 Two proofs, of which one is enough. By its readers: whatever reads a result finds the set
-(`verify_sets`) that the program asks for: all updates of the element read, and what the first of
-them found there, no less and no more. Or by its effects (`verify_effects`), which several
+(`proof/sets.py`) that the program asks for: all updates of the element read, and what the first of
+them found there, no less and no more. Or by its effects (`proof/effects.py`), which several
 reductions into one array need.
 
 A reader of a running value asks for the updates before it, and no others. An update may run several

@@ -7,7 +7,7 @@ Where the guard of a tile implies those of the second way, both run the same lea
 order, so the tree does what it does when every tile takes the second way, and only that has to be
 looked at. A VECTOR loop of the first way asks more than the UNROLLED one of the second (its
 iterations may not meet): it takes its place. What is not seen to be equal here is compared as
-relations (`verify_windows.different_tile`).
+relations (`proof.windows.different_tile`).
 """
 
 from __future__ import annotations

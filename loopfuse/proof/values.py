@@ -41,7 +41,7 @@ def match_value(
     Value, predicate and the target's checked subscripts must be the statement's own, iterators
     replaced by `iteration`; where a Load's data comes from and how other subscripts are written is
     not looked at. What the leaf's
-    instances decide may be missing (`verify_settled`), and the reads of what is missing then have
+    instances decide may be missing (`proof/settled.py`), and the reads of what is missing then have
     no Load. The Compute may have too much what its instances decide, but for loads of others than
     `registers`, which each thread has for itself and which have no subscripts. Raises Different.
     """

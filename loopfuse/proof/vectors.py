@@ -1,6 +1,6 @@
 """Do the iterations of a VECTOR loop run all at once, node by node, without meeting each other?
 
-The order that `verify_events` takes is the sequential one, an iteration after the other. Vector
+The order that `proof/events.py` takes is the sequential one, an iteration after the other. Vector
 code runs a node for all iterations before the next node. That is the same where no two iterations
 touch one cell, one of them writing. Registers written at a place that the loop's variable does not
 name are private to an iteration (code generation gives each lane its own): there, each read must

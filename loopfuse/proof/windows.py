@@ -10,7 +10,7 @@ columns it does not write) the next may have written. What none has written with
 open: a reader that needs a value there has none.
 
 A plane in shared memory is like a window, but any thread of the block may have written the cell.
-Threads run the loop together: where they do not race (`verify_races`), a barrier stands between two
+Threads run the loop together: where they do not race (`proof/races.py`), a barrier stands between two
 threads' accesses to a cell, so that those of an earlier step, or earlier in the text of the same
 step, come first, whoever makes them.
 

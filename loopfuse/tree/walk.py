@@ -151,7 +151,7 @@ def has_windows(tree: LoopTree) -> bool:
 
 def open_tiles(tree: LoopTree) -> LoopTree:
     """The tree whose guards that choose between two ways of running a tile take the first where
-    they may take it, whatever ALIGNED is: both ways do the same there, as `verify_windows` proves."""
+    they may take it, whatever ALIGNED is: both ways do the same there, as `proof/windows.py` proves."""
 
     def one(node: TreeNode) -> tuple[TreeNode, ...]:
         if not (isinstance(node, Guard) and is_tile(node)):

@@ -41,6 +41,7 @@ from loopfuse.codegen.build import (
     memref_type,
 )
 from loopfuse.codegen.ir import Block, Operation, Place, Scalar, Type, Value, module_of
+from loopfuse.codegen.math.copies import call_long_functions
 from loopfuse.codegen.math.functions import make_math_function, math_function_name
 from loopfuse.codegen.mlir.emit import Emitter
 from loopfuse.codegen.mlir.expr import emit_value
@@ -99,6 +100,8 @@ def emit_module(
         entries += entry.emit()
     # `floor modulo` calls nothing and neither do the others: one round finds them all.
     operations = [make_math_function(*functions[name]) for name in sorted(functions)]
+    if target.code == "ptx":
+        call_long_functions(operations, entries)
     operations += entries
     if not target.is_gpu:
         return module_of(operations)

@@ -14,7 +14,7 @@ from loopfuse.plan.strategies.sliding.windows.blocks import (
     should_come_late,
 )
 from loopfuse.plan.strategies.sliding.windows.code_size import MOST as MOST_CODE
-from loopfuse.plan.strategies.sliding.windows.code_size import code_of
+from loopfuse.plan.strategies.sliding.windows.code_size import MOST_OF_STEPS, code_of
 from loopfuse.plan.strategies.sliding.windows.cuts import (
     Shape,
     cut_chunk,
@@ -102,7 +102,8 @@ def fit_windows(
     if not any(stage.is_stencil for stage in pipeline.stages):
         return "it has no stencil"
     shape = shape_of(pipeline, pipeline.program, rules)
-    if not isinstance(shape, str) and _code(pipeline, shape) > MOST_CODE:
+    most = MOST_CODE if time is None or time.steps == 1 else MOST_OF_STEPS
+    if not isinstance(shape, str) and _code(pipeline, shape) > most:
         return "its code would be too long, written out for each of its windows' rows and columns"
     if pipeline.between and (late := _fit_late(pipeline, shape, rules)) is not None:
         return late

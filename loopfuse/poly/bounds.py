@@ -306,9 +306,9 @@ def _diagnostic(program: PolyProgram, violation: _Violation) -> Diagnostic:
         if span != NOWHERE:
             labels = (Label(span, text),)
         fixes += _bounds_fix(violation, loop, coefficient, at_start, array.extents[dim])
-        if violation.low and coefficient < 0 and _is_below_zero(load.index[dim], loop, last if at_start else first):
+        if violation.low and _is_below_zero(load.index[dim], loop, last if at_start else first):
             # Every element counts from the end, as Python's negative subscripts do.
-            fixes = [f"count from the end: `{_counted_from_the_end(load, dim, extent)}`"]
+            fixes = [f"count from the end: `{_counted_from_the_end(load, dim, array.extents[dim])}`"]
     if not violation.writes and not array.private_to and not any("from the end" in fix for fix in fixes):
         modes = f"{load.array}.clamp[{', '.join(map(_safe, load.index))}]"
         fixes.append(f"repeat the edge: `{modes}`")
@@ -328,9 +328,10 @@ def _is_below_zero(subscript: Expr, loop: Loop, end: Expr) -> bool:
     return value[:1] == "-" and value[1:].isdigit()
 
 
-def _counted_from_the_end(load: Load, dim: int, extent: str) -> str:
+def _counted_from_the_end(load: Load, dim: int, extent: Expr) -> str:
     index = list(map(_safe, load.index))
-    index[dim] = f"{extent}{index[dim]}" if index[dim].startswith("-") else f"{extent} + {index[dim]}"
+    below = index[dim]
+    index[dim] = f"{_safe(extent)}{below}" if below.startswith("-") else _safe(extent + load.index[dim])
     return f"{load.array}[{', '.join(index)}]"
 
 

@@ -295,10 +295,20 @@ def test_subscripts_that_all_count_from_the_end() -> None:
         for i, v in enumerate(x, 1):
             y[-i] = v
 
+    def forward(x: Any, y: Any) -> None:
+        for i in range(len(x)):
+            y[i] = x[-len(x) + i]
+
+    def last(x: Any, y: Any) -> None:
+        for i in range(3):
+            y[i] = x[i - 3]
+
     def right(x: Any, y: Any) -> None:
         for i in range(len(x)):
             y[i] = x[len(x) - i - 1]
 
+    assert says(forward, x, y) == "count from the end: `x[i]`"
+    assert says(last, x, y) == "count from the end: `x[len(x)+i-3]`"
     assert says(read, x, y) == "count from the end: `x[len(x)-i-1]`"
     assert says(written, x, y) == says(counted, x, y) == "count from the end: `y[len(x)-i]`"
     assert says(right, x, y) == ""

@@ -133,3 +133,20 @@ def test_what_memory_hides_on_a_gpu_a_cpu_pays_for() -> None:
 @pytest.mark.parametrize("text", [POINTS, ROWS, COLUMNS])
 def test_what_saves_a_pass_is_fused(text: str) -> None:
     assert report(text)["launches"]["after"] == 1
+
+
+def test_what_a_third_loop_computes_again_is_said() -> None:
+    text = textwrap.dedent("""
+        kernel k(u: f64[N, M], out w: f64[N, M], inout h: f64[N, M], out o: f64[N, M]):
+            for i in 1..N-1, j in 1..M-1:
+                w[i, j] = u[i, j+1] - u[i, j-1]
+            for i in 1..N-1, j in 1..M-1:
+                h[i, j] += 0.1 * w[i, j]
+            for i in 2..N-2, j in 2..M-2:
+                o[i, j] = h[i-1, j] + h[i+1, j] + w[i, j-1] + w[i, j+1]
+        """)
+    report = loopfuse.loads(text, target="cpu").explain(N=64, M=48).to_dict()
+    last = report["decisions"][-1]
+    assert last["between"] == ["L2", "L3"]
+    assert last["fused"]
+    assert "`w` is computed again where L3 needs it" in last["reason"]

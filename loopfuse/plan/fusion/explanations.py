@@ -49,7 +49,18 @@ def describe_fusion(program: PolyProgram, first: Unit, second: Unit, group: Grou
         how.append(f"the loops of {second.label} are interchanged")
     if not how:
         how.append("no shift: each iteration needs only its own values" if _related(first, second, group) else "independent, over the same iterations")
+    if again := _computed_again(first, second, group):
+        how.append(f"`{'`, `'.join(again)}` is computed again where {second.label} needs it")
     return Decision(between, True, tuple(shift), "; ".join(how))
+
+
+def _computed_again(first: Unit, second: Unit, group: Group) -> list[str]:
+    """Arrays of loops before `first` that the group computes anew for `second`."""
+    dependences = group.scope.dependences if group.scope else ()
+    return sorted({
+        d.array for d in dependences
+        if d.kind == "flow" and d.source in group.recomputed - first.ids and d.sink in second.ids
+    })  # fmt: skip
 
 
 def _related(first: Unit, second: Unit, group: Group) -> bool:

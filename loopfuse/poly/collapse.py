@@ -3,7 +3,8 @@
     for y in 0..H: for x in 0..W: out[y, x] = exp(a[y, x]) * b[y, x]
 
 In memory `a[y, x]` is element `y*W + x`, so the program does the same when it is called with H = 1
-and W = H*W. That product is no affine expression: no set or relation can hold it. But what is
+and W = H*W. (Nor does it matter whether two of the slower sizes are one: squares of colours,
+`a[H, H, C]`.) That product is no affine expression: no set or relation can hold it. But what is
 proved of a tree is proved for all sizes, those of such a call among them; what is left to prove is
 that the program does the same in both calls:
 
@@ -43,14 +44,14 @@ def find_collapses(program: PolyProgram) -> tuple[Sizes, ...]:
 
 
 def _runs(program: PolyProgram) -> list[Sizes]:
-    """Neighbouring extents of arrays that are different sizes, the longest first."""
+    """Neighbouring extents of arrays, the last of which is another size than those before it, the longest first."""
     found: dict[Sizes, None] = {}
     for array in program.arrays.values():
         names = [each.name if isinstance(each, Symbol) else "" for each in array.extents]
         for first in range(len(names)):
             for last in range(first + 2, len(names) + 1):
                 run = tuple(names[first:last])
-                if "" not in run and len(set(run)) == len(run):
+                if "" not in run and run[-1] not in run[:-1]:
                     found[run] = None
     return sorted(found, key=len, reverse=True)
 
@@ -58,7 +59,7 @@ def _runs(program: PolyProgram) -> list[Sizes]:
 def may_collapse(program: PolyProgram, sizes: Sizes) -> bool:
     """Does the program do the same where these sizes are (1, ..., 1, their product)?"""
     known = {name for name in program.kernel.sizes if name in program.symbols}
-    if program.unknown or len(sizes) < 2 or len(set(sizes)) < len(sizes) or set(sizes) - known:
+    if program.unknown or len(sizes) < 2 or sizes[-1] in sizes[:-1] or set(sizes) - known:
         return False
     if not _is_closed(program, sizes):
         return False
@@ -81,17 +82,17 @@ def may_collapse(program: PolyProgram, sizes: Sizes) -> bool:
 
 
 def _place(statement: Statement, sizes: Sizes) -> tuple[str, ...] | None:
-    """The iterators of the loops over these sizes, of which there is one each; () where it has no
-    such loops, None where it has others."""
+    """The iterators of the loops over these sizes, of which there is one each (two over a size that stands
+    twice, in their order); () where it has no such loops, None where it has others."""
     found: list[str] = []
     over = [loop for loop in statement.loops if (symbols(loop.upper) | symbols(loop.lower)) & set(sizes)]
     if not over:
         return ()
-    for size in sizes:
+    for number, size in enumerate(sizes):
         here = [loop for loop in over if size in symbols(loop.upper) | symbols(loop.lower)]
-        if len(here) != 1:
+        if len(here) != sizes.count(size):
             return None
-        loop = here[0]
+        loop = here[sizes[:number].count(size)]
         if loop.lower != integer(0) or not _is_size(loop.upper, size) or loop.step != 1:
             return None
         found.append(loop.iterator)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import loopfuse
 from loopfuse.base.diagnostics import Source
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check
@@ -110,3 +112,32 @@ def test_names_that_are_no_sizes() -> None:
     model = build_model(kernel)
     for sizes in (("H",), ("H", "H"), ("W", "H"), ("H", "k"), ("H", "Z")):
         assert not may_collapse(model, sizes)
+
+
+SQUARES = "kernel f(a: f32[H, H, C], inout b: f32[H, H, C], s: f32[H], t: f32[H, C]):\n    for y in 0..H, x in 0..H, c in 0..C:\n        "
+
+
+def test_squares_of_colours() -> None:
+    """A size may stand twice among those that become 1, but not beside the one that becomes the product."""
+    assert found(SQUARES + "b[y, x, c] = a[y, x, c] + 1.0\n") == (("H", "H", "C"),)
+    for other in ("a[x, y, c]", "a[y, y, c]", "a[y, x, c] * s[y]", "a[y, x, c] * t[x, c]", "a.clamp[y, x + 1, c]"):
+        assert found(SQUARES + f"b[y, x, c] = {other}\n") == ()
+    assert found(SQUARES + "b[x, y, c] = a[x, y, c]\n") == ()
+    last = "kernel f(a: f32[C, H, H], inout b: f32[C, H, H]):\n    for c in 0..C, y in 0..H, x in 0..H:\n        b[c, y, x] = a[c, y, x]\n"
+    assert found(last) == ()
+
+
+def test_a_square_image_in_python_runs_as_one_row() -> None:
+    @loopfuse.kernel(target="cpu", fp="strict")
+    def lighter(x: Any) -> Any:
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                for c in range(x.shape[2]):
+                    y[i, j, c] = x[i, j, c] * np.float32(0.5) + np.float32(0.25)
+        return y
+
+    image = np.random.default_rng(0).random((6, 6, 3), np.float32)
+    np.testing.assert_array_equal(lighter(image), lighter.reference(image))
+    np.testing.assert_array_equal(lighter(image[:5]), lighter.reference(image[:5]))
+    assert "as one" in str(lighter.explain(image))

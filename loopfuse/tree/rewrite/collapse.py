@@ -43,11 +43,13 @@ def as_one(tree: LoopTree) -> LoopTree:
 
 def collapse_fault(tree: LoopTree) -> str:
     """What is wrong with a collapsed tree's form; "" if nothing is."""
-    names = [name for sizes in tree.collapsed for name in sizes]
+    names = [name for sizes in tree.collapsed for name in dict.fromkeys(sizes)]
     if not names:
         return ""
     if len(set(names)) < len(names) or any(len(sizes) < 2 for sizes in tree.collapsed):
-        return "what runs as one are two sizes or more, each once"
+        return "what runs as one are two sizes or more, none of them in another run"
+    if any(sizes[-1] in sizes[:-1] for sizes in tree.collapsed):
+        return "the size that becomes the product is none of the others"
     if any(buffer.strides is not None for buffer in tree.buffers):
         return "dimensions that run as one lie one after the other"
     for launch in tree.launches:

@@ -15,10 +15,10 @@ from loopfuse.lang.nodes import Const, Expr, Load, integer
 from loopfuse.lang.walk import map_expr
 from loopfuse.tree.looptree import Compute, Copy, Loop, TreeNode
 from loopfuse.tree.walk import map_expressions
-from tests.plan.mutate_edit import bounds, everywhere, home, put, rewrite
+from tests.plan.mutate_edit import bounds, drop, everywhere, home, put, rewrite
 from tests.plan.mutate_one_pass import ROOM
 from tests.plan.mutate_table import Base, Made, Row, planned
-from tests.plan.mutate_windows import each, gone
+from tests.plan.mutate_windows import behind, each, gone, reading
 
 
 @contextmanager
@@ -77,7 +77,7 @@ ROWS: list[Row] = [
     Row("row of two shares", PASS, "each begins a row too early", bounds("r_3", lower="max(0, share_2 * 3 - 1)")),
     Row("row of a share left out", PASS, "its last", bounds("r_3", upper="min(R, share_2 * 3 + 3) - 1")),
     Row("sums of columns not started", PASS, "they are of the share before, or anything", gone(r"^copy t.sum_part_sum")),
-    Row("one sum of columns not started", PASS, "the first of each thread", bounds("u_60", lower="1")),
+    Row("one sum of columns not started", PASS, "the first of each thread", bounds("u_63", lower="1")),
     Row("sums of columns started in each row", PASS, "what the rows before left is lost", put("for r_3 in", _cleared_in_each)),
     Row("sum of other columns", PASS, "a thread's two change places when they are stored",
         rewrite("copy t.sum_part[", "t_16 + u_64 * 4", "t_16 + (1 - u_64) * 4")),
@@ -90,5 +90,14 @@ ROWS: list[Row] = [
     Row("sums of shares left out", PASS, "of all threads the first", bounds("u_66", lower="1")),
     Row("sums of shares added twice", PASS, "in each column", each(r"^fold sum t.sum_5", lambda node: (node, node))),
     Row("sums of shares too few", PASS, "there is room for one share less", home("t.sum_part", "(R + 2) // 3 - 1, C")),
+    Row("next row not asked for", PASS, "all rows of a share are its first", drop("if r_3 + 1 <")),
+    Row("next row one too far", PASS, "the second row's elements are the third's",
+        reading(r"copy x_ahead\[.*= x\[r_3 \+ 1", r"^x\[", 0, 1)),
+    Row("next row that there is not", PASS, "behind the last of all", each(r"^if r_3 \+ 1 <", lambda node: node.then)),
+    Row("first row not asked for", PASS, "each share begins with what the registers held", drop("if share_2 * 3 < min")),
+    Row("first row is the second", PASS, "of each share", reading(r"copy x_ahead\[.*= x\[share_2", r"^x\[", 0, 1)),
+    Row("row not taken", PASS, "rows are what the registers held", gone(r"^copy x_row")),
+    Row("row taken from the next place", PASS, "of a thread", reading(r"^copy x_row", "^x_ahead", 0, 1)),
+    Row("row taken behind the next one's loads", PASS, "each row is the next", behind(r"^unrolled for u_60 in", r"^if r_3 \+ 1 <")),
     Row("few rows left out", PASS, "nobody goes along them", bounds("once_14", upper="0")),
 ]  # fmt: skip

@@ -18,12 +18,13 @@ from loopfuse.lang.walk import iterators, loads, substitute
 from loopfuse.plan.mapping.body import Names
 from loopfuse.tree.looptree import Copy, Global, Guard, Loop, Register, TreeNode
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import map_expressions, walk_nodes
+from loopfuse.tree.walk import map_expressions, walk_nodes, with_new_loops
 
 
 def a_row_ahead(loop: Loop, names: Names) -> tuple[TreeNode, ...]:
     """The loop over rows, and what stands before it."""
     written = {target.array for node in walk_nodes(loop.body) if isinstance(target := getattr(node, "target", None), Load)}
+
     def is_asked(node: Copy) -> bool:
         """Does it fill registers, which nothing else fills, with elements of the row that the launch only reads?"""
         value = node.value
@@ -74,7 +75,7 @@ def a_row_ahead(loop: Loop, names: Names) -> tuple[TreeNode, ...]:
                 return replace(expr, array=ahead[expr.array])
             return tidy(substitute(expr, {loop.var: row}))
 
-        return renamed(map_expressions(asks, change), names)
+        return with_new_loops(map_expressions(asks, change), names.fresh)
 
     def taken(nodes: Sequence[TreeNode]) -> tuple[TreeNode, ...]:
         """The asking nodes, of what lies in the other registers."""
@@ -107,19 +108,3 @@ def _straight(nodes: Sequence[TreeNode]) -> Iterator[TreeNode]:
                 yield from _straight((*then, *otherwise))
             case _:
                 yield node
-
-
-def renamed(nodes: Sequence[TreeNode], names: Names) -> tuple[TreeNode, ...]:
-    """The nodes with new names for the loops among them."""
-    out: list[TreeNode] = []
-    for node in nodes:
-        match node:
-            case Loop(var=old, body=body):
-                var = names.fresh(old)
-                inside = map_expressions(body, lambda e, old=old, var=var: substitute(e, {old: Iter(var)}))
-                out.append(replace(node, var=var, body=renamed(inside, names)))
-            case Guard(then=then, otherwise=otherwise):
-                out.append(replace(node, then=renamed(then, names), otherwise=renamed(otherwise, names)))
-            case _:
-                out.append(node)
-    return tuple(out)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from loopfuse.lang.index import is_checked
-from loopfuse.lang.nodes import Binary, Call, Const, Expr, Load, Select, Symbol
-from loopfuse.lang.walk import map_expr, walk_expr
+from loopfuse.lang.nodes import Binary, Call, Const, Expr, Iter, Load, Select, Symbol
+from loopfuse.lang.walk import map_expr, substitute, walk_expr
 from loopfuse.tree.looptree import (
     ALIGNED,
     RESIDENT,
@@ -124,6 +124,22 @@ def map_expressions(nodes: Sequence[TreeNode], change: Callable[[Expr], Expr]) -
         return tuple(map(one, nodes))
 
     return each(nodes)
+
+
+def with_new_loops(nodes: Sequence[TreeNode], fresh: Callable[[str], str]) -> tuple[TreeNode, ...]:
+    """The nodes with new names for the variables of the loops among them."""
+    out: list[TreeNode] = []
+    for node in nodes:
+        match node:
+            case Loop(var=old, body=body):
+                var = fresh(old)
+                inside = map_expressions(body, lambda expr, old=old, var=var: substitute(expr, {old: Iter(var)}))
+                out.append(replace(node, var=var, body=with_new_loops(inside, fresh)))
+            case Guard(then=then, otherwise=otherwise):
+                out.append(replace(node, then=with_new_loops(then, fresh), otherwise=with_new_loops(otherwise, fresh)))
+            case _:
+                out.append(node)
+    return tuple(out)
 
 
 def split_chain(launch: Launch) -> tuple[tuple[Loop, ...], tuple[TreeNode, ...]]:

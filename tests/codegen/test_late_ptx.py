@@ -109,10 +109,10 @@ def ordinary(name: str, shape: list[int]) -> np.ndarray:
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_elements_of_a_recurrence_that_come_late(name: str, dtype: str) -> None:
-    """Rows that fill no warp, and more parts than a ring has."""
+    """Rows of whole lines of memory, others, and more parts than a ring has."""
     text = RECURRENCES[name].format(dtype)
     ptx = compiled(text, Tuning(), strategy="generic")[2].ptx
     rows = 8 if dtype == "f32" else 4
     assert set(re.findall(r"cp\.async\.wait_group\s+(\d+);", ptx)) == {str(rows - 2)}
-    for batch, steps, width in [(1, 0, 1), (1, 1, 3), (3, 17, 2), (2, 32, 33), (1, 16 * rows + 21, 5)]:
+    for batch, steps, width in [(1, 0, 32), (3, 17, 32), (1, 32, 64), (1, 16 * rows + 21, 32), (2, 33, 33), (3, 70, 5)]:
         run(text, Tuning(), {"B": batch, "T": steps, "D": width}, 1, strategy="generic", data_of=ordinary)

@@ -32,7 +32,7 @@ kernel f(a: f32[B, T, D], b: f32[B, T, D], inout y: f32[B, T, D]):
 
 BASES = [
     planned("recurrence", "gfx942", {"B": 1, "T": 53, "D": 2}, text=RECURRENCE),
-    planned("recurrence in a ring", "sm_90", {"B": 3, "T": 200, "D": 2}, text=CARRIED),
+    planned("recurrence in a ring", "sm_90", {"B": 1, "T": 150, "D": 32}, text=CARRIED),
 ]
 
 RING = "recurrence in a ring gpu"

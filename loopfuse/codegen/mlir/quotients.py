@@ -164,5 +164,6 @@ def _approximate_reciprocal(builder: Builder, value: Value) -> Value:
 def constant_of(value: Value) -> float | None:
     """The number that a value is, in all lanes."""
     owner = value.owner
-    is_constant = isinstance(owner, Operation) and owner.name == "arith.constant"
-    return float(owner.properties["value"]) if is_constant else None
+    if not isinstance(owner, Operation) or owner.name != "arith.constant":
+        return None
+    return float(owner.properties["value"])

@@ -13,7 +13,7 @@
 Of a ring of 8 parts 7 are always under way; a thread's part of it is its own. What does not depend on others is done together
 for the 16 iterations of a part. What an iteration reads of the one before it, `y[t - 1]`, stays in a register: behind a wait no
 compiler knows that memory still holds it. Where elements have 2 bytes, a GPU has no late copies, or a thread computes too much
-to be written out 16 times, a chunk is under way in registers while the one before it is computed:
+to be written out 16 times, and where rows do not begin with lines of memory, a chunk is under way in registers while the one before it is computed:
 
     before:  serial t in 0..T: h[] = fma(a[t], h[], b[]);  y[t] = h[]
     after:   serial q in 0..T // 32:
@@ -35,9 +35,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from loopfuse.base.dtypes import DType
-from loopfuse.base.machine import MULTIPROCESSOR, Machine
+from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
 from loopfuse.lang.index import FALSE, TRUE, conjoin, negate
-from loopfuse.lang.linear import constant_value, tidy
+from loopfuse.lang.linear import constant_value, linear_form, tidy
 from loopfuse.lang.nodes import (
     Compare,
     Const,
@@ -73,7 +73,7 @@ from loopfuse.tree.looptree import (
     TreeNode,
 )
 from loopfuse.tree.looptree import Mapping as Where
-from loopfuse.tree.walk import bodies, map_expressions, walk_nodes
+from loopfuse.tree.walk import bodies, map_expressions, walk_nodes, with_new_loops
 
 AHEAD = 64
 """Registers of 4 bytes for what is under way and for arrays of a thread's own, at most."""
@@ -169,15 +169,33 @@ def ahead(loop: Loop, scope: Scope, is_inside: bool) -> tuple[TreeNode, ...]:
         return (loop,)
     if any(isinstance(node, Loop) and node.mapping is not Where.UNROLLED for node in walk_nodes(loop.body)):
         return (loop,)  # that takes longer than its loads
-    trips = tidy(loop.upper - loop.lower)
-    parts = 0 if is_inside else _parts(loop, wanted, scope)
-    carried = _carried(loop, scope)
-    if parts and carried is not None:
-        return _in_ring(*_with_carried(loop, carried, scope), wanted, parts, scope)
+    whole = FALSE if is_inside else _whole_lines(wanted, scope)
+    parts, carried = _parts(loop, wanted, scope), _carried(loop, scope)
+    if not parts or carried is None or whole == FALSE:
+        return _in_registers(loop, wanted, scope)
+    late = _in_ring(*_with_carried(loop, carried, scope), wanted, parts, scope)
+    return late if whole == TRUE else (Guard(whole, late, _in_registers(loop, wanted, scope)),)
+
+
+def _whole_lines(wanted: Sequence[Load], scope: Scope) -> Expr:
+    """Do the threads of a warp load whole lines of memory? That all rows begin where a line does. (Late copies of parts of lines
+    are slower than loads.)"""
+    whole: list[Expr] = []
+    for load in wanted:
+        last, extent = linear_form(load.index[-1]), scope.buffers[load.array].extents[-1]
+        if last[0] % LANES:
+            return FALSE
+        whole.append(compare("eq", tidy(extent % LANES), integer(0)))
+    return conjoin(*dict.fromkeys(map(_decided, whole)))
+
+
+def _in_registers(loop: Loop, wanted: Sequence[Load], scope: Scope) -> tuple[TreeNode, ...]:
+    """The loop in chunks whose loads are under way in registers; as it is where there are too many, or too few iterations."""
     registers = sum(_words(load.dtype) for load in wanted)
     free = AHEAD - _in_arrays(loop.body, scope)
     most = min(LONGEST, free // registers, MOST_WRITTEN // _computations(loop.body))
     count = 1 << max(most, 0).bit_length() >> 1
+    trips = tidy(loop.upper - loop.lower)
     if count < SHORTEST or (isinstance(trips, Const) and trips.value < 2 * count):
         return (loop,)
     # `1..T` of no places at all has fewer than none.
@@ -371,26 +389,13 @@ def _computed(loop: Loop, cells: Mapping[Load, str], u: Expr, value: Expr, scope
         held = map_expr(lambda e: _cell(cells, e, u) if isinstance(e, Load) and e in cells else e, expr)
         return tidy(substitute(held, {loop.var: value}))
 
-    return map_expressions(_renamed(loop.body, scope), change)
+    return map_expressions(with_new_loops(loop.body, scope.fresh), change)
 
 
 def _moved(load: Load, values: dict[str, Expr]) -> Load:
     moved = tidy(substitute(load, values))
     assert isinstance(moved, Load)
     return moved
-
-
-def _renamed(nodes: Sequence[TreeNode], scope: Scope) -> tuple[TreeNode, ...]:
-    """The nodes with new names for the loops among them."""
-    out: list[TreeNode] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            var = scope.fresh(node.var)
-            inside = map_expressions(node.body, lambda e, old=node.var, new=var: substitute(e, {old: Iter(new)}))
-            out.append(replace(node, var=var, body=_renamed(inside, scope)))
-        else:
-            out.append(node)
-    return tuple(out)
 
 
 def _streamed(loop: Loop, scope: Scope) -> Iterator[Load]:

@@ -374,7 +374,7 @@ ROWS = [
         put("S1[", lambda node: (replace(node, target=unchecked(node.target)),))),
     # ------------------------------------------------ recurrences
     Row("start value read too late", "linear_recurrence gpu", "after the loop over time",
-        before("serial for t in", "S1[")),
+        before("if D % 32 == 0", "S1[")),
     Row("result before the update", "linear_recurrence gpu", "h holds the state of t - 1",
         before("S3[", "S2[")),
     Row("carried dimension made parallel", "prefix_sum cpu", "a worker for each element",

@@ -23,7 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 #
 # The floors: base; lang; tree and poly; proof, plan and codegen, which do not see each other; and pipeline, which
 # sees them all. frontend stands on lang, runtime on base alone: a cached kernel loads no compiler.
-_CODE = ("tree.looptree", "tree.price", "lang.nodes", "lang.ops", "lang.walk", "lang.index", "lang.index_text", "lang.linear", "base")
+_CODE = ("tree.looptree", "tree.layout", "tree.price", "lang.nodes", "lang.ops", "lang.walk", "lang.index", "lang.index_text", "lang.linear", "base")
 """What code generation sees of a tree: its nodes and expressions, and what it costs, which the manifest says."""
 _PLAN = ("plan.units", "tree", "poly", "lang", "base")
 WALLS: dict[str, tuple[str, ...]] = {

@@ -22,7 +22,8 @@ from loopfuse.poly import isl
 from loopfuse.poly.model import PolyProgram
 from loopfuse.proof.straddled import find_cramped
 from loopfuse.proof.tiles import only_second
-from loopfuse.tree.form.check import owns_lane, unrolled_ranges
+from loopfuse.tree.form.check import unrolled_ranges
+from loopfuse.tree.layout import Layout
 from loopfuse.tree.looptree import (
     STREAMED,
     Arrive,
@@ -38,7 +39,6 @@ from loopfuse.tree.looptree import (
     Guard,
     HostLoop,
     HostNode,
-    Lanes,
     Launch,
     Loop,
     LoopTree,
@@ -49,8 +49,9 @@ from loopfuse.tree.looptree import (
     Shared,
     Ticket,
     TreeNode,
-    Window,
     modulus_of,
+    owns_lane,
+    strip_of,
 )
 from loopfuse.tree.walk import is_tile, node_expressions, split_chain, walk_nodes
 
@@ -481,13 +482,13 @@ class Events:
         waits = isinstance(node, Barrier | Combine | Scan | Raise | Await)
         return waits or self._reads_lanes(node)
 
-    def _lane_reads(self, node: TreeNode | Launch) -> Iterator[tuple[Load, int]]:
+    def _lane_reads(self, node: TreeNode | Launch) -> Iterator[tuple[Load, Layout]]:
         if self.has_lanes and isinstance(node, Compute | Copy | Fold):
             for expr in node_expressions(node)[:-1]:
                 for load in loads(expr):
-                    home = self.buffers[load.array].home
-                    if isinstance(home, Lanes | Window) and home.columns:
-                        yield load, home.columns
+                    strip = strip_of(self.buffers[load.array].home)
+                    if strip is not None:
+                        yield load, strip
 
     def _reads_lanes(self, node: TreeNode) -> bool:
         return any(True for _ in self._lane_reads(node))
@@ -495,8 +496,7 @@ class Events:
     def _crosses_lanes(self, node: TreeNode | Launch, chain: tuple[Loop, ...]) -> bool:
         lane = next((loop.var for loop in chain if loop.mapping is Mapping.LANE), "")
         return any(
-            not owns_lane(load.index[-1], lane, columns, self.ranges)
-            for load, columns in self._lane_reads(node)
+            not owns_lane(strip, load, lane, self.ranges) for load, strip in self._lane_reads(node)
         )
 
     # ------------------------------------------------------------------------- relations
@@ -672,12 +672,8 @@ class Events:
                 return GRID
             case Shared():
                 return CLUSTER
-            case Lanes():
-                return BLOCK
-            case Window(columns=columns) if columns:
-                return BLOCK
-            case _:
-                return LANE
+            case home:
+                return BLOCK if strip_of(home) is not None else LANE
 
     def owner(self, leaf: Leaf, buffer: Buffer) -> list[Expr | int]:
         """Who holds the copy of the buffer that the leaf touches: a part of its cells' names."""

@@ -35,12 +35,11 @@ from loopfuse.tree.looptree import (
     Global,
     HostLoop,
     HostNode,
-    Lanes,
     Launch,
     Loop,
     LoopTree,
     Register,
-    Window,
+    strip_of,
 )
 from loopfuse.tree.printer import print_node
 from loopfuse.tree.walk import node_expressions, walk_nodes
@@ -90,8 +89,7 @@ def read_headers(values: Values) -> tuple[list[LoadedBound], list[str]]:
         if header.points.is_empty():
             continue
         for load in dict.fromkeys((*loads(header.node.lower), *loads(header.node.upper))):
-            home = events.buffers[load.array].home
-            if isinstance(home, Lanes | Window) and home.columns:
+            if strip_of(events.buffers[load.array].home) is not None:
                 raise Undecided(f"the bounds of the loop over {header.node.var} are in lanes")
             noted.append((header, load, accesses.add_read(header, load)))
     wanted: dict[tuple[str, Load], list[Any]] = {}

@@ -18,6 +18,7 @@ from loopfuse.poly import isl
 from loopfuse.proof.accesses import Read, Write
 from loopfuse.proof.events import Leaf, Undecided
 from loopfuse.proof.found import Values
+from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -30,6 +31,7 @@ from loopfuse.tree.looptree import (
     Scan,
     Shared,
     Window,
+    layout_of,
     modulus_of,
 )
 from loopfuse.tree.walk import node_expressions
@@ -46,7 +48,8 @@ class Needs:
         self.folded = {  # what adds to a partial result needs it, without a read of its own
             _target(leaf) for leaf in values.events.leaves if isinstance(leaf.node, Fold | Combine | Scan)
         }
-        strips = [b.home.columns for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
+        homes = [b.home for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
+        strips = [layout_of(home).count(Level.SLOT) for home in homes]
         self.columns = max(strips, default=1)
         self.rows = _rows_of_a_warp(values)
         for reads in values.accesses.reads.values() if self.windowed else ():

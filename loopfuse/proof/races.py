@@ -17,8 +17,16 @@ from loopfuse.proof.accesses import Accesses, Read, Write, union
 from loopfuse.proof.events import BLOCK, CLUSTER, GRID, LANE, READ, SYNC, WRITE, Leaf
 from loopfuse.proof.flags import unordered_blocks
 from loopfuse.proof.planes import is_apart_in_steps
-from loopfuse.tree.form.check import owns_lane
-from loopfuse.tree.looptree import Await, Barrier, Compute, Fold, Lanes, Raise, Window
+from loopfuse.tree.looptree import (
+    Await,
+    Barrier,
+    Compute,
+    Fold,
+    Raise,
+    Window,
+    owns_lane,
+    strip_of,
+)
 from loopfuse.tree.walk import atomic_update
 
 _SCOPES = {
@@ -93,13 +101,14 @@ def _in_own_columns(accesses: Accesses, here: list[Read | Write]) -> bool:
     Those wait for the other lanes before they read, and after they have read."""
     events = accesses.events
     buffer = events.buffers[here[0].load.array]
-    if not isinstance(buffer.home, Lanes | Window) or not buffer.home.columns:
+    strip = strip_of(buffer.home)
+    if strip is None:
         return False
     for access in here:
         if isinstance(access, Read) and access.leaf.crosses_lanes:
             continue
         lane = next(iter(access.leaf.level_vars((LANE,))), "")
-        if not owns_lane(access.load.index[-1], lane, buffer.home.columns, events.ranges):
+        if not owns_lane(strip, access.load, lane, events.ranges):
             return False
     return True
 

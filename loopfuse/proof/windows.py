@@ -29,7 +29,16 @@ from loopfuse.lang.nodes import Expr, Iter
 from loopfuse.poly import isl
 from loopfuse.proof.accesses import Accesses, Read, Write, union
 from loopfuse.proof.events import Leaf, Undecided
-from loopfuse.tree.looptree import Global, Home, Lanes, LineBuffer, Shared, Window, modulus_of
+from loopfuse.tree.looptree import (
+    Global,
+    Home,
+    Lanes,
+    LineBuffer,
+    Shared,
+    Window,
+    modulus_of,
+    strip_of,
+)
 
 if TYPE_CHECKING:
     from loopfuse.proof.found import Values
@@ -53,7 +62,7 @@ def sources_in_window(values: Values, read: Read) -> list[tuple[Write, Any]] | N
     home = buffer.home
     if not isinstance(home, Lanes | Window | LineBuffer | Shared):
         return None
-    if isinstance(home, Window) and home.columns:
+    if isinstance(home, Window) and strip_of(home) is not None:
         return None
     if isinstance(home, Shared) and not home.rows:
         return None

@@ -45,7 +45,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from loopfuse.base.dtypes import DType
+from loopfuse.base.machine import LANES
 from loopfuse.lang.nodes import Expr, Load, Symbol
+from loopfuse.tree.layout import Digit, Layout, Level
 
 ALIGNED = Symbol("aligned", DType.BOOL)
 """True when every array argument of the call starts on a 16-byte boundary (set by the caller)."""
@@ -157,9 +159,38 @@ class Global:
 Home = Register | Lanes | Window | Shared | DistributedShared | LineBuffer | Global
 
 
+def layout_of(home: Home) -> Layout:
+    """Who holds which element, and what comes round: of the first index and the last. (No digits: whoever has a copy has
+    all of it. The blocks of a cluster are as many as the buffer's first extent says.)"""
+    match home:
+        case Lanes(columns=columns):
+            return Layout(_strip(0, columns))
+        case Window(rows=rows, columns=columns) if columns:
+            return Layout((Digit(0, Level.SLOT, rows), *_strip(1, columns)), (rows,))
+        case Window(rows=rows) | LineBuffer(rows=rows) | Shared(rows=rows) if rows:
+            return Layout((Digit(0, Level.SLOT, rows),), (rows,))
+        case _:
+            return Layout(())
+
+
+def _strip(dim: int, columns: int) -> tuple[Digit, ...]:
+    return Digit(dim, Level.LANE, LANES), Digit(dim, Level.SLOT, columns)
+
+
+def strip_of(home: Home) -> Layout | None:
+    """The layout of elements that the lanes of a warp hold for each other; None where no lane has another's."""
+    layout = layout_of(home)
+    return layout if layout.count(Level.LANE) > 1 else None
+
+
+def owns_lane(strip: Layout, load: Load, lane: str, ranges: dict[str, tuple[int, int]]) -> bool:
+    """Is the element always one of lane `lane`'s own?"""
+    return strip.owns(Level.LANE, lane, len(strip.rings), load.index[-1], ranges)
+
+
 def modulus_of(home: Home) -> int:
     """What the first index is taken modulo; 0 where it is not."""
-    return home.rows if isinstance(home, Window | LineBuffer | Shared) else 0
+    return layout_of(home).ring(0)
 
 
 def print_home(home: Home) -> str:

@@ -20,6 +20,7 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
+from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Arrive,
     Await,
@@ -32,7 +33,6 @@ from loopfuse.tree.looptree import (
     Guard,
     HostLoop,
     HostNode,
-    Lanes,
     Loop,
     LoopTree,
     Prefetch,
@@ -41,8 +41,8 @@ from loopfuse.tree.looptree import (
     Shared,
     Ticket,
     TreeNode,
-    Window,
     print_home,
+    strip_of,
 )
 
 _SIGNS = {
@@ -82,8 +82,9 @@ def print_expr(expr: Expr) -> str:
 def _buffer(buffer: Buffer) -> str:
     extents = ", ".join(print_expr(extent) for extent in buffer.extents)
     home = print_home(buffer.home)
-    if isinstance(buffer.home, Lanes | Window) and buffer.home.columns:
-        home += f" of {buffer.home.columns} columns a lane"
+    strip = strip_of(buffer.home)
+    if strip is not None:
+        home += f" of {strip.count(Level.SLOT, len(strip.rings))} columns a lane"
     if isinstance(buffer.home, Shared) and buffer.home.rows:
         home += f" of {buffer.home.rows} rows"
     notes = [f"of {buffer.array}"] if buffer.array and buffer.array != buffer.name else []

@@ -33,6 +33,7 @@ from loopfuse.codegen.mlir.integer import divide
 from loopfuse.codegen.mlir.packed import Halves
 from loopfuse.codegen.select.value_ranges import Held
 from loopfuse.lang import nodes
+from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Buffer,
     Compute,
@@ -44,7 +45,9 @@ from loopfuse.tree.looptree import (
     Shared,
     TreeNode,
     Window,
+    layout_of,
     modulus_of,
+    strip_of,
 )
 
 
@@ -269,11 +272,8 @@ class Emitter:
             case Shared():
                 size = buffer_size(buffer)
                 memref = self.request_shared(buffer.dtype, size)
-            case Lanes(columns=columns):
-                size = columns
-                memref = self.builder.alloca(element, size)
-            case Window(rows=rows, columns=columns):
-                size = rows * columns
+            case Lanes() | Window() as home:
+                size = layout_of(home).count(Level.SLOT)
                 memref = self.builder.alloca(element, size)
             case Global():
                 raise broken(f"the global buffer {buffer.name} is not an argument")
@@ -300,9 +300,7 @@ class Emitter:
             forms[0] = self.row(forms[0], buffer.home.rows)
         elif rows := modulus_of(buffer.home):
             forms[0] = self.modulo(forms[0], rows)
-        if isinstance(buffer.home, Lanes) or (
-            isinstance(buffer.home, Window) and buffer.home.columns
-        ):
+        if strip_of(buffer.home) is not None:
             raise broken(f"the lanes of {name} have no place in memory")
         place = ZERO
         if buffer.strides is not None:

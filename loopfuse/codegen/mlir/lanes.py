@@ -18,16 +18,14 @@ from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.index import Linear, constant_form, linear
 from loopfuse.codegen.mlir.shuffle import shuffle, shuffled
 from loopfuse.lang import nodes
-from loopfuse.tree.looptree import Lanes, Window
+from loopfuse.tree.layout import Level
+from loopfuse.tree.looptree import Window, strip_of
 
 
 def columns_of(storage: Storage) -> int:
     """How many columns of the buffer a lane holds; 0 where it is no strip."""
-    match storage.buffer.home:
-        case Lanes(columns=columns) | Window(columns=columns):
-            return columns
-        case _:
-            return 0
+    strip = strip_of(storage.buffer.home)
+    return 0 if strip is None else strip.count(Level.SLOT, len(strip.rings))
 
 
 def load_lanes(emitter: Emitter, expr: nodes.Load) -> Value:

@@ -17,7 +17,6 @@ from loopfuse.tree.looptree import (
     Guard,
     HostLoop,
     HostNode,
-    Lanes,
     Launch,
     Loop,
     LoopTree,
@@ -27,7 +26,7 @@ from loopfuse.tree.looptree import (
     Shared,
     Ticket,
     TreeNode,
-    Window,
+    strip_of,
 )
 
 
@@ -46,9 +45,7 @@ def emit_fused(tree: LoopTree, kernel: nodes.Kernel, target: Target) -> str:
 
 def _is_independent(tree: LoopTree) -> bool:
     for buffer in tree.buffers:
-        if isinstance(buffer.home, Shared | Lanes):
-            return False
-        if isinstance(buffer.home, Window) and buffer.home.columns:
+        if isinstance(buffer.home, Shared) or strip_of(buffer.home) is not None:
             return False
     return not any(
         isinstance(node, Combine | Scan | Raise | Await | Ticket)

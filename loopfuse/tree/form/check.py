@@ -55,7 +55,9 @@ from loopfuse.tree.looptree import (
     TreeNode,
     Window,
     modulus_of,
+    owns_lane,
     print_home,
+    strip_of,
 )
 from loopfuse.tree.printer import print_expr, print_node
 from loopfuse.tree.rewrite.collapse import collapse_fault
@@ -150,7 +152,7 @@ def _check_buffer(buffer: Buffer, place: _Place) -> None:
         raise place.fail(buffer.name, f"a {print_home(home)} buffer has constant extents")
     if isinstance(home, Shared | DistributedShared | Lanes) and device != "gpu":
         raise place.fail(buffer.name, f"{print_home(home)} exists on the GPU only")
-    if isinstance(home, Window) and home.columns and device != "gpu":
+    if strip_of(home) is not None and device != "gpu":
         raise place.fail(buffer.name, "lanes exist on the GPU only")
     if buffer.strides is not None and not buffer.argument:
         _check_strides(buffer, place)
@@ -162,7 +164,7 @@ def _check_buffer(buffer: Buffer, place: _Place) -> None:
         raise place.fail(buffer.name, "a number of rows is not negative")
     rank = len(buffer.extents)
     least = int(isinstance(home, Lanes) or modulus_of(home) > 0)
-    if rank < least + int(isinstance(home, Window) and home.columns > 0):
+    if rank < least + int(isinstance(home, Window) and strip_of(home) is not None):
         raise place.fail(buffer.name, f"{print_home(home)} needs more dimensions than {rank}")
 
 
@@ -514,10 +516,10 @@ def _check_move(value: Expr, target: Expr, what: What, place: _Place) -> None:
     if value.dtype is not target.dtype:
         raise place.fail(what, f"a {value.dtype.value} is put into a {target.dtype.value}")
     _check_shuffles(value, what, place)
-    home = place.tree.buffer(target.array).home
-    if isinstance(home, Lanes | Window) and home.columns:
+    strip = strip_of(place.tree.buffer(target.array).home)
+    if strip is not None:
         lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), None)
-        if lane is None or not owns_lane(target.index[-1], lane, home.columns, place.ranges):
+        if lane is None or not owns_lane(strip, target, lane, place.ranges):
             raise place.fail(what, "a lane writes only its own columns")
 
 
@@ -525,31 +527,11 @@ def _check_shuffles(value: Expr, what: What, place: _Place) -> None:
     """The whole warp takes part in reading another lane's columns."""
     lane = next((v for v, m in place.vars.items() if m is Mapping.LANE), "")
     for load in walk_expr(value):
-        home = place.tree.buffer(load.array).home if isinstance(load, Load) else None
-        if not (isinstance(load, Load) and isinstance(home, Lanes | Window) and home.columns):
+        strip = strip_of(place.tree.buffer(load.array).home) if isinstance(load, Load) else None
+        if not isinstance(load, Load) or strip is None:
             continue
-        if not owns_lane(load.index[-1], lane, home.columns, place.ranges):
+        if not owns_lane(strip, load, lane, place.ranges):
             _check_converged("warp", what, place)
-
-
-def owns_lane(
-    index: Expr, lane: str, columns: int, ranges: dict[str, tuple[int, int]]
-) -> bool:
-    """Is element `index` always in lane `lane`'s own columns: lane * columns + 0..columns?
-
-    Any variable beside the lane must be one of an UNROLLED or VECTOR loop with constant bounds:
-    one of `ranges` (`unrolled_ranges`).
-    """
-    constant, named, linear = coefficients(index)
-    if not linear or named.pop(lane, 0) != columns:
-        return False
-    low = high = constant
-    for name, coefficient in named.items():
-        if name not in ranges:
-            return False
-        ends = (coefficient * ranges[name][0], coefficient * ranges[name][1])
-        low, high = low + min(ends), high + max(ends)
-    return low >= 0 and high < columns
 
 
 def unrolled_ranges(tree: LoopTree) -> dict[str, tuple[int, int]]:
@@ -615,14 +597,14 @@ def _check_access(load: Load, what: What, place: _Place) -> None:
         _check_names(part, what, place)
     home = buffer.home
     mappings = place.vars.values()
-    if isinstance(home, Register) or (isinstance(home, Window) and not home.columns):
+    if isinstance(home, Register | Window) and strip_of(home) is None:
         modulus = home.rows if isinstance(home, Window) else 0
         for position, part in enumerate(load.index):
             if not _is_constant(part, modulus if position == 0 else 0, place):
                 raise place.fail(
                     what, f"register index `{print_expr(part)}` is not constant once unrolled"
                 )
-    if isinstance(home, Lanes | Window) and home.columns and Mapping.LANE not in mappings:
+    if strip_of(home) is not None and Mapping.LANE not in mappings:
         raise place.fail(what, f"`{load.array}` lives in lanes, but no lane loop is around it")
     if isinstance(home, DistributedShared) and Mapping.CLUSTER not in mappings:
         raise place.fail(what, f"`{load.array}` lives in a cluster, but no cluster is around it")

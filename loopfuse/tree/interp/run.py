@@ -25,7 +25,7 @@ from loopfuse.lang.interp import Offence
 from loopfuse.lang.linear import constant_value
 from loopfuse.lang.nodes import Const, Expr, Load, Symbol
 from loopfuse.lang.walk import loads
-from loopfuse.tree.form.check import owns_lane, unrolled_ranges
+from loopfuse.tree.form.check import unrolled_ranges
 from loopfuse.tree.interp.source import FOLD_BINARY, SourceWriter
 from loopfuse.tree.interp.threads import Cluster, Order, Thread, Wait, ordering, run_clusters
 from loopfuse.tree.looptree import (
@@ -59,6 +59,8 @@ from loopfuse.tree.looptree import (
     TreeNode,
     Window,
     modulus_of,
+    owns_lane,
+    strip_of,
 )
 from loopfuse.tree.rewrite.collapse import as_one
 from loopfuse.tree.rewrite.maps import as_numbers
@@ -487,8 +489,9 @@ class _LaunchWriter:
         buffer = self.buffers[load.array]
         if self.scope(buffer) != "warp" or self.lane is None:
             return False
-        assert isinstance(buffer.home, Lanes | Window)
-        return not owns_lane(load.index[-1], self.lane, buffer.home.columns, self.ranges)
+        strip = strip_of(buffer.home)
+        assert strip is not None
+        return not owns_lane(strip, load, self.lane, self.ranges)
 
     def emit_combine(self, node: Combine | Scan, depth: int) -> None:
         buffer = self.buffers[node.buffer]

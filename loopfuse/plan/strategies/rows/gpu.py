@@ -40,6 +40,7 @@ from loopfuse.plan.strategies.rows.body import (
 )
 from loopfuse.plan.strategies.rows.row_ahead import a_row_ahead
 from loopfuse.plan.strategies.rows.turned import PAIR, halved, turn_of
+from loopfuse.tree.layout import Layout, Level, along
 from loopfuse.tree.looptree import (
     ALIGNED,
     Buffer,
@@ -67,18 +68,38 @@ class Element:
 
     number: Expr
     away: tuple[Expr, ...]
-    lane: Expr = field(default_factory=lambda: integer(0))
+    lane: Expr
+
+    @classmethod
+    def at(cls, layout: Layout, values: Sequence[Expr], lane: Expr | None = None) -> Element:
+        """The one of which the digits of the chunk's layout have these values, number `lane` of its vector (None: 0)."""
+        return cls(layout.slot(values), layout.parts(0, values), integer(0) if lane is None else lane)
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """Neighbours of a thread in a chunk: the number of the first, and how many places it lies behind the start. `var` tells
+    """Neighbours of a thread in a chunk: the values of its layout's digits but for the last, which tells them apart. `var` tells
     the vectors of a thread apart, if it has `count` of them."""
 
-    number: Expr
-    away: tuple[Expr, ...]
+    layout: Layout
+    values: tuple[Expr, ...]
     var: str
     count: int
+
+    @property
+    def first(self) -> Element:
+        """The first of them."""
+        return Element.at(self.layout, (*self.values, integer(0)))
+
+    @property
+    def number(self) -> Expr:
+        """Its number."""
+        return self.first.number
+
+    @property
+    def away(self) -> tuple[Expr, ...]:
+        """How many places it lies behind the start of the chunk."""
+        return self.first.away
 
     def each(self, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
         """The nodes for every vector of the thread."""
@@ -143,6 +164,13 @@ class Team:
     def along(self, one: Pass) -> Threads:
         """Those that go along the innermost loop of a pass."""
         return self.inner if one.outer else self.threads
+
+    def chunk(self, threads: Threads) -> Layout:
+        """Who of so many threads has which places of a chunk of the row: neighbours in vectors, else one each in turn."""
+        if not self.vector:
+            return along((Level.SLOT, self.staged), (Level.THREAD, threads.count))
+        vectors = self.staged // self.vector
+        return along((Level.SLOT, vectors), (Level.THREAD, threads.count), (Level.SLOT, self.vector))
 
 
 def held_loads(body: Body) -> dict[Range, list[Load]]:
@@ -529,7 +557,7 @@ class _Writer:
 
     def places(self, threads: Threads) -> int:
         """Places of a row that a chunk of so many threads has."""
-        return self.team.staged * threads.count
+        return self.team.chunk(threads).extent(0)
 
     def in_chunks(self, one: Pass) -> tuple[TreeNode, ...]:
         """A pass in chunks, for rows of any length."""
@@ -642,7 +670,7 @@ class _Writer:
                 def alone(body: Callable[..., tuple[TreeNode, ...]]) -> tuple[TreeNode, ...]:
                     if is_whole or not self.is_odd:
                         return ()
-                    nodes = body(Element(vector.number, vector.away, vector.number), True)
+                    nodes = body(replace(vector.first, lane=vector.number), True)
                     last = Guard(compare("eq", place, tidy(one.upper - 1)), nodes)
                     return (self.by_owner(threads, vector.each((last,))),) if nodes else ()
 
@@ -658,13 +686,12 @@ class _Writer:
         if is_whole or self.team.staged <= sizes.STAGED:
             return (*ask, *self.staged(computed, threads))
         var, lane = self.names.fresh("u"), self.names.fresh("w")
-        first = (Iter(var) * (sizes.STAGED * threads.count), threads.number)
-        element = Element(
-            _sum(Iter(var) * sizes.STAGED, Iter(lane)), (first[0], Iter(lane) * threads.count, threads.number)
-        )
-        some = Loop(lane, integer(0), integer(sizes.STAGED), 1, Where.UNROLLED, computed(element))
-        inside = self.place(one.lower, threads, number, first) < one.upper
         parts = self.team.staged // sizes.STAGED
+        layout = along((Level.SLOT, parts), (Level.SLOT, sizes.STAGED), (Level.THREAD, threads.count))
+        element = Element.at(layout, (Iter(var), Iter(lane), threads.number))
+        first = Element.at(layout, (Iter(var), integer(0), threads.number))
+        some = Loop(lane, integer(0), integer(sizes.STAGED), 1, Where.UNROLLED, computed(element))
+        inside = self.place(one.lower, threads, number, first.away) < one.upper
         return (*ask, Loop(var, integer(0), integer(parts), 1, Where.UNROLLED, (Guard(inside, (some,)),)))
 
     def sure(self, one: Pass, threads: Threads, number: Expr, nodes: tuple[TreeNode, ...]) -> tuple[TreeNode, ...]:
@@ -802,25 +829,25 @@ class _Writer:
             vector = self.vector(threads)
             return vector.each(self.lanes(vector, body))
         var = self.names.fresh("u")
-        element = Element(Iter(var), (Iter(var) * threads.count, threads.number))
+        element = Element.at(self.team.chunk(threads), (Iter(var), threads.number))
         return (Loop(var, integer(0), integer(self.team.staged), 1, Where.UNROLLED, body(element)),)
 
     def vector(self, threads: Threads) -> Vector:
         """The vectors of a thread in a chunk."""
-        width = self.team.vector
-        count, first = self.team.staged // width, threads.number * width
-        if count == 1:
-            return Vector(integer(0), (first,), "", 1)
-        var = self.names.fresh("u")
-        return Vector(Iter(var) * width, (Iter(var) * (width * threads.count), first), var, count)
+        layout = self.team.chunk(threads)
+        vectors, _, _ = layout.digits
+        var = self.names.fresh("u") if vectors.count > 1 else ""
+        number = Iter(var) if var else integer(0)
+        return Vector(layout, (number, threads.number), var, vectors.count)
 
     def lanes(
         self, vector: Vector, body: Callable[[Element], tuple[TreeNode, ...]], mapping: Where = Where.UNROLLED
     ) -> tuple[TreeNode, ...]:
         """What is done with each element of a vector."""
         var = self.names.fresh("v")
-        number = _sum(vector.number, Iter(var))
-        element = Element(number, (*vector.away, Iter(var)), Iter(var) if self.turn is None else number)
+        element = Element.at(vector.layout, (*vector.values, Iter(var)), Iter(var))
+        if self.turn is not None:
+            element = replace(element, lane=element.number)
         return (Loop(var, integer(0), integer(self.team.vector), 1, mapping, body(element)),)
 
 

@@ -9,10 +9,11 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import integer
 from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
-from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Holder, Level, Shape
+from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Shape
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, loop_range
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.layout import Level, along
 
 STRIPS = (4096, 2048, 1024, 512, 256)
 """Columns of a strip that are tried, widest first."""
@@ -68,9 +69,9 @@ def cut_lines(pipeline: Pipeline, program: PolyProgram, tuning: Tuning) -> Shape
         return "its lines take more than a cache holds"
     if strip.width > stored and not tuning.columns:
         return "its halo is as wide as a strip"
-    steps = Holder(Level.STEP, rows + chunk.low + max(stage.lag for stage in pipeline.stages))
-    line = Holder(Level.LINE, strip.width + stored)
-    return Shape((Cut((steps,), chunk.low, rows), Cut((line,), strip.low, stored)))
+    steps = along((Level.STEP, rows + chunk.low + max(stage.lag for stage in pipeline.stages)))
+    line = along((Level.SLOT, strip.width + stored))
+    return Shape((Cut(steps, chunk.low, rows), Cut(line, strip.low, stored)))
 
 
 def redundancy_in_lines(pipeline: Pipeline, shape: Shape) -> float:

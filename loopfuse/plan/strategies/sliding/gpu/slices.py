@@ -24,11 +24,11 @@ from loopfuse.lang.walk import loads, walk_expr
 from loopfuse.plan.strategies.sliding.body import WindowBody
 from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
-from loopfuse.plan.strategies.sliding.windows.cuts import Level
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Halo, Stage, Step
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
 from loopfuse.plan.units.groups import Region, whole_name
+from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Compute,
     Copy,
@@ -123,7 +123,7 @@ def over(
 
 def own_spans(tile: WindowTile) -> list[tuple[int, int]]:
     """The thread's own cells of a slice."""
-    return [(0, cut.by(Level.REGISTER)) for cut in tile.shape.cuts[1:]]
+    return [(0, cut.by(Level.SLOT)) for cut in tile.shape.cuts[1:]]
 
 
 def compute_slice(tile: WindowTile, step: Step, number: Expr, inside: bool) -> list[TreeNode]:
@@ -158,7 +158,7 @@ def compute_slice(tile: WindowTile, step: Step, number: Expr, inside: bool) -> l
 
     nodes = over(tile, own_spans(tile), Where.UNROLLED, make)
     is_read = any(tile.pipeline.readers(tile.pipeline.holder(stage)) for stage in made)
-    if is_read or all(cut.pad < cut.by(Level.REGISTER) for cut in tile.shape.cuts[1:-1]):
+    if is_read or all(cut.pad < cut.by(Level.SLOT) for cut in tile.shape.cuts[1:-1]):
         return nodes
     # Some warps only hold rows for others: nobody needs what they would compute.
     return [Guard(tile.stores_some(made[0], number), tuple(nodes))]

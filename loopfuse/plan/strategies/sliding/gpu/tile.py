@@ -19,9 +19,10 @@ from loopfuse.plan.strategies.sliding.windows.blocks import (
     plane_pad,
     plane_rows,
 )
-from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Level, Shape
+from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Shape
 from loopfuse.plan.strategies.sliding.windows.records import HERE, Halo, Pipeline, Stage, Step
 from loopfuse.plan.units.groups import whole_name
+from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     ALIGNED,
     Lanes,
@@ -52,7 +53,7 @@ class WindowTile(Extents):
         self.lay()
         self.rows: list[tuple[Expr, ...]] = [
             tuple(map(integer, place))
-            for place in product(*(range(cut.by(Level.REGISTER)) for cut in shape.cuts[1:-1]))
+            for place in product(*(range(cut.by(Level.SLOT)) for cut in shape.cuts[1:-1]))
         ]
         self.windows = {s.name: self._window(s) for s in holding_stages(pipeline)}
         self.strips = {
@@ -90,13 +91,7 @@ class WindowTile(Extents):
 
     def place_within(self, cut: Cut) -> Expr:
         """Where in a dimension of the tile the thread's own begin."""
-        out, inside = integer(0), cut.size
-        for holder in cut.holders:
-            inside //= holder.count
-            if holder.by in (Level.WARP, Level.LANE):
-                var = self.warp if holder.by is Level.WARP else self.lane
-                out = out + Iter(var) * inside
-        return tidy(out)
+        return cut.layout.begin(0, {Level.WARP: Iter(self.warp), Level.LANE: Iter(self.lane)})
 
     # ----------------------------------------------------------------------------- extents
 
@@ -207,7 +202,7 @@ class WindowTile(Extents):
         tests = self.stores_at(stage, number)
         for dim in self.pipeline.between:
             cut, first = self.cuts[dim], self.within[dim]
-            last = tidy(first + (cut.by(Level.REGISTER) - 1))
+            last = tidy(first + (cut.by(Level.SLOT) - 1))
             tests += [last >= cut.pad, first < (cut.pad + cut.stored)]
         return conjoin(*tests)
 
@@ -317,7 +312,7 @@ class WindowTile(Extents):
         unroll = self.shape.unroll
         slices = stage.slices if unroll % stage.slices == 0 else unroll
         extents = [
-            cut.by(Level.REGISTER) + halo.width
+            cut.by(Level.SLOT) + halo.width
             for cut, halo in zip(self.shape.cuts[1:], stage.beside[1:], strict=True)
         ]
         return self.declare(stage, "window", (slices, *extents), Window(slices), zeroed=True)

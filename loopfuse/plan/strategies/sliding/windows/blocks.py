@@ -17,8 +17,6 @@ from loopfuse.base.options import Tuning
 from loopfuse.lang.nodes import Load
 from loopfuse.plan.strategies.sliding.windows.cuts import (
     Cut,
-    Holder,
-    Level,
     Shape,
     cut_chunk,
     cut_strip,
@@ -27,6 +25,7 @@ from loopfuse.plan.strategies.sliding.windows.cuts import (
 from loopfuse.plan.strategies.sliding.windows.invariants import invariant_words
 from loopfuse.plan.strategies.sliding.windows.records import HERE, Halo, Pipeline, Stage, Step
 from loopfuse.poly.model import PolyProgram
+from loopfuse.tree.layout import Level, along
 
 WARPS = (8, 12, 16)
 ROWS = (1, 2, 3, 4, 6, 8)
@@ -81,8 +80,7 @@ def _shapes(pipeline: Pipeline, usual: int, tuning: Tuning) -> Iterator[Shape]:
         strip = cut_strip(pipeline, columns)
         for warps in (tuning.warps,) if tuning.warps else WARPS:
             for held in (tuning.band,) if tuning.band else ROWS:
-                holders = Holder(Level.WARP, warps), Holder(Level.REGISTER, held)
-                rows = Cut(holders, halo.low, warps * held - halo.width)
+                rows = Cut(along((Level.WARP, warps), (Level.SLOT, held)), halo.low, warps * held - halo.width)
                 if strip.stored > 0 and rows.stored > 0:
                     for copies, chunk, unroll in chunks:
                         yield Shape((chunk, rows, strip), warps, unroll, copies=copies)

@@ -9,46 +9,28 @@ The halo of a tile is what it computes and does not store: other tiles compute i
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from math import ceil, prod
 
 from loopfuse.base.machine import LANES
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
 from loopfuse.poly.model import PolyProgram
-
-
-class Level(enum.Enum):
-    """Who holds points."""
-
-    STEP = "step"  # one after the other
-    WARP = "warp"
-    LANE = "lane"
-    REGISTER = "register"
-    LINE = "line"  # places of a line buffer
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """So many of one level, each with all that stands inside."""
-
-    by: Level
-    count: int
+from loopfuse.tree.layout import Layout, Level, along
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How one dimension is cut: the holders of a tile's points, outer ones first; how many of the points
+    """How one dimension is cut: the layout of a tile's points; how many of them
     are `stored`, after `pad` that only feed them."""
 
-    holders: tuple[Holder, ...]
+    layout: Layout
     pad: int
     stored: int
 
     @property
     def size(self) -> int:
         """Points of the tile."""
-        return prod(holder.count for holder in self.holders)
+        return self.layout.extent(0)
 
     @property
     def behind(self) -> int:
@@ -62,7 +44,7 @@ class Cut:
 
     def by(self, level: Level) -> int:
         """How many of the level hold the points (1: they are not divided so)."""
-        return prod(holder.count for holder in self.holders if holder.by is level)
+        return self.layout.count(level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +73,12 @@ class Shape:
     @property
     def columns(self) -> int:
         """Neighbours in memory that a lane holds."""
-        return self.strip.by(Level.REGISTER)
+        return self.strip.by(Level.SLOT)
 
     @property
     def rows(self) -> int:
         """Rows of such columns that a thread holds of a slice."""
-        return prod(cut.by(Level.REGISTER) for cut in self.cuts[1:-1])
+        return prod(cut.by(Level.SLOT) for cut in self.cuts[1:-1])
 
     @property
     def redundancy(self) -> float:
@@ -104,7 +86,7 @@ class Shape:
         return prod(cut.redundancy for cut in self.cuts)
 
 
-ALONE = Cut((Holder(Level.STEP, 1),), 0, 1)
+ALONE = Cut(along((Level.STEP, 1)), 0, 1)
 """Where nothing streams: one slice."""
 
 
@@ -115,7 +97,7 @@ def cut_chunk(pipeline: Pipeline, wanted: int, unroll: int, is_least: bool = Tru
     warm = pipeline.widest[0].low
     rounds = (wanted + lag + warm) / unroll
     steps = (ceil(rounds) if is_least else max(1, int(rounds))) * unroll
-    return Cut((Holder(Level.STEP, steps),), warm, steps - lag - warm)
+    return Cut(along((Level.STEP, steps)), warm, steps - lag - warm)
 
 
 def cut_strip(pipeline: Pipeline, columns: int) -> Cut:
@@ -124,7 +106,7 @@ def cut_strip(pipeline: Pipeline, columns: int) -> Cut:
     halo = pipeline.widest[-1]
     pad = ceil(halo.low / columns) * columns
     stored = (LANES * columns - pad - halo.high) // columns * columns
-    return Cut((Holder(Level.LANE, LANES), Holder(Level.REGISTER, columns)), pad, stored)
+    return Cut(along((Level.LANE, LANES), (Level.SLOT, columns)), pad, stored)
 
 
 def why_no_strip(pipeline: Pipeline, cut: Cut) -> str:

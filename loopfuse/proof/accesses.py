@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from loopfuse.lang.nodes import Load
@@ -131,10 +131,13 @@ class Accesses:
 
 
 def without(value: Any, maps: Sequence[Any]) -> Any:
-    """The value without those of the maps that have its space. It is asked piece by piece, of
-    what meets the piece: isl would split each by all the others first."""
+    """The value without those of the maps that have its space. Mostly nothing is left, which is one question. What
+    is left is asked piece by piece, of what meets the piece: isl would split each by all the others first."""
     like = isl.range_name(value)
-    parts = [each for one in maps if isl.range_name(one) == like for each in pieces_of(one)]
+    same = [one for one in maps if isl.range_name(one) == like]
+    if same and value.is_subset(reduce(lambda one, other: one.union(other), same)):
+        return isl.empty_map(value.get_space())
+    parts = [each for one in same for each in pieces_of(one)]
     missing = isl.empty_map(value.get_space())
     for piece in pieces_of(value):
         rest = piece

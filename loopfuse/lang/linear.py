@@ -15,7 +15,6 @@ from loopfuse.lang.nodes import (
     Load,
     Symbol,
     Unary,
-    combine,
     integer,
 )
 from loopfuse.lang.walk import children, conjuncts, iterators, with_children
@@ -77,13 +76,22 @@ def lies_within(
 def linear(expr: Expr) -> dict[str, int] | None:
     """`expr` as coefficients by name ("" for the constant), or None if it is not linear in iterators and
     symbols, with numbers up to LARGEST."""
+    found = _named(expr)
+    return None if found is None else found[0]
+
+
+def _named(expr: Expr) -> tuple[dict[str, int], set[str]] | None:
+    """`linear`, and which of the names are iterators'."""
     terms: dict[Expr, int] = {}
     found = {"": _gather(expr, 1, terms)}
+    names: set[str] = set()
     for atom, coefficient in terms.items():
-        if not isinstance(atom, Iter | Symbol) or not atom.dtype.is_integer:
+        if isinstance(atom, Iter):
+            names.add(atom.name)
+        elif not isinstance(atom, Symbol) or not atom.dtype.is_integer:
             return None
         found[atom.name] = found.get(atom.name, 0) + coefficient
-    return None if any(abs(each) > LARGEST for each in found.values()) else found
+    return None if any(abs(each) > LARGEST for each in found.values()) else (found, names)
 
 
 def are_neighbours(index: tuple[Expr, ...], var: str) -> bool:
@@ -96,14 +104,19 @@ def are_neighbours(index: tuple[Expr, ...], var: str) -> bool:
 
 def from_linear(terms: Mapping[str, int], symbols: frozenset[str]) -> Expr:
     """Coefficients by name ("" for the constant) as an expression, positive terms first."""
-    out: Expr = integer(0)
+    out: Expr | None = None
     for name, factor in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0])):
         if not name or not factor:
             continue
         leaf: Expr = Symbol(name, DType.I64) if name in symbols else Iter(name)
-        term = leaf * abs(factor)
-        out = combine("add" if factor > 0 else "sub", out, term)
-    return out + terms.get("", 0)
+        times = abs(factor)
+        term = leaf if times == 1 else Binary("mul", leaf, integer(times), DType.I64)
+        if factor > 0:
+            out = term if out is None else Binary("add", out, term, DType.I64)
+        else:
+            out = Binary("sub", integer(0) if out is None else out, term, DType.I64)
+    constant = terms.get("", 0)
+    return integer(constant) if out is None else out + constant if constant else out
 
 
 def split_iterator(expr: Expr) -> tuple[str | None, Expr] | None:
@@ -136,9 +149,9 @@ def tidy(expr: Expr) -> Expr:
             span=expr.span,
         )
     if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
-        terms = linear(expr)
-        if terms is not None:
-            names = iterators(expr)
+        found = _named(expr)
+        if found is not None:
+            terms, names = found
             return from_linear(terms, frozenset(terms) - names - {""})
     below = children(expr)
     return with_children(expr, tuple(tidy(child) for child in below)) if below else expr

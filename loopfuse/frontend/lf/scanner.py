@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lark.lexer import BasicLexer, ContextualLexer, PatternStr, TerminalDef, TextSlice
+from lark.lexer import BasicLexer, ContextualLexer, PatternStr, TerminalDef
 from lark.lexer import _create_unless as create_unless  # pyright: ignore[reportPrivateUsage] (lark's own part)
+from lark.utils import TextSlice
 
 Find = Callable[[str, int], str | None]
 """The token that a terminal has at a place of a text, if it has one there."""

@@ -13,7 +13,6 @@ from typing import Any
 
 from lark.lexer import BasicLexer, ContextualLexer, PatternStr, TerminalDef
 from lark.lexer import _create_unless as create_unless  # pyright: ignore[reportPrivateUsage] (lark's own part)
-from lark.utils import TextSlice
 
 Find = Callable[[str, int], str | None]
 """The token that a terminal has at a place of a text, if it has one there."""
@@ -27,15 +26,16 @@ class Scanner:
         self._terminals = terminals
         self._by_first: dict[str, list[tuple[str, Find]]] = {}
 
-    def match(self, text: TextSlice[str], pos: int) -> tuple[str, str] | None:
-        """The token at a place, and its terminal."""
-        first = text.text[pos]
+    def match(self, text: Any, pos: int) -> tuple[str, str] | None:
+        """The token at a place of a text (of lark 1.3 on, of a slice of it), and its terminal."""
+        whole: str = text if isinstance(text, str) else text.text
+        first = whole[pos]
         finds = self._by_first.get(first)
         if finds is None:
             finds = [(each.name, _find_of(each)) for each in self._terminals if _may_start(each, first)]
             self._by_first[first] = finds
         for name, find in finds:
-            found = find(text.text, pos)
+            found = find(whole, pos)
             if found is not None:
                 return found, name
         return None

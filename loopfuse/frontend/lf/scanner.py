@@ -49,7 +49,9 @@ class Lexer(BasicLexer):
         others = [each for each in self.terminals if not _word_of(each)]
         kept, self.callback = create_unless(others, self.g_regex_flags, self.re, self.use_bytes)
         known = {each.name for each in (*words, *kept)}
-        return Scanner([each for each in self.terminals if each.name in known])
+        made: Any = Scanner([each for each in self.terminals if each.name in known])
+        self._scanner = made  # lark 1.2 looks for it here
+        return made
 
 
 class StateLexer(ContextualLexer):

@@ -257,12 +257,13 @@ def read_program(
 
         door, fp = affine.parse, "strict"
     door = door or parse
-    module = run.stage("parse", lambda: door(source), format_module)
-    program, complaints = run.stage(
-        "check",
-        lambda: check_with_warnings(module, fp=fp, constants=constants),
-        lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
-    )
+    with rare_collection():
+        module = run.stage("parse", lambda: door(source), format_module)
+        program, complaints = run.stage(
+            "check",
+            lambda: check_with_warnings(module, fp=fp, constants=constants),
+            lambda result: "\n\n".join(print_kernel(kernel) for kernel in result[0].kernels),
+        )
     for complaint in complaints:
         text = str(LoopfuseError(words(complaint) if words else complaint))
         if told is None or text not in told:

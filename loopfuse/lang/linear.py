@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.nodes import (
@@ -15,7 +15,6 @@ from loopfuse.lang.nodes import (
     Load,
     Symbol,
     Unary,
-    combine,
     integer,
 )
 from loopfuse.lang.walk import children, conjuncts, iterators, with_children
@@ -56,6 +55,10 @@ def same_index(left: Expr, right: Expr) -> bool:
 
 def constant_value(expr: Expr) -> int | None:
     """The value of an index expression without atoms, else None."""
+    if isinstance(expr, Iter | Symbol):
+        return None
+    if isinstance(expr, Const) and not isinstance(expr.value, float):
+        return int(expr.value)
     constant, terms = linear_form(expr)
     return None if terms else constant
 
@@ -73,13 +76,22 @@ def lies_within(
 def linear(expr: Expr) -> dict[str, int] | None:
     """`expr` as coefficients by name ("" for the constant), or None if it is not linear in iterators and
     symbols, with numbers up to LARGEST."""
+    found = _named(expr)
+    return None if found is None else found[0]
+
+
+def _named(expr: Expr) -> tuple[dict[str, int], set[str]] | None:
+    """`linear`, and which of the names are iterators'."""
     terms: dict[Expr, int] = {}
     found = {"": _gather(expr, 1, terms)}
+    names: set[str] = set()
     for atom, coefficient in terms.items():
-        if not isinstance(atom, Iter | Symbol) or not atom.dtype.is_integer:
+        if isinstance(atom, Iter):
+            names.add(atom.name)
+        elif not isinstance(atom, Symbol) or not atom.dtype.is_integer:
             return None
         found[atom.name] = found.get(atom.name, 0) + coefficient
-    return None if any(abs(each) > LARGEST for each in found.values()) else found
+    return None if any(abs(each) > LARGEST for each in found.values()) else (found, names)
 
 
 def are_neighbours(index: tuple[Expr, ...], var: str) -> bool:
@@ -92,14 +104,19 @@ def are_neighbours(index: tuple[Expr, ...], var: str) -> bool:
 
 def from_linear(terms: Mapping[str, int], symbols: frozenset[str]) -> Expr:
     """Coefficients by name ("" for the constant) as an expression, positive terms first."""
-    out: Expr = integer(0)
+    out: Expr | None = None
     for name, factor in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0])):
         if not name or not factor:
             continue
         leaf: Expr = Symbol(name, DType.I64) if name in symbols else Iter(name)
-        term = leaf * abs(factor)
-        out = combine("add" if factor > 0 else "sub", out, term)
-    return out + terms.get("", 0)
+        times = abs(factor)
+        term = leaf if times == 1 else Binary("mul", leaf, integer(times), DType.I64)
+        if factor > 0:
+            out = term if out is None else Binary("add", out, term, DType.I64)
+        else:
+            out = Binary("sub", integer(0) if out is None else out, term, DType.I64)
+    constant = terms.get("", 0)
+    return integer(constant) if out is None else out + constant if constant else out
 
 
 def split_iterator(expr: Expr) -> tuple[str | None, Expr] | None:
@@ -132,9 +149,9 @@ def tidy(expr: Expr) -> Expr:
             span=expr.span,
         )
     if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
-        terms = linear(expr)
-        if terms is not None:
-            names = iterators(expr)
+        found = _named(expr)
+        if found is not None:
+            terms, names = found
             return from_linear(terms, frozenset(terms) - names - {""})
     below = children(expr)
     return with_children(expr, tuple(tidy(child) for child in below)) if below else expr
@@ -151,6 +168,13 @@ def interval(expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, in
     """Numbers that an index expression is never less than, and never more than, for iterators in
     `ranges` (first and last value); None where it has others."""
     constant, terms = linear_form(expr)
+    return _ends(constant, terms, ranges)
+
+
+def _ends(
+    constant: int, terms: Iterable[tuple[Expr, int]], ranges: Mapping[str, tuple[int, int]]
+) -> tuple[int, int] | None:
+    """`interval` of a constant and so many times each atom."""
     low = high = constant
     for atom, coefficient in terms:
         match atom:
@@ -168,15 +192,28 @@ def interval(expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, in
 def implies(condition: Expr, other: Expr, ranges: Mapping[str, tuple[int, int]]) -> bool:
     """Is `other` seen to hold wherever `condition` does, for iterators in `ranges` (first and last value)?
     Both compare integers, or join such comparisons by `and`."""
-    known = [distance for part in conjuncts(condition) if (distance := _distance(part)) is not None]
+    known: list[Linear] | None = None
     for part in conjuncts(other):
-        wanted = _distance(part)
-        if wanted is None:
+        distance = _distance(part)
+        if distance is None:
             return False
-        ends = [interval(Binary("sub", wanted, each, DType.I64), ranges) for each in known]
-        if not any(end is not None and end[0] >= 0 for end in (*ends, interval(wanted, ranges))):
+        wanted = linear_form(distance)
+        if _is_never_negative(wanted, (0, ()), ranges):
+            continue
+        if known is None:
+            known = [linear_form(each) for one in conjuncts(condition) if (each := _distance(one)) is not None]
+        if not any(_is_never_negative(wanted, each, ranges) for each in known):
             return False
     return True
+
+
+def _is_never_negative(one: Linear, less: Linear, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """Is the one form less the other seen to be 0 or more, for iterators in `ranges`?"""
+    terms = dict(one[1])
+    for atom, coefficient in less[1]:
+        terms[atom] = terms.get(atom, 0) - coefficient
+    ends = _ends(one[0] - less[0], [term for term in terms.items() if term[1]], ranges)
+    return ends is not None and ends[0] >= 0
 
 
 def _distance(comparison: Expr) -> Expr | None:
@@ -199,28 +236,29 @@ def _gather(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
     Sums and products are those of i64 alone, which index arithmetic is done in: those of narrower types wrap,
     and so may those of numbers that no index expression has.
     """
-    atom = expr
-    match expr:
-        case Iter() | Symbol():
-            pass
-        case Const(value=value) if not isinstance(value, float):
-            return factor * int(value)
-        case Binary(op="add", left=left, right=right, dtype=DType.I64):
+    if isinstance(expr, Iter | Symbol):
+        terms[expr] = terms.get(expr, 0) + factor
+        return 0
+    if isinstance(expr, Binary) and expr.dtype is DType.I64:
+        op, left, right = expr.op, expr.left, expr.right
+        if op == "add":
             return _gather(left, factor, terms) + _gather(right, factor, terms)
-        case Binary(op="sub", left=left, right=right, dtype=DType.I64):
+        if op == "sub":
             return _gather(left, factor, terms) + _gather(right, -factor, terms)
-        case Binary(op="mul", left=left, right=right, dtype=DType.I64):
+        if op == "mul":
             for one, other in ((left, right), (right, left)):
                 number = constant_value(one)
                 if number is not None:
                     return _gather(other, factor * number, terms)
-            atom = _normalised(expr)
-        case Unary(op="neg", operand=operand, dtype=DType.I64):
-            return _gather(operand, -factor, terms)
-        case Cast(operand=operand, dtype=dtype) if is_plain_cast(operand.dtype, dtype):
-            return _gather(operand, factor, terms)
-        case _:
-            atom = _normalised(expr)
+    elif isinstance(expr, Const):
+        if not isinstance(expr.value, float):
+            return factor * int(expr.value)
+    elif isinstance(expr, Unary):
+        if expr.op == "neg" and expr.dtype is DType.I64:
+            return _gather(expr.operand, -factor, terms)
+    elif isinstance(expr, Cast) and is_plain_cast(expr.operand.dtype, expr.dtype):
+        return _gather(expr.operand, factor, terms)
+    atom = _normalised(expr)
     terms[atom] = terms.get(atom, 0) + factor
     return 0
 

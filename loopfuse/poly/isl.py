@@ -34,6 +34,7 @@ from loopfuse.poly.isl_budget import spending as spending
 from loopfuse.poly.isl_budget import weigh as weigh
 from loopfuse.poly.isl_flow import Source as Source
 from loopfuse.poly.isl_flow import last_sources as last_sources
+from loopfuse.poly.isl_flow import last_sources_of_one as last_sources_of_one
 from loopfuse.poly.isl_flow import pieces_of as pieces_of
 from loopfuse.poly.isl_text import params_expr as params_expr
 from loopfuse.poly.isl_text import params_text as params_text
@@ -161,6 +162,15 @@ def domain_name(relation: Any) -> str:
 def range_name(relation: Any) -> str:
     """The tuple name of a map's range."""
     return relation.get_tuple_name(OUT) or ""
+
+
+def only_outputs(relation: Any, positions: Sequence[int]) -> Any:
+    """`relation` with these of its outputs (in order), without the others."""
+    name = range_name(relation)
+    for position in reversed(range(relation.dim(OUT))):
+        if position not in positions:
+            relation = relation.project_out(OUT, position, 1)
+    return relation.set_tuple_name(OUT, name) if name else relation
 
 
 def without_empty(relation: Any) -> Any:

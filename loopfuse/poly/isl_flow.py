@@ -56,14 +56,23 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
     `compute_flow` is not used: isl 0.27 answers wrongly for strided loops that count down, see
     docs/decisions/flow.md.)
     """
-    accesses = sink.range_map()  # { [sink -> element] -> element }
     at = sink.domain_map().apply_range(times)  # { [sink -> element] -> time }
-    time = times.range().get_space()
+    return _last(sink.range_map(), at, sink.wrap(), sources, forward)
+
+
+def last_sources_of_one(sink: Any, times: Any, sources: Sequence[Source]) -> list[Any]:
+    """For each source { source -> sink }: the last write before each access of `sink`, of which each touches one
+    element. (That need not be told apart from the access then, in half the dimensions.)"""
+    return _last(sink, times, sink.domain(), sources, True)
+
+
+def _last(accesses: Any, at: Any, rest: Any, sources: Sequence[Source], forward: bool) -> list[Any]:
+    """For each source { source -> access }, of { access -> element } at { access -> time }; `rest`: those accesses."""
+    time = at.get_space().range()
     candidates: list[Any | None] = []
     for source in sources:
         pairs = accesses.apply_range(source.writes.reverse())
         candidates.append(None if pairs.is_empty() else pairs.apply_range(source.times))
-    rest = sink.wrap()
     last: Any = None
     for level in sorted({level for source in sources for level in source.levels}, reverse=True):
         earlier: Any = None
@@ -77,7 +86,8 @@ def last_sources(sink: Any, times: Any, sources: Sequence[Source], forward: bool
             best = part if best is None else best.union(part)
         if best is None or best.is_empty():
             continue
-        best = best.lexmax() if forward else best.lexmin()
+        if not best.plain_is_single_valued():
+            best = best.lexmax() if forward else best.lexmin()
         last = best if last is None else last.union(best)
         rest = rest.subtract(best.domain())
         if rest.is_empty():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from loopfuse.lang.nodes import Load
@@ -131,10 +131,13 @@ class Accesses:
 
 
 def without(value: Any, maps: Sequence[Any]) -> Any:
-    """The value without those of the maps that have its space. It is asked piece by piece, of
-    what meets the piece: isl would split each by all the others first."""
+    """The value without those of the maps that have its space. Mostly nothing is left, which is few questions. What
+    is left is asked piece by piece, of what meets the piece: isl would split each by all the others first."""
     like = isl.range_name(value)
-    parts = [each for one in maps if isl.range_name(one) == like for each in pieces_of(one)]
+    same = [one for one in maps if isl.range_name(one) == like]
+    if same and _is_within(value, reduce(lambda one, other: one.union(other), same)):
+        return isl.empty_map(value.get_space())
+    parts = [each for one in same for each in pieces_of(one)]
     missing = isl.empty_map(value.get_space())
     for piece in pieces_of(value):
         rest = piece
@@ -145,6 +148,19 @@ def without(value: Any, maps: Sequence[Any]) -> Any:
                 rest = rest.subtract(part)
         missing = missing.union(rest)
     return missing
+
+
+def _is_within(value: Any, whole: Any) -> bool:
+    """Is { read -> value } a part of the other map? Where a read has one value, that is so where it has one in both,
+    and reads alone are compared, in fewer dimensions."""
+    for piece in pieces_of(value):
+        if piece.plain_is_single_valued():
+            is_part = piece.domain().is_subset(piece.intersect(whole).domain())
+        else:
+            is_part = piece.is_subset(whole)
+        if not is_part:
+            return False
+    return True
 
 
 def union_by_kind(values: Iterable[Any]) -> list[Any]:

@@ -594,19 +594,29 @@ class Events:
         { leaf -> cell } and a moment. The answer has a map { leaf -> event } for each source that
         is last for some event.
         """
-        asked: list[tuple[Leaf, isl.Source]] = []
-        for leaf, cell, moment in sources:
-            levels = self._levels(self._padded(leaf.time, moment), time)
-            if levels:
-                asked.append((leaf, isl.Source(cell, self.when(leaf, moment), levels, True)))
-        if not asked or sink.is_empty():
+        if sink.is_empty():
             return []
-        answers = isl.last_sources(sink, when, [source for _, source in asked], True)
-        found: list[tuple[Leaf, Any]] = []
-        for (leaf, _), answer in zip(asked, answers, strict=True):
-            if answer is not None and not answer.is_empty():
-                found.append((leaf, answer.range_factor_domain()))
-        return found
+        earlier = [
+            (leaf, cell, self._padded(leaf.time, moment), levels)
+            for leaf, cell, moment in sources
+            if (levels := self._levels(self._padded(leaf.time, moment), time))
+        ]
+        if not earlier:
+            return []
+        # What is one number in all of these times tells nothing apart.
+        told = [place for place, parts in enumerate(zip(time, *(each for _, _, each, _ in earlier), strict=True)) if _differ(parts)]
+        asked: list[tuple[Leaf, isl.Source]] = []
+        for leaf, cell, own, levels in earlier:
+            times = self._time_map(leaf, [own[place] for place in told])
+            asked.append((leaf, isl.Source(cell, times, tuple(told.index(level) for level in levels), True)))
+        moments, others = isl.only_outputs(when, told), [source for _, source in asked]
+        if sink.is_single_valued():
+            answers = isl.last_sources_of_one(sink, moments, others)
+        else:
+            every = isl.last_sources(sink, moments, others, True)
+            answers = [None if each is None else each.range_factor_domain() for each in every]
+        found = [(leaf, answer) for (leaf, _), answer in zip(asked, answers, strict=True) if answer is not None]
+        return [(leaf, answer) for leaf, answer in found if not answer.is_empty()]
 
     def _padded(self, time: Time, moment: int) -> Time:
         return (*time, *([0] * (self.depth - len(time))), moment)
@@ -713,6 +723,11 @@ def _loads_of(node: TreeNode) -> list[Load]:
         *rest, target = expressions
         expressions = (*rest, *(target.index if isinstance(target, Load) else ()))
     return [load for expr in expressions for load in loads(expr)]
+
+
+def _differ(parts: Sequence[int | tuple[str, int]]) -> bool:
+    """Are the parts of several times anything but one number?"""
+    return not isinstance(parts[0], int) or any(part != parts[0] for part in parts)
 
 
 def compare_times(first: Time, second: Time) -> bool | None:

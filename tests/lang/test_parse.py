@@ -123,8 +123,8 @@ def test_tables_are_those_of_the_grammar() -> None:
     text = place.read_text(encoding="utf-8")
     kept = read_tables(place, text)
     assert kept is not None, "make the tables again"
-    built = json.loads(print_tables(build_parser(text), text))
-    made = numbered((_decoded(built["parser"]), _decoded(built["memo"])))
+    built = json.loads(print_tables(build_parser(text), text), object_hook=_decoded)
+    made = numbered((built["parser"], built["memo"]))
     assert numbered(kept) == made and len(made) == len(kept[0]["parser"]["parser"]["states"]) > 200
 
 

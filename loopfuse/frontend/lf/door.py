@@ -18,6 +18,7 @@ from loopfuse.frontend.lf.depth import check_depth
 from loopfuse.frontend.lf.errors import explain_error
 from loopfuse.frontend.lf.grammar_file import find_grammar
 from loopfuse.frontend.lf.layout import Layout
+from loopfuse.frontend.lf.scanner import StateLexer
 from loopfuse.frontend.lf.tables import read_tables
 from loopfuse.frontend.lf.transform import BuildSyntax
 from loopfuse.lang.surface.syntax import Const, Func, Kernel, Module
@@ -56,7 +57,7 @@ def parser() -> Lark:
     options = lark_options()
     # As the parsers that `lark.tools.standalone` writes load theirs.
     return Lark._load_from_dict(  # pyright: ignore[reportPrivateUsage] (lark's own way)
-        *tables, postlex=options["postlex"], transformer=options["transformer"]
+        *tables, postlex=options["postlex"], transformer=options["transformer"], _plugins=options["_plugins"]
     )
 
 
@@ -80,6 +81,7 @@ def lark_options() -> dict[str, object]:
         "postlex": Layout(),
         "transformer": BuildSyntax(),
         "maybe_placeholders": True,
+        "_plugins": {"ContextualLexer": StateLexer},
     }
 
 

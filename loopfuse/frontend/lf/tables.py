@@ -36,16 +36,16 @@ def read_tables(grammar: Path, text: str) -> tuple[Any, Any] | None:
     """What `Lark._load_from_dict` takes for the grammar of this text; None where there is no such file, or it
     was made for another."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(tables_file(grammar).read_text("utf-8"))
+        found = json.loads(tables_file(grammar).read_text("utf-8"), object_hook=_decoded)
         if found["made_for"] == made_for(text):
-            return _decoded(found["parser"]), _decoded(found["memo"])
+            return found["parser"], found["memo"]
     return None
 
 
 def print_tables(parser: Lark, text: str) -> str:
     """The file for a parser that was built from the grammar of this text."""
     data, memo = parser.memo_serialize([TerminalDef, Rule])
-    named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")}
+    named = {n: v for n, v in data["options"].items() if n not in ("postlex", "transformer")} | {"_plugins": {}}
     made = {"made_for": made_for(text), "parser": _encoded({**data, "options": named}), "memo": _encoded(memo)}
     return json.dumps(made, indent=None, separators=(",", ":")) + "\n"
 
@@ -63,13 +63,6 @@ def _encoded(value: Any) -> Any:
     return value
 
 
-def _decoded(value: Any) -> Any:
-    if isinstance(value, dict):
-        pairs: dict[str, Any] = value
-        if "#" in pairs:
-            return {key: _decoded(each) for key, each in pairs["#"]}
-        return {key: _decoded(each) for key, each in pairs.items()}
-    if isinstance(value, list):
-        items: list[Any] = value
-        return [_decoded(each) for each in items]
-    return value
+def _decoded(value: dict[str, Any]) -> dict[Any, Any]:
+    """An object of JSON, what is in it decoded before, as it was."""
+    return dict(value["#"]) if "#" in value else value

@@ -14,9 +14,10 @@ from loopfuse.base.options import Options, parse_target
 from loopfuse.frontend.lf.door import parse
 from loopfuse.lang.check.check import check
 from loopfuse.lang.interp import interpret
+from loopfuse.lang.nodes import Binary, Const
 from loopfuse.pipeline import plan_kernel
 from loopfuse.tree.interp.run import run_tree
-from loopfuse.tree.looptree import Launch
+from loopfuse.tree.looptree import Launch, Loop
 from loopfuse.tree.rewrite.coalesce import coalesce
 from loopfuse.tree.rewrite.collapse import as_one
 from loopfuse.tree.walk import walk_nodes
@@ -74,8 +75,9 @@ def test_colours_go_by_whole_lines() -> None:
     body = "    for y in 0..H, x in 0..W, c in 0..3:\n        b[y, x, c] = a[y, x, c]\n"
     for dtype, whole in (("u8", 64), ("f32", 16), ("f64", 8)):
         _, tree = made(body, head=head.format(dtype))
-        chunk = next(node for node in walk_nodes(tree.launches[0].body) if getattr(node, "var", "") == "xb")
-        assert chunk.upper.right.value % whole == 0
+        chunks = next(node for node in walk_nodes(tree.launches[0].body) if isinstance(node, Loop) and node.var == "xb")
+        assert isinstance(chunks.upper, Binary) and isinstance(chunks.upper.right, Const)
+        assert int(chunks.upper.right.value) % whole == 0
 
 
 def test_views_do_not() -> None:
@@ -173,7 +175,7 @@ def test_what_runs() -> None:
     """The joined loop is gone, those inside go on, and no size stands in another place."""
     _, tree = made(POINTS + ALONG_ROWS)
     before, after = tree.launches[1], as_one(tree).launches[1]
-    variables = [[node.var for node in walk_nodes(each.body) if hasattr(node, "var")] for each in (before, after)]
+    variables = [[node.var for node in walk_nodes(each.body) if isinstance(node, Loop)] for each in (before, after)]
     assert variables == [["y_1", "x_1", "c_1b", "c_1"], ["y_1", "c_1b", "c_1"]]
     assert coalesce(after) == after
     plain = Launch("plain", "generic", (), ())

@@ -51,7 +51,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "plan.strategies.contract": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.histogram": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
     "plan.strategies.plain": ("plan.mapping", *_PLAN),
-    "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", *_PLAN),
+    "plan.strategies.pointwise": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.rows": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.scan": ("plan.strategies", "plan.strategies.generic", "plan.mapping", "tree.rewrite", *_PLAN),
     "plan.strategies.sliding": (

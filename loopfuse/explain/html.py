@@ -30,6 +30,7 @@ def render_page(reports: Sequence[Report]) -> str:
 
 
 def _section(report: Report) -> str:
+    report = report.in_words()
     sizes = " ".join(f"{name}={value}" for name, value in report.sizes)
     place = f"{report.source_name}:{report.line}"
     head = " &middot; ".join(text(part) for part in (place, report.where, sizes) if part)
@@ -61,15 +62,15 @@ def _arrow(words: str) -> str:
     return text(words).replace("-&gt;", "&rarr;")
 
 
-def _amount(count: Formula) -> str:
-    formula = f"{code(count.text)} bytes"
+def _amount(report: Report, count: Formula) -> str:
+    formula = f"{code(report.said(count.text))} bytes"
     if count.value is None:
         return formula
     return f"{text(bytes_text(count.value))} <span class='quiet'>= {formula}</span>"
 
 
-def _count(count: int | str) -> str:
-    return text(count) if isinstance(count, int) else code(count)
+def _count(report: Report, count: int | str) -> str:
+    return text(count) if isinstance(count, int) else code(report.said(count))
 
 
 def _cost(report: Report) -> str:
@@ -78,8 +79,8 @@ def _cost(report: Report) -> str:
         "Cost",
         [Column(""), Column("launches", numbers), Column("memory traffic")],
         [
-            ["before", _count(report.launches_before), _amount(report.traffic_before)],
-            ["after", _count(report.launches_after), _amount(report.traffic_after)],
+            ["before", _count(report, report.launches_before), _amount(report, report.traffic_before)],
+            ["after", _count(report, report.launches_after), _amount(report, report.traffic_after)],
         ],
     )
 
@@ -146,7 +147,7 @@ def _homes(report: Report) -> str:
     was = dict(report.temporary_bytes)
     homes = {name: home for kernel in report.kernels for name, home in kernel.homes}
     rows = [
-        [code(name), text(home_in_words(report, name, home)), _amount(was[name]) if name in was else ""]
+        [code(name), text(home_in_words(report, name, home)), _amount(report, was[name]) if name in was else ""]
         for name, home in homes.items()
     ]
     columns = [Column("array"), Column("lives in"), Column("was, in memory")]

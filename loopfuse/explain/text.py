@@ -103,7 +103,7 @@ def launches_text(report: Report) -> str:
     """`3 launches -> 1`."""
     before, after = report.launches_before, report.launches_after
     noun = "launch" if before == 1 else "launches"
-    return f"{before} {noun} -> {after}"
+    return report.said(f"{before} {noun} -> {after}")
 
 
 def place_text(place: Place) -> str:
@@ -211,8 +211,8 @@ def _loops(report: Report) -> list[str]:
 
 
 def _traffic(report: Report) -> list[str]:
-    before, after = _amount(report.traffic_before), _amount(report.traffic_after)
-    counts = str(report.launches_before), str(report.launches_after)
+    before, after = (report.said(_amount(each)) for each in (report.traffic_before, report.traffic_after))
+    counts = report.said(str(report.launches_before)), report.said(str(report.launches_after))
     first = max(len(before), len(counts[0]), len("before"))
     second = max(len(after), len(counts[1]), len("after"))
     saved = ratio_text(report)
@@ -295,7 +295,7 @@ def _homes(report: Report) -> list[str]:
     for name, text in texts.items():
         line = f"  {name:<{width}}  {text:<{column}}"
         if name in was and homes[name] != "global":
-            line += f"    was {_amount(was[name])}{'' if told else ' in memory'}"
+            line += f"    was {report.said(_amount(was[name]))}{'' if told else ' in memory'}"
             told = True
         lines.append(line.rstrip())
     return lines
@@ -328,6 +328,7 @@ def _details(report: Report) -> list[str]:
 
 def render_summary(report: Report) -> str:
     """The short form that `run` prints: launches, loops, traffic, and the checker's answer."""
+    report = report.in_words()
     checked = _hang("  Checked   ", report.checked, 12) if report.checked else []
     parts = [_header(report), _loops(report), _traffic(report) + checked]
     return printable("\n\n".join("\n".join(part) for part in parts if part))
@@ -335,6 +336,7 @@ def render_summary(report: Report) -> str:
 
 def render_text(report: Report) -> str:
     """The whole report; no trailing newline."""
+    report = report.in_words()
     tail = _homes(report) + _details(report)
     if following := next_step(report):
         tail.append(f"  Next      {following}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ from loopfuse.kernels.types import (
     to_arguments,
     type_of_value,
 )
-from loopfuse.kernels.words import in_python, remedy_in_python
+from loopfuse.kernels.words import in_python, remedy_in_python, spell, unnamed_sizes
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import arrays
 from loopfuse.runtime.call.fast import MISS
@@ -74,8 +75,13 @@ def _python_words(kernel: Specialised | None = None) -> Generator[None, None, No
     try:
         yield
     except LoopfuseError as error:
-        shapes = kernel.shapes() if kernel is not None else {}
-        raise type(error)(*(in_python(one, shapes) for one in error.diagnostics)) from None
+        raise _in_python(error, kernel) from None
+
+
+def _in_python(error: LoopfuseError, kernel: Specialised | None = None) -> LoopfuseError:
+    """The error in Python's spelling."""
+    shapes, spelled = (kernel.shapes(), kernel.spelled()) if kernel is not None else ({}, {})
+    return type(error)(*(in_python(one, shapes, spelled) for one in error.diagnostics))
 
 
 class Specialised(Kernel):
@@ -185,6 +191,12 @@ class Specialised(Kernel):
             if p.extents is not None and p.name in self.types
         }
 
+    def spelled(self) -> dict[str, str]:
+        """What a programmer writes for sizes that have no name in the function: `len(x)` for `x_0`."""
+        annotated = (str(one) for one in self.types.values())
+        words = {word for text in (self.scope.text, *annotated) for word in re.findall(r"\w+", text)}
+        return unnamed_sizes(self.shapes(), words)
+
     def _compile(self, *args: Any, **kwargs: Any) -> Artifact:
         with _python_words(self):
             return super()._compile(*args, **kwargs)
@@ -227,23 +239,37 @@ class Specialised(Kernel):
         """As for .lf kernels; what the shapes of the first call are taken to show is among what
         the kernel needs."""
         found = super().explain(*args, **kwargs)
+        spelled = self.spelled()
         decisions = tuple(
-            replace(one, remedy=remedy_in_python(one.remedy)) if one.remedy else one
+            replace(
+                one,
+                reason=spell(one.reason, spelled),
+                remedy=spell(remedy_in_python(one.remedy), spelled) if one.remedy else one.remedy,
+            )
             for one in found.report.decisions
         )
         typed = tuple(
             f"`{name}` is {dtype}: it starts as a Python number, and is updated with {dtype} values"
             for name, dtype in self._typed
         )
-        found = type(found)(replace(found.report, decisions=decisions, typed=typed))
+        found = type(found)(replace(found.report, decisions=decisions, typed=typed, spelled=tuple(spelled.items())))
         if not self.equal:
             return found
-        extents = {p.name: ", ".join(p.extents or ()) for p in self.signature.parameters if p.is_array}
-        names = dict.fromkeys(name for group in self.equal for name, _ in group)
-        shapes = ", ".join(f"{name}[{extents[name]}]" for name in names)
-        said = f"shapes {shapes} as at the first call (for others another kernel is compiled)"
+        said = f"{self._equal_shapes(spelled)} as at the first call (for others another kernel is compiled)"
         needs = (*found.report.preconditions, said)
         return type(found)(replace(found.report, preconditions=needs))
+
+
+    def _equal_shapes(self, spelled: Mapping[str, str]) -> str:
+        """The extents that are one size: by the names that the function gives them, if it does."""
+        extents = {p.name: p.extents or () for p in self.signature.parameters if p.is_array}
+        names = dict.fromkeys(name for group in self.equal for name, _ in group)
+        if not any(size in spelled for name in names for size in extents[name]):
+            return "shapes " + ", ".join(f"{name}[{', '.join(extents[name])}]" for name in names)
+        return ", ".join(
+            " == ".join(f"len({name})" if len(extents[name]) == 1 else f"{name}.shape[{axis}]" for name, axis in group)
+            for group in self.equal
+        )
 
 
 def _specialise_again(
@@ -563,7 +589,7 @@ class PythonKernel(Generic[P, R]):
                 except UserError as error:
                     # Nothing has run. Other shapes than it is for are not wrong.
                     if not quick.equal or error.diagnostics[0].code != "size-mismatch":
-                        raise
+                        raise _in_python(error, quick) from None
         bound = self._bind(args, kwargs)
         given = bound.given
         try:
@@ -574,6 +600,15 @@ class PythonKernel(Generic[P, R]):
             if len(self._quick) > QUICK_LIMIT:
                 self._quick.clear()
             self._quick[(id(self._scope), key)] = kernel
+        try:
+            result, omitted = self._run(kernel, bound)
+        except UserError as error:
+            raise _in_python(error, kernel) from None
+        return kernel.hand_back(result, omitted, {**given, **bound.others})
+
+    def _run(self, kernel: Specialised, bound: _Bound) -> tuple[Any, tuple[str, ...]]:
+        """What the kernel returns, and the arrays that it made for that."""
+        given = bound.given
         if len(given) == len(self._names) and not bound.others:
             result = kernel(*[given[name] for name in self._names])
             omitted = kernel.allocated
@@ -584,7 +619,7 @@ class PythonKernel(Generic[P, R]):
                 if p.mode == "out" and p.name in self._parameters and p.name not in given
             )  # fmt: skip
             omitted = (*left_out, *kernel.allocated)
-        return kernel.hand_back(result, omitted, {**given, **bound.others})
+        return result, omitted
 
     if not TYPE_CHECKING:
         __call__ = _call

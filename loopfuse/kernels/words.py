@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -37,19 +37,46 @@ Shapes = Mapping[str, tuple[str, ...]]
 """The extents of the arrays that the function names."""
 
 
-def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None) -> Diagnostic:
+Spelled = Mapping[str, str]
+"""What a programmer writes for sizes that have no name in the function (`x_0`): `len(x)`, `x.shape[1]`."""
+
+
+def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None, spelled: Spelled | None = None) -> Diagnostic:
     """The diagnostic as a Python programmer would say it; others than .lf's stay as they are. In a
     fix, sizes are said as `len(x)` and `x.shape[1]`: nothing else has their names in the function."""
-    shapes = shapes or {}
-    labels = tuple(Label(one.span, _extents(one.text)) for one in diagnostic.labels)
+    shapes, spelled = shapes or {}, spelled or {}
+
+    def said(text: str) -> str:
+        return spell(_extents(text), spelled)
+
     fix = diagnostic.fix if "wraps" in diagnostic.fix else FIXES.get(diagnostic.code, diagnostic.fix)
     return replace(
         diagnostic,
-        label=_extents(diagnostic.label),
-        labels=labels,
-        notes=tuple(_fix(note, {}) for note in diagnostic.notes),
-        fix=_fix(fix, shapes),
+        message=spell(diagnostic.message, spelled),
+        label=said(diagnostic.label),
+        labels=tuple(Label(one.span, said(one.text)) for one in diagnostic.labels),
+        notes=tuple(spell(_fix(note, {}), spelled) for note in diagnostic.notes),
+        fix=spell(_fix(fix, shapes), spelled),
     )
+
+
+def spell(text: str, spelled: Spelled) -> str:
+    """`text` with sizes as a programmer writes them; `x_0=...`, by which a call gives a size, stays."""
+    if not spelled:
+        return text
+    names = "|".join(map(re.escape, spelled))
+    return re.sub(rf"\b({names})\b(?!=\.\.\.)", lambda found: spelled[found[0]], text)
+
+
+def unnamed_sizes(shapes: Shapes, words: Collection[str]) -> dict[str, str]:
+    """What a programmer writes for each size of the arrays that was named after one of them (`x_0`), as the function has no
+    name for it: none of `words`."""
+    made = {f"{name}_{axis}" for name, extents in shapes.items() for axis in range(len(extents))}
+
+    def is_made(size: str) -> bool:
+        return size not in words and (size in made or size.rpartition("_")[0] in made)
+
+    return {size: text for size, text in _sizes(shapes).items() if is_made(size)}
 
 
 def _extents(text: str) -> str:

@@ -17,7 +17,8 @@ From the tree alone it derives where and when each Compute runs (`proof/events.p
 6. a reduction whose order changed still counts every update exactly once (`proof/reductions.py`);
 7. a loop whose bounds are data reads those that the program's loop has, once they are there, and
    what it may leave out is what does not happen (`proof/headers.py`);
-8. the program does the same with the dimensions as one that the tree runs as one (`poly.collapse`).
+8. the program does the same with the dimensions as one that the tree runs as one (`poly.collapse`), and
+   loops of a launch that run as one with others run what these run (`proof/coalesced.py`).
 
 Cells are storage locations: a register of each thread is a cell of its own, and so on. Values are
 named by what made them: `S1[i, j]` for an instance, `@a[i]` for what the caller's array held,
@@ -45,6 +46,7 @@ from loopfuse.poly.isl_relations import sample_pair
 from loopfuse.poly.model import Dependences, PolyProgram, Statement
 from loopfuse.proof.accesses import Accesses, Read, Write, union, without
 from loopfuse.proof.aligned import same_effect
+from loopfuse.proof.coalesced import find_uncovered
 from loopfuse.proof.events import WRITE, Events, Leaf, Undecided
 from loopfuse.proof.flags import misused_flag
 from loopfuse.proof.found import Values
@@ -86,7 +88,7 @@ from loopfuse.tree.walk import (
 class Verdict:
     """`answer` is proved, wrong or unknown; `findings` say what is wrong or not known, with a
     statement and an example; `questions` is how many relations were compared. `checks` names the
-    check that each finding comes from: form, collapse, instance, value, bounds, race, vector, flag, header,
+    check that each finding comes from: form, collapse, coalesced, instance, value, bounds, race, vector, flag, header,
     read, result or reduction."""
 
     answer: str
@@ -115,6 +117,13 @@ def verify(
     for sizes in tree.collapsed:
         if not may_collapse(program, sizes):
             return Verdict("wrong", (f"{' x '.join(sizes)} cannot run as one",), 0, ("collapse",))
+    if any(launch.coalesced for launch in tree.launches):
+        try:
+            uncovered = isl.context_of(program.context).ask(lambda: find_uncovered(program.context, tree))
+        except isl.FAILURES as error:
+            return Verdict("unknown", (_gave_up(error),), 0, ("coalesced",))
+        if uncovered:
+            return Verdict("wrong", (uncovered,), 0, ("coalesced",))
     tree = open_tiles(without_written_out(specialise.erase(turns.erase(tree))))
     wrong: list[Finding] = []
     unknown: list[Finding] = []

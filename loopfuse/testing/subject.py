@@ -79,7 +79,7 @@ class Subject:
             for extent in one.extents or ()
             if not (extent.isidentifier() or extent.isdecimal())
         }
-        return (*self.report.preconditions, *(f"{extent} >= 0" for extent in extents))
+        return (*self.planned.report.preconditions, *(f"{extent} >= 0" for extent in extents))
 
     @cached_property
     def planned(self) -> Planned:
@@ -106,7 +106,10 @@ class Subject:
     @cached_property
     def report(self) -> Report:
         """What `explain` shows of the plan."""
-        return self.planned.report
+        report = self.planned.report
+        if not isinstance(self.kernel, Specialised):
+            return report
+        return replace(report, spelled=tuple(self.kernel.spelled().items())).in_words()
 
     def dependences(self) -> dict[str, Any]:
         """The `deps` JSON, at the sizes given."""
@@ -122,7 +125,7 @@ def spoken_in_python(kernel: Kernel) -> Generator[None, None, None]:
     except LoopfuseError as error:
         if not isinstance(kernel, Specialised):
             raise
-        raise type(error)(*(in_python(one, kernel.shapes()) for one in error.diagnostics)) from None
+        raise type(error)(*(in_python(one, kernel.shapes(), kernel.spelled()) for one in error.diagnostics)) from None
 
 
 def find_subject(

@@ -438,7 +438,9 @@ class Launch:
     that a thread may take, where the planner decides on it (GPU; 0: the assembler does). `ends_first`:
     the first and the last iterations of the GRID loops (at most three) take longer, and are started
     before others (GRID loops have no order otherwise). `is_straight`: a thread runs straight through, and
-    moves vectors: nothing is left that loops of LLVM's would be unrolled for (GPU)."""
+    moves vectors: nothing is left that loops of LLVM's would be unrolled for (GPU). `coalesced`: variables of
+    THREAD loops, outermost first, that run as one with the loops inside them, which go over the places along the size that
+    stands last (`tree.rewrite.coalesce`, which also says what such a launch may hold)."""
 
     name: str
     strategy: str
@@ -448,6 +450,7 @@ class Launch:
     registers: int = 0
     ends_first: bool = False
     is_straight: bool = False
+    coalesced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

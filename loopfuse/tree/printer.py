@@ -106,9 +106,12 @@ def _host(node: HostNode, depth: int, lines: list[str]) -> None:
         for inner in node.body:
             _host(inner, depth + 1, lines)
         return
+    *joined, size = node.coalesced or ("",)
     special = f"  # {'; '.join(node.specialised)}" if node.specialised else ""
     loops = f" runs {', '.join(node.loops)}" if node.loops else ""
     lines.append(f"{indent}launch {node.name} ({node.strategy}){loops}{special}")
+    if joined:
+        lines.append(f"{indent}  {', '.join(joined)} as one with {size}")
     _nodes(node.body, depth + 1, lines)
 
 

@@ -267,7 +267,7 @@ def test_what_is_cheap_is_recomputed() -> None:
         """,
         Tuning(),
     )
-    assert [launch.strategy for launch in found.tree.launches] == ["generic"]
+    assert [launch.strategy for launch in found.tree.launches] == ["pointwise"]
     assert found.report.kernels[0].homes == (("b", "register"),)
 
 

@@ -19,6 +19,7 @@ from tests.plan import (
     mutate_blocks,
     mutate_borders,
     mutate_both,
+    mutate_coalesce,
     mutate_collapse,
     mutate_columns,
     mutate_contract,
@@ -61,7 +62,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "checking-mutations.md"
 ROOMS = (
     mutate_written, mutate_planned, mutate_data, mutate_reductions, mutate_headers, mutate_windows,
     mutate_kept, mutate_planes, mutate_lines, mutate_blocks, mutate_late, mutate_edges, mutate_beside,
-    mutate_strips, mutate_registers, mutate_collapse, mutate_borders, mutate_turns,
+    mutate_strips, mutate_registers, mutate_collapse, mutate_coalesce, mutate_borders, mutate_turns,
     mutate_prefetch, mutate_contract, mutate_scan, mutate_linear, mutate_histogram, mutate_columns,
     mutate_affine, mutate_one_pass, mutate_both,
 )  # fmt: skip

@@ -17,12 +17,13 @@ Plan = Callable[[Group, Site, str, tuple[str, ...]], Launch]
 @dataclass(frozen=True, slots=True)
 class MapFit(Fit):
     """`plan` makes the launch; values live where storage put them. `free`: the statements whose updates it makes in another
-    order than the program."""
+    order than the program. `ones`: the iterators of the dimensions that run as one in this launch."""
 
     group: Group
     strategy: str
     plan: Plan
     free: frozenset[str] = frozenset()
+    ones: tuple[str, ...] = ()
 
     def bind(self, site: Site, name: str, labels: tuple[str, ...]) -> tuple[HostNode, ...]:
         return (self.plan(self.group, site, name, labels),)
@@ -31,10 +32,11 @@ class MapFit(Fit):
         return self.free
 
     def detail(self, launch: Launch, tree: LoopTree) -> str:
-        """`pointwise, parallel over y, x, H x W as one`."""
+        """`pointwise, parallel over y, x, H x W as one` or, of this launch alone, `with x, c as one`."""
         if not self.group.dims:
             return f"{self.strategy}, one thread in order"
         ones = "".join(f", {' x '.join(sizes)} as one" for sizes in tree.collapsed)
+        ones += f", with {', '.join(self.ones)} as one" if self.ones else ""
         return f"{self.strategy}, {parallel_over(self.group)}{ones}"
 
 

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.formula import Formula as Formula
@@ -98,7 +99,8 @@ class Report:
     `reassociated` names reductions whose order changed; `math_bounds` the ulp bounds of math
     functions used that are not correctly rounded; `copies` the temporaries in memory of which the iterations of some loops
     have one each, and the loops' iterators; `machine` what it was planned for, where that was said by name or found; `fp` the level of arithmetic; `typed` locals of Python that start as plain numbers
-    and have the type of what is added to them."""
+    and have the type of what is added to them; `spelled` what a Python programmer writes for sizes that have no name
+    in the function (`x_0`, `len(x)`), for the text form."""
 
     kernel: str
     target: str
@@ -122,6 +124,39 @@ class Report:
     machine: str | None = None
     checked: str = ""
     fp: str = "fast"
+    spelled: tuple[tuple[str, str], ...] = ()
+
+    def said(self, text: str) -> str:
+        """A text or a formula as the text form says it."""
+        for name, words in self.spelled:
+            text = re.sub(rf"\b{name}\b", words, text)
+        return text
+
+    def in_words(self) -> Report:
+        """The report as the text form says it. (What it counts stays formulas of sizes: `said` says those.)"""
+        if not self.spelled:
+            return self
+
+        def witness(found: Witness | None) -> Witness | None:
+            return found and replace(found, sizes=tuple((self.said(name), value) for name, value in found.sizes))
+
+        return replace(
+            self,
+            sizes=tuple((self.said(name), value) for name, value in self.sizes),
+            decisions=tuple(
+                replace(
+                    one, reason=self.said(one.reason), witness=witness(one.witness),
+                    remedy=one.remedy and self.said(one.remedy),
+                )
+                for one in self.decisions
+            ),
+            kernels=tuple(
+                replace(one, detail=self.said(one.detail), specialised=tuple(map(self.said, one.specialised)))
+                for one in self.kernels
+            ),
+            preconditions=tuple(map(self.said, self.preconditions)),
+            typed=tuple(map(self.said, self.typed)),
+        )  # fmt: skip
 
     @property
     def where(self) -> str:

@@ -60,6 +60,7 @@ from loopfuse.tree.looptree import (
     strip_of,
 )
 from loopfuse.tree.printer import print_expr, print_node
+from loopfuse.tree.rewrite.coalesce import coalesce_fault
 from loopfuse.tree.rewrite.collapse import collapse_fault
 from loopfuse.tree.walk import (
     atomic_update,
@@ -131,7 +132,7 @@ def check_tree(tree: LoopTree) -> None:
         for name, turns in _turning(tree.body, frozenset()):
             if name in turning - turns:
                 raise place.fail(name, "it has its turns in a host loop that is not around this")
-    for fault in (late_fault(tree), collapse_fault(tree), maps_fault(tree), chains_fault(tree)):
+    for fault in (late_fault(tree), collapse_fault(tree), coalesce_fault(tree), maps_fault(tree), chains_fault(tree)):
         if fault:
             raise place.fail(tree.kernel, fault)
 

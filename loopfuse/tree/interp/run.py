@@ -180,6 +180,17 @@ def _at(index: tuple[int, ...], extents: tuple[int, ...], name: str) -> int:
     return offset
 
 
+def _in_row(index: tuple[int, ...], extents: tuple[int, ...], name: str) -> int:
+    """As `_at`, where a subscript may be beyond its extent, but no element beyond the array."""
+    offset, count = 0, 1
+    for i, n in zip(index, extents, strict=True):
+        offset, count = offset * n + i, count * n
+    if not 0 <= offset < count:
+        where = ", ".join(map(str, index))
+        raise InternalError(Diagnostic("tree-bounds", f"`{name}[{where}]` is outside its extents {extents}"))
+    return offset
+
+
 def _known(bound: int, var: str) -> int:
     if bound == poison(DType.I64):  # a loop of so many iterations would never end
         raise InternalError(
@@ -287,6 +298,8 @@ class _LaunchWriter:
         if rows := modulus_of(buffer.home):
             index[0] = f"{index[0]} % {rows}"
         extents = self.held_extents(buffer)
+        if self.launch.coalesced and isinstance(buffer.home, Global):
+            return f"in_row(({', '.join(index)},), {extents}, {buffer.name!r})"
         return f"at(({', '.join(index)},), {extents}, {buffer.name!r})"
 
     def held_extents(self, buffer: Buffer) -> str:
@@ -356,7 +369,7 @@ class _LaunchWriter:
         self.lines += ["    " + line for line in thread]
         self.emit(1, "return chain, thread")
         helpers = {
-            "at": _at, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write,
+            "at": _at, "in_row": _in_row, "Wait": Wait, "checked_at": _checked_at, "read": _read, "write": _write,
             "known": _known, "defaultdict": defaultdict,
         }  # fmt: skip
         namespace = {**self.writer.namespace, **helpers}

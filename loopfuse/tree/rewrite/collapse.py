@@ -27,11 +27,15 @@ from loopfuse.tree.looptree import (
     Mapping,
     TreeNode,
 )
+from loopfuse.tree.rewrite.coalesce import coalesce
 from loopfuse.tree.walk import as_load, walk_nodes
 
 
 def as_one(tree: LoopTree) -> LoopTree:
-    """The tree with its collapsed dimensions as one; the tree itself where it has none."""
+    """The tree with its collapsed dimensions, and the coalesced loops of its launches, as one; the tree itself where it
+    has none."""
+    if any(launch.coalesced for launch in tree.launches):
+        tree = _coalesced(tree)
     if not tree.collapsed:
         return tree
     change = _Change(tree.collapsed)
@@ -39,6 +43,13 @@ def as_one(tree: LoopTree) -> LoopTree:
         replace(buffer, extents=tuple(map(change.expr, buffer.extents))) for buffer in tree.buffers
     )
     return replace(tree, buffers=buffers, body=change.host(tree.body, {}), collapsed=())
+
+
+def _coalesced(tree: LoopTree) -> LoopTree:
+    def host(node: HostNode) -> HostNode:
+        return coalesce(node) if isinstance(node, Launch) else replace(node, body=tuple(map(host, node.body)))
+
+    return replace(tree, body=tuple(map(host, tree.body)))
 
 
 def collapse_fault(tree: LoopTree) -> str:

@@ -29,8 +29,8 @@ class Pointwise(Strategy):
 
     def fit(self, group: Group, site: Site, is_rest: bool) -> Fit | None:
         if runs_in_rows(group, site):
-            plan = fit_rows(group, site)
-            return plan and MapFit(group, self.name, plan)
+            found = fit_rows(group, site)
+            return found and MapFit(group, self.name, found[0], ones=found[1])
         # A few steps gain little by a way for aligned arrays, for which all would be proved twice.
         if not is_rest and fits_pointwise(group, site):
             rows = None if group.scope and group.scope.host else short_rows(group, site)

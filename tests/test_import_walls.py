@@ -81,7 +81,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "codegen.upstream": ("codegen", "codegen.mlir", *_CODE),
     "runtime": ("base",),
     "runtime.arrays": ("runtime", "runtime.devices", "base"),
-    "runtime.devices": ("runtime", "runtime.arrays", "base"),
+    "runtime.devices": ("runtime", "base"),
     "runtime.call": ("runtime", "runtime.arrays", "runtime.devices", "base"),
     "tuning": ("runtime", "runtime.arrays", "runtime.call", "runtime.devices", "base"),
     "distribution": ("runtime.arrays", "runtime.formulas", "base"),
@@ -118,11 +118,8 @@ CIRCLES = (
     {"codegen", "codegen.llvm", "codegen.targets", "codegen.math", "codegen.select", "codegen.mlir"},
     {"plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu",
      "plan.strategies.sliding.cpu"},
-    {"runtime.arrays", "runtime.devices"},
 )  # fmt: skip
 FILE_CIRCLES = (
-    {"runtime.arrays.arguments", "runtime.arrays.arrays", "runtime.arrays.not_arrays", "runtime.arrays.overlap",
-     "runtime.arrays.packing", "runtime.arrays.views", "runtime.devices.cuda", "runtime.devices.steps"},
     {"lang.check.arg_reductions", "lang.check.calls", "lang.check.expressions", "lang.check.ranges",
      "lang.check.reductions", "lang.check.tables"},
     {"frontend.python.calls", "frontend.python.expr", "frontend.python.helpers", "frontend.python.numpy",

@@ -54,11 +54,11 @@ from loopfuse.runtime.arrays.arguments import (
     read_signature,
 )
 from loopfuse.runtime.arrays.arrays import Match
-from loopfuse.runtime.arrays.checks import at_source
 from loopfuse.runtime.arrays.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.arrays.packing import Packed, copied_text, write_back
 from loopfuse.runtime.call.call_paths import CallPaths, Loaded
 from loopfuse.runtime.call.fast import MISS
+from loopfuse.runtime.checks import at_source
 from loopfuse.runtime.devices.steps import buffer_bytes
 from loopfuse.tuning.remember import Tuned, recall, size_class
 from loopfuse.tuning.session import BUDGET, Job, check_budget, check_tune, out_of_memory

@@ -10,7 +10,8 @@ import numpy as np
 from loopfuse.base.diagnostics import UserError
 from loopfuse.kernels.kernel import Kernel
 from loopfuse.runtime.arrays import arrays
-from loopfuse.runtime.arrays.checks import at_source, describe_offender
+from loopfuse.runtime.binding import Binding
+from loopfuse.runtime.checks import at_source, describe_offender
 
 if TYPE_CHECKING:
     from loopfuse.lang import nodes
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def interpret(
     kernel: Kernel,
-    binding: arrays.Binding,
+    binding: Binding,
     rewritten: Callable[[nodes.Kernel], nodes.Kernel] | None = None,
     math: Mapping[str, Callable[..., Any]] | None = None,
 ) -> None:

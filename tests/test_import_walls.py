@@ -120,8 +120,6 @@ CIRCLES = (
      "plan.strategies.sliding.cpu"},
 )  # fmt: skip
 FILE_CIRCLES = (
-    {"lang.check.arg_reductions", "lang.check.calls", "lang.check.expressions", "lang.check.ranges",
-     "lang.check.reductions", "lang.check.tables"},
     {"frontend.python.calls", "frontend.python.expr", "frontend.python.helpers", "frontend.python.numpy",
      "frontend.python.operators", "frontend.python.subscripts", "frontend.python.tables", "frontend.python.unknown"},
     {"frontend.python.rotation", "frontend.python.stmt"},

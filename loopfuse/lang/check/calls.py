@@ -11,7 +11,6 @@ from typing import NoReturn
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import idioms, ops
-from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context, Poisoned, parenthesise, place
 from loopfuse.lang.check.operators import (
     apply_binary,
@@ -166,7 +165,7 @@ def arguments(context: Context, expr: syntax.Call, count: int) -> list[Value]:
     """The arguments, elaborated; an error unless there are `count`."""
     if len(expr.arguments) != count:
         wrong_count(context, expr, str(count), _with(expr, count, [context.text(e.span) for e in expr.arguments]))
-    return [expressions.elaborate(context, argument) for argument in expr.arguments]
+    return [context.elaborate(argument) for argument in expr.arguments]
 
 
 def _with(expr: syntax.Call, count: int, given: list[str]) -> str:
@@ -209,7 +208,7 @@ def extreme(context: Context, expr: syntax.Call) -> Value:
             if expr.function in ("min", "max")
             else "",
         )
-    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    values = [context.elaborate(argument) for argument in expr.arguments]
     for value in values:
         refuse_bool(context, value, f"`{expr.function}`")
     result = values[0]
@@ -304,7 +303,7 @@ def inline(context: Context, expr: syntax.Call, function: syntax.Func) -> Value:
         )
     if expr.function in context.module.broken:
         raise Poisoned
-    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    values = [context.elaborate(argument) for argument in expr.arguments]
     scope = Scope(context.module.scope)
     for param, value, argument in zip(function.params, values, expr.arguments, strict=True):
         converted = context.assign(value, param.dtype, argument.span, param.name)
@@ -330,7 +329,7 @@ def inside(context: Context, function: syntax.Func, scope: Scope) -> Generator[N
 def function_value(context: Context, function: syntax.Func) -> Value:
     """The result of `function`; its `let`s are hoisted."""
     for let in function.lets:
-        value = expressions.elaborate(context, let.value)
+        value = context.elaborate(let.value)
         dtype = let.dtype or value.dtype
         converted = context.assign(value, dtype, let.value.span, let.name)
         core = context.names.declare(let.name)
@@ -339,6 +338,6 @@ def function_value(context: Context, function: syntax.Func) -> Value:
         context.define(let.name, entry)
         final = context.finish(converted)
         context.hoists.append(Define(core, dtype, final, span=let.span))
-    value = expressions.elaborate(context, function.value)
+    value = context.elaborate(function.value)
     converted = context.assign(value, function.result, function.value.span, function.name)
     return Value(converted, function.weak and value.weak)

@@ -120,9 +120,6 @@ CIRCLES = (
      "plan.strategies.sliding.cpu"},
 )  # fmt: skip
 FILE_CIRCLES = (
-    {"frontend.python.calls", "frontend.python.expr", "frontend.python.helpers", "frontend.python.numpy",
-     "frontend.python.operators", "frontend.python.subscripts", "frontend.python.tables", "frontend.python.unknown"},
-    {"frontend.python.rotation", "frontend.python.stmt"},
     {"kernels.kernel", "kernels.python", "kernels.reference", "kernels.sent", "kernels.sizes", "kernels.trial",
      "kernels.verify"},
 )  # fmt: skip

@@ -119,11 +119,8 @@ CIRCLES = (
     {"plan.strategies.sliding", "plan.strategies.sliding.windows", "plan.strategies.sliding.gpu",
      "plan.strategies.sliding.cpu"},
 )  # fmt: skip
-FILE_CIRCLES = (
-    {"kernels.kernel", "kernels.python", "kernels.reference", "kernels.sent", "kernels.sizes", "kernels.trial",
-     "kernels.verify"},
-)  # fmt: skip
-"""Files that import each other, in functions too: what a kernel's methods do is theirs to import when they are called."""
+FILE_CIRCLES: tuple[set[str], ...] = ()
+"""Files that import each other, in functions too."""
 
 # third party -> the rooms it lives in (a room or a module; a module's name may be a prefix).
 HOMES: dict[str, tuple[str, ...]] = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopfuse.base.diagnostics import UserError
-from loopfuse.kernels.kernel import Kernel
 from loopfuse.runtime.arrays import arrays
 from loopfuse.runtime.binding import Binding
 from loopfuse.runtime.checks import at_source, describe_offender
 
 if TYPE_CHECKING:
+    from loopfuse.kernels.kernel import Kernel
     from loopfuse.lang import nodes
 
 

@@ -6,6 +6,10 @@ sm_90 (sm_80's differs by a few in a hundred) for one element; on a CPU the inst
 x86-64-v3 for one vector (8 of f32, 4 of f64), a division or square root counted as the 8 others
 that it keeps waiting. Rare paths (arguments of `sin` past 2**16) are not in them. What is no
 function of ours is one instruction, or as many as LLVM makes of it.
+
+A new operation that others can say is one row (`_expanded`): its name, its meaning, what that costs and what libraries
+call it (`tests/lang/test_more_operations.py` adds some). One that is `ours` or `inline` is a row, and its code: in
+`lang.semantics` and in `codegen`.
 """
 
 from __future__ import annotations

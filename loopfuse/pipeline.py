@@ -49,7 +49,7 @@ from loopfuse.base.warn import heard, warn
 from loopfuse.codegen.abi import build_manifest, entry_name
 from loopfuse.codegen.ir import Operation, Place
 from loopfuse.codegen.llvm.debug_info import locations
-from loopfuse.codegen.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
+from loopfuse.codegen.lower.lower import emit_llvm, emit_module, emit_object, emit_ptx, print_module
 from loopfuse.codegen.math.functions import ULP_BOUNDS
 from loopfuse.codegen.select.value_ranges import is_needless, ranges_of
 from loopfuse.codegen.shared_memory import placed_in

@@ -21,8 +21,9 @@ from loopfuse.commands.common import (
     say_json,
 )
 from loopfuse.commands.values import in_words_of_the_command_line, split_values, usage
-from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel
 from loopfuse.kernels.sizes import accepted_near
+from loopfuse.kernels.targets import default_target
 from loopfuse.kernels.trial import (
     constants_of,
     known_sizes,
@@ -97,9 +98,7 @@ def _accepted(
     if set(sizes) <= set(given):
         return sizes
     target = common.target or default_target(for_running=True).words
-    preconditions = Kernel.explain(
-        kernel, target=target, **constants_of(kernel, sizes)
-    ).report.preconditions
+    preconditions = kernel.report(target=target, **constants_of(kernel, sizes)).preconditions
     return accepted_near(kernel, sizes, given, preconditions)
 
 

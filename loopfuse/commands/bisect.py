@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
 from loopfuse.commands.common import Common, open_kernels, say
-from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel
+from loopfuse.kernels.targets import default_target
 from loopfuse.kernels.trial import constants_of, sizes_for
 from loopfuse.kernels.verify import verify_kernel
 

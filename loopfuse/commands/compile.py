@@ -21,7 +21,8 @@ from loopfuse.commands.common import (
 from loopfuse.commands.values import bad_usage
 from loopfuse.distribution.c_launcher import c_files
 from loopfuse.explain.text import place_of_pair
-from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel
+from loopfuse.kernels.targets import default_target
 from loopfuse.kernels.trial import sizes_for
 from loopfuse.runtime.formulas import evaluate, names_in
 

@@ -16,7 +16,8 @@ from loopfuse.commands.common import (
 )
 from loopfuse.commands.values import bad_usage, in_words_of_the_command_line, split_values
 from loopfuse.explain.text import render_summary
-from loopfuse.kernels.kernel import Kernel, default_target
+from loopfuse.kernels.kernel import Kernel
+from loopfuse.kernels.targets import default_target
 from loopfuse.kernels.trial import run_kernel
 from loopfuse.runtime.arrays.samples import check_saving, describe_array, encode_array
 

@@ -19,7 +19,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.kernels.results import known_values
 from loopfuse.lang.nodes import Binary, Call, Expr, Kernel
 from loopfuse.lang.walk import expressions, walk_expr, walk_stmts
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 
 if TYPE_CHECKING:
     from loopfuse.kernels.python import Specialised

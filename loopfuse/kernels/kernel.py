@@ -44,6 +44,7 @@ from loopfuse.kernels.sources import (
     read_source,
 )
 from loopfuse.kernels.stored import artifact_key, find_artifact, store_artifact
+from loopfuse.kernels.targets import default_target, target_of_gpu
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import arrays
 from loopfuse.runtime.arrays.arguments import (
@@ -54,11 +55,11 @@ from loopfuse.runtime.arrays.arguments import (
     read_signature,
 )
 from loopfuse.runtime.arrays.arrays import Match
-from loopfuse.runtime.arrays.checks import at_source
 from loopfuse.runtime.arrays.index_bits import INDEX_LIMIT, index_bits_for
 from loopfuse.runtime.arrays.packing import Packed, copied_text, write_back
 from loopfuse.runtime.call.call_paths import CallPaths, Loaded
 from loopfuse.runtime.call.fast import MISS
+from loopfuse.runtime.checks import at_source
 from loopfuse.runtime.devices.steps import buffer_bytes
 from loopfuse.tuning.remember import Tuned, recall, size_class
 from loopfuse.tuning.session import BUDGET, Job, check_budget, check_tune, out_of_memory
@@ -68,10 +69,11 @@ from loopfuse.watch import is_watched, noticed_run
 if TYPE_CHECKING:
     from loopfuse.explain.dependences import DependencesDict
     from loopfuse.explain.explanation import Explanation
+    from loopfuse.kernels.python import Specialised
     from loopfuse.kernels.verify import Verification
     from loopfuse.lang.nodes import Program
     from loopfuse.pipeline import Planned
-    from loopfuse.runtime.devices.cuda import GpuInfo
+    from loopfuse.plan.units.records import Report
 
 # ------------------------------------------------------------------------------------ kernels
 
@@ -397,7 +399,7 @@ class Kernel:
                 )
             )
         if self._target is None:
-            return _target_of(info)
+            return target_of_gpu(info)
         if not self._target.is_gpu:
             raise UserError(
                 Diagnostic(
@@ -578,8 +580,13 @@ class Kernel:
     def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Explanation:
         """What was fused and what was not, and why. With arrays: for that call; with sizes by
         name (`explain(H=4096, W=4096)`): for those; with nothing: as formulas."""
-        from loopfuse import pipeline
         from loopfuse.explain.explanation import Explanation
+
+        return Explanation(self.report(*args, target=target, **kwargs))
+
+    def report(self, *args: Any, target: str | None = None, **kwargs: Any) -> Report:
+        """What `explain` is made of, in the program's own words: conditions on sizes can be evaluated."""
+        from loopfuse import pipeline
 
         wanted = parse_target(target) if target else self._target
         constants: dict[str, int] = {}
@@ -601,10 +608,9 @@ class Kernel:
         program = self.program(constants)
         with noticed_run(f"planning {self.name}") as run:
             planned = pipeline.plan_kernel(program, self.name, options, run)
-            report = planned.report
         with self._lock:
             self._explained = (program, options, planned)
-        return Explanation(report)
+        return planned.report
 
     def dependences(
         self, sizes: Mapping[str, int] | None = None, *, instances: bool = False
@@ -628,26 +634,16 @@ class Kernel:
         return verify_kernel(self, sizes)
 
     @property
+    def from_python(self) -> Specialised | None:
+        """This kernel as one of a Python function; None where it was written as a program."""
+        return None
+
+    @property
     def reference(self) -> Callable[..., Any]:
         """The plain function: the same program, interpreted slowly on NumPy arrays."""
         from loopfuse.kernels.reference import reference_of
 
         return reference_of(self)
-
-
-def default_target(for_running: bool) -> Target:
-    """The local GPU's target; without one `cpu` for running, `sm_80` for compiling."""
-    from loopfuse.runtime.devices import cuda
-
-    info = cuda.gpu()
-    if info is not None:
-        return _target_of(info)
-    return Target("cpu") if for_running else Target("sm_80")
-
-
-def _target_of(gpu: GpuInfo) -> Target:
-    """What code for a GPU at hand is made for."""
-    return Target(gpu.target, machine=gpu.machine)
 
 
 def _host_cpu() -> str:

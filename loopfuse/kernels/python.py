@@ -235,6 +235,11 @@ class Specialised(Kernel):
         options = {**self._given_options, **given}
         return Specialised(self.function, self.types, self.scope, self.equal, self, **options)
 
+    @property
+    def from_python(self) -> Specialised:
+        """This kernel."""
+        return self
+
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """As for .lf kernels; what the shapes of the first call are taken to show is among what
         the kernel needs."""
@@ -367,7 +372,7 @@ class PythonKernel(Generic[P, R]):
     def __reduce__(self) -> tuple[Any, ...]:
         from loopfuse.kernels.sent import reduce_kernel
 
-        return reduce_kernel(self.function, self._options)
+        return reduce_kernel(PythonKernel, self.function, self._options)
 
     def __copy__(self) -> PythonKernel[P, R]:
         return self  # nothing of it changes but what it remembers

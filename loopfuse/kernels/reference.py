@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopfuse.base.diagnostics import UserError
-from loopfuse.kernels.kernel import Kernel
 from loopfuse.runtime.arrays import arrays
-from loopfuse.runtime.arrays.checks import at_source, describe_offender
+from loopfuse.runtime.binding import Binding
+from loopfuse.runtime.checks import at_source, describe_offender
 
 if TYPE_CHECKING:
+    from loopfuse.kernels.kernel import Kernel
     from loopfuse.lang import nodes
 
 
 def interpret(
     kernel: Kernel,
-    binding: arrays.Binding,
+    binding: Binding,
     rewritten: Callable[[nodes.Kernel], nodes.Kernel] | None = None,
     math: Mapping[str, Callable[..., Any]] | None = None,
 ) -> None:

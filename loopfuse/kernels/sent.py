@@ -361,34 +361,30 @@ def _place_lines(sent: _Sent) -> str:
 # ----------------------------------------------------------------------------------- receiving
 
 
-def reduce_kernel(function: FunctionType, options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What `PythonKernel.__reduce__` gives."""
+def reduce_kernel(kind: type[Any], function: FunctionType, options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What `PythonKernel.__reduce__` gives; `kind` is that class, which is sent by name."""
     found = import_path(function)
     if found is not None:
-        return receive_by_name, (*found, dict(options))
-    return receive_whole, (pack(function), dict(options))
+        return receive_by_name, (kind, *found, dict(options))
+    return receive_whole, (kind, pack(function), dict(options))
 
 
-def receive_by_name(module: str, path: str, options: Mapping[str, Any]) -> Any:
+def receive_by_name(kind: type[Any], module: str, path: str, options: Mapping[str, Any]) -> Any:
     """The kernel of that name, if it is one and has these options, else one of the function."""
     found: Any = importlib.import_module(module)
     for part in path.split("."):
         found = getattr(found, part)
-    from loopfuse.kernels.python import PythonKernel
-
-    if isinstance(found, PythonKernel) and found.options == options:
+    if isinstance(found, kind) and found.options == options:
         return found
     key = (f"{module}:{path}".encode(), repr(sorted(options.items())))
     function = _plain(found)
-    return _keep(key, lambda: PythonKernel(function or found, **options))
+    return _keep(key, lambda: kind(function or found, **options))
 
 
-def receive_whole(data: bytes, options: Mapping[str, Any]) -> Any:
+def receive_whole(kind: type[Any], data: bytes, options: Mapping[str, Any]) -> Any:
     """The kernel that `pack` wrote the function of."""
-    from loopfuse.kernels.python import PythonKernel
-
     key = (hashlib.sha256(data).digest(), repr(sorted(options.items())))
-    return _keep(key, lambda: PythonKernel(unpack(data), **options))
+    return _keep(key, lambda: kind(unpack(data), **options))
 
 
 def _keep(key: tuple[bytes, str], make: Callable[[], Any]) -> Any:

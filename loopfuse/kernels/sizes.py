@@ -11,12 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from loopfuse.base.diagnostics import UserError
-from loopfuse.kernels.kernel import Kernel
 from loopfuse.kernels.trial import known_sizes
 from loopfuse.lang.nodes import Assume, Expr
 from loopfuse.lang.walk import iterators, loads, symbols, walk_stmts
 from loopfuse.runtime.arrays.arguments import refuse
 from loopfuse.runtime.formulas import evaluate, names_in
+
+if TYPE_CHECKING:
+    from loopfuse.kernels.kernel import Kernel
 
 if TYPE_CHECKING:
     from loopfuse.poly.isl_sizes import SizeSet

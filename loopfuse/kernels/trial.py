@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.kernels.index_data import fit_indices
-from loopfuse.kernels.kernel import Kernel
-from loopfuse.runtime.arrays.arguments import Value, check_scalar, negative_size, refuse
+from loopfuse.runtime.arrays.arguments import check_scalar, negative_size, refuse
 from loopfuse.runtime.arrays.arrays import allocate_outputs, match
 from loopfuse.runtime.arrays.samples import random_array
+from loopfuse.runtime.binding import Value
 from loopfuse.runtime.formulas import evaluate
+
+if TYPE_CHECKING:
+    from loopfuse.kernels.kernel import Kernel
 
 # -------------------------------------------------------------------------------------- sizes
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from loopfuse.base.diagnostics import UserError
 from loopfuse.base.options import parse_target
 from loopfuse.base.printable import printable
 from loopfuse.base.progress import with_progress
-from loopfuse.kernels.kernel import Kernel, default_target
 from loopfuse.kernels.sizes import choose_sizes
+from loopfuse.kernels.targets import default_target
 from loopfuse.kernels.trial import (
     constants_of,
     random_arguments,
     run_kernel,
 )
+
+if TYPE_CHECKING:
+    from loopfuse.kernels.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,7 @@ def verify_kernel(
     unfused = strict.with_options(fuel=0)
     default = kernel.with_options(target=where.words)
     # Not what a Python kernel adds for its reader: its conditions are evaluated.
-    report = Kernel.explain(
-        default, target=where.words, **constants_of(kernel, sizes or {})
-    ).report
+    report = default.report(target=where.words, **constants_of(kernel, sizes or {}))
     if not report.reassociated:
         strict = default  # nothing to hold in order: the same plan
     if not any(decision.fused for decision in report.decisions):
@@ -159,9 +160,8 @@ def _against_cpython(
     kernel: Kernel,
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], list[Mismatch]] | None:
     """Compares a Python kernel, as it was read, with its function; None for others."""
-    from loopfuse.kernels.python import Specialised
-
-    if not isinstance(kernel, Specialised):
+    written = kernel.from_python
+    if written is None:
         return None
     from loopfuse.kernels.cpython import as_allocated, run_plainly, tolerance
 
@@ -171,10 +171,10 @@ def _against_cpython(
 
     def compare(arguments: Mapping[str, Any], case: Mapping[str, int]) -> list[Mismatch]:
         try:
-            meant = _interpret(strict, as_allocated(kernel, arguments), may_offend=False)
+            meant = _interpret(strict, as_allocated(written, arguments), may_offend=False)
         except UserError:
             return []  # a subscript outside its array: Python's may come from the other end
-        expected = run_plainly(kernel, arguments)
+        expected = run_plainly(written, arguments)
         for array, value in (expected or {}).items():
             found = _first_difference(meant[array], value, bool(bounds[array]))
             if found is not None:

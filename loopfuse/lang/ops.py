@@ -6,6 +6,10 @@ sm_90 (sm_80's differs by a few in a hundred) for one element; on a CPU the inst
 x86-64-v3 for one vector (8 of f32, 4 of f64), a division or square root counted as the 8 others
 that it keeps waiting. Rare paths (arguments of `sin` past 2**16) are not in them. What is no
 function of ours is one instruction, or as many as LLVM makes of it.
+
+A new operation that others can say is one row (`_expanded`): its name, its meaning, what that costs and what libraries
+call it (`tests/lang/test_more_operations.py` adds some). One that is `ours` or `inline` is a row, and its code: in
+`lang.semantics` and in `codegen`.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from loopfuse.base.dtypes import DType
 
 Made = Literal["ours", "inline", "rewritten", "approximate"]
 """`ours`: a function of `codegen.math.functions`, the same bits everywhere; `inline`: an operation, or a few,
-of the target; `rewritten`: other operations take its place when the program is checked; `approximate`: an
+of the target; `rewritten`: what it means in other operations takes its place when the program is checked; `approximate`: an
 instruction of NVIDIA's GPUs, or a few around one, which `fp="native"` puts in the place of others (`lang.native`)."""
 
 Gives = Literal["float", "same", "bool"]
@@ -67,6 +71,10 @@ with the growth, 2.06, 6.4, 6.0, 6.7, 9.5, 1.73 with the growth, 4.3, and 134: o
 other GPUs may need.)"""
 
 
+OPERANDS = ("x", "y", "z")
+"""What a meaning calls the operands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One row. `name` is the core's, and the word in `.lf` where the operation is a function.
@@ -91,6 +99,8 @@ class Operation:
     whole: tuple[str, ...] = ()
     function: bool = True
     """Whether it is written as a call; the others are operators, or come from the checker."""
+    meaning: str = ""
+    """Of one that is `rewritten`: an expression of its `OPERANDS`, which takes its place."""
     native: Native | None = None
     """What takes its place for f32 under `fp="native"`; None: nothing does."""
 
@@ -136,12 +146,31 @@ def _inline(
     python: str = "",
     whole: str = "",
     function: bool = False,
-    made: Made = "inline",
 ) -> Operation:
     return Operation(
-        name, arity, made, gives, Price(*gpu), Price(*cpu), None,
+        name, arity, "inline", gives, Price(*gpu), Price(*cpu), None,
         tuple(numpy.split()), tuple(math.split()), tuple(mlir.split()), near,
-        tuple(python.split()), tuple(whole.split()), function, NATIVE.get(name),
+        tuple(python.split()), tuple(whole.split()), function, native=NATIVE.get(name),
+    )  # fmt: skip
+
+
+def _expanded(
+    name: str,
+    meaning: str,
+    gpu: tuple[float, float],
+    cpu: tuple[float, float],
+    *,
+    arity: int = 1,
+    gives: Gives = "float",
+    numpy: str = "",
+    math: str = "",
+    mlir: str = "",
+    near: tuple[str, ...] = (),
+) -> Operation:
+    """A function whose meaning is an expression of others: it costs what they cost, and its price is for readers."""
+    return Operation(
+        name, arity, "rewritten", gives, Price(*gpu), Price(*cpu), None,
+        tuple(numpy.split()), tuple(math.split()), tuple(mlir.split()), near, meaning=meaning,
     )  # fmt: skip
 
 
@@ -201,20 +230,12 @@ OPERATIONS: tuple[Operation, ...] = (
     # Long division, one lane at a time: about 8 steps of an integer remainder.
     _inline("fmod", (150, 200), (500, 300), numpy="fmod", math="fmod", function=True),
     # ------------------------------------------------------------------------------- rewritten
-    _inline(
-        "clip", (2, 4), (2, 2), arity=3, numpy="clip", near=("clamp",), function=True, made="rewritten"
-    ),
-    _inline(
-        "isnan", arity=1, gives="bool", numpy="isnan", math="isnan", mlir="isnan",
-        function=True, made="rewritten",
-    ),
-    _inline(
-        "isinf", arity=1, gives="bool", numpy="isinf", math="isinf", mlir="isinf",
-        function=True, made="rewritten",
-    ),
-    _inline(
-        "isfinite", arity=1, gives="bool", numpy="isfinite", math="isfinite", mlir="isfinite",
-        function=True, made="rewritten",
+    _expanded("clip", "min(max(x, y), z)", (2, 4), (2, 2), arity=3, gives="same", numpy="clip", near=("clamp",)),
+    # By comparing |x| with infinity: x stands there once.
+    _expanded("isnan", "not abs(x) <= inf", (1, 1), (1, 1), gives="bool", numpy="isnan", math="isnan", mlir="isnan"),
+    _expanded("isinf", "abs(x) == inf", (1, 1), (1, 1), gives="bool", numpy="isinf", math="isinf", mlir="isinf"),
+    _expanded(
+        "isfinite", "abs(x) < inf", (1, 1), (1, 1), gives="bool", numpy="isfinite", math="isfinite", mlir="isfinite",
     ),
     # ------------------------------------------------------------------------------- operators
     _inline("add"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 
 BOUNDS = {DType.F16: 4e-3, DType.BF16: 3e-2, DType.F32: 1e-4, DType.F64: 1e-11}
 """How far a reordered sum may lie apart, relatively and absolutely (docs/testing.md; for the

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays.arrays import Binding, Match, allocate_outputs
-from loopfuse.runtime.arrays.views import ArrayView
+from loopfuse.runtime.arrays.arrays import Match, allocate_outputs
+from loopfuse.runtime.binding import ArrayView, Binding
 
 ALIGNMENT = 256
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.options import Tuning
-from loopfuse.runtime.arrays.arrays import Binding
+from loopfuse.runtime.binding import Binding
 from loopfuse.runtime.call.call_paths import Loaded
 from loopfuse.tuning.compare import first_difference
 from loopfuse.tuning.copies import Copies

@@ -20,7 +20,7 @@ from ptx_runs import numpy_kind
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
-from loopfuse.codegen.lower import Lowered, lower
+from loopfuse.codegen.lower.lower import Lowered, lower
 from loopfuse.codegen.targets.assemble import assemble, find_ptxas
 from loopfuse.lang.nodes import Kernel
 from loopfuse.plan.strategies.rows import sizes as sizes_of_teams

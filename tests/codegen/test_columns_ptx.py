@@ -12,7 +12,7 @@ import pytest
 from loopfuse import pipeline
 from loopfuse.base.diagnostics import Source
 from loopfuse.base.options import Options, Target
-from loopfuse.codegen.lower import Lowered, lower
+from loopfuse.codegen.lower.lower import Lowered, lower
 from tests.codegen.test_clusters_ptx import runs
 
 CASES = Path(__file__).resolve().parents[1] / "cases"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from loopfuse.base.diagnostics import InternalError, LimitError
-from loopfuse.codegen.lower import lower
+from loopfuse.codegen.lower.lower import lower
 from loopfuse.codegen.math.host import compiled_math
 from loopfuse.codegen.targets import native
 from loopfuse.lang import nodes as n

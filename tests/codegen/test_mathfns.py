@@ -12,7 +12,7 @@ from mpmath import mpf
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
-from loopfuse.codegen.lower import emit_llvm
+from loopfuse.codegen.lower.lower import emit_llvm
 from loopfuse.codegen.math.functions import FUNCTIONS, ULP_BOUNDS, make_math_function
 from loopfuse.codegen.math.host import (
     NAMES,

@@ -39,7 +39,7 @@ from fuzz.machines import without_proofs  # noqa: E402
 from loopfuse import pipeline  # noqa: E402
 from loopfuse.base.diagnostics import LoopfuseError, Source  # noqa: E402
 from loopfuse.base.options import CPU, Options, Target, Tuning  # noqa: E402
-from loopfuse.codegen.lower import emit_llvm  # noqa: E402
+from loopfuse.codegen.lower.lower import emit_llvm  # noqa: E402
 from loopfuse.codegen.mlir.print import print_module  # noqa: E402
 from loopfuse.kernels import kernel as kernels  # noqa: E402
 from loopfuse.lang import nodes  # noqa: E402

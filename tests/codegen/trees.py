@@ -13,7 +13,7 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Target
-from loopfuse.codegen.lower import Lowered, lower
+from loopfuse.codegen.lower.lower import Lowered, lower
 from loopfuse.codegen.targets.assemble import assemble
 from loopfuse.lang import nodes as n
 from loopfuse.tree import looptree as t

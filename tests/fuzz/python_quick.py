@@ -31,7 +31,7 @@ from fuzz.python_watch import deviation
 from fuzz.quick import WRONGLY
 from loopfuse.base.diagnostics import LimitError, UserError
 from loopfuse.kernels.results import hand_back, known_values
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 from loopfuse.runtime.formulas import evaluate
 
 SUFFIX = ".py"

@@ -18,7 +18,7 @@ from loopfuse.base.artifact import Artifact
 from loopfuse.base.machine import MULTIPROCESSOR
 from loopfuse.base.options import parse_target
 from loopfuse.codegen.targets.assemble import assemble
-from loopfuse.runtime.arrays import unwritten
+from loopfuse.runtime import unwritten
 from loopfuse.runtime.devices import gpu_clearing
 from loopfuse.runtime.devices.gpu_clearing import Made, Table, choose, fill_table, name_of, weave
 from loopfuse.runtime.devices.steps import ArgumentBlock, buffer_bytes, launches_of, run_steps

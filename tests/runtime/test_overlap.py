@@ -10,7 +10,8 @@ import pytest
 from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arrays import overlap
 from loopfuse.runtime.arrays.overlap import overlaps_itself, share_memory
-from loopfuse.runtime.arrays.views import CPU_DEVICE, ArrayView, _gaps
+from loopfuse.runtime.arrays.views import _gaps
+from loopfuse.runtime.binding import CPU_DEVICE, ArrayView
 
 DTYPES = {1: DType.U8, 2: DType.F16, 4: DType.F32, 8: DType.F64}
 

@@ -9,7 +9,8 @@ import pytest
 
 import loopfuse
 from loopfuse.base.options import parse_target
-from loopfuse.runtime.arrays import arrays, unwritten, views
+from loopfuse.runtime import unwritten
+from loopfuse.runtime.arrays import arrays, views
 from loopfuse.runtime.call import fast
 from loopfuse.runtime.devices import gpu_clear
 from loopfuse.runtime.formulas import evaluate

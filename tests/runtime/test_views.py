@@ -140,7 +140,7 @@ def test_the_interpreter_agrees(sweep: Any) -> None:
 def test_every_width(kind: str) -> None:
     kernel = loopfuse.loads(COPY.format(kind))
     from loopfuse.base.dtypes import DType
-    from loopfuse.runtime.arrays.views import numpy_dtype
+    from loopfuse.runtime.binding import numpy_dtype
 
     x = (np.arange(60) % 7).astype(numpy_dtype(DType(kind)))
     for _ in range(2):

@@ -75,6 +75,8 @@ def costs() -> str:
         bound = "exact" if each.ulps is None else "{}, {}".format(*each.ulps)
         if each.name in ("sqrt", "fma"):
             bound = "rounded once"
+        if each.meaning:
+            bound = f"as `{each.meaning}`"
         lines.append(
             f"| `{each.name}` | {bound} | {each.gpu.single:g}, {each.gpu.double:g} | "
             f"{each.cpu.single:g}, {each.cpu.double:g} | "

@@ -88,7 +88,7 @@ STOPS = (
     Stop("verify", "Verdict: it computes what was written", ("proof/check.py",),
          "From this tree and the model alone. Of tiles inside it is seen in the text that they do what those "
          "at borders do; those are proved for all sizes."),
-    Stop("lower", "MLIR: the same, in operations", ("codegen/mlir/nodes.py", "codegen/lower.py"),
+    Stop("lower", "MLIR: the same, in operations", ("codegen/mlir/nodes.py", "codegen/lower/lower.py"),
          "`memref`, `vector`, `gpu`, `math`: a load of 16 bytes, a shuffle, an FMA. Rows of windows are `memref.alloca`s with "
          "constant places, of which LLVM makes registers.",
          like(r"gpu\.func", r"vector\.load", r"gpu\.shuffle", r"math\.fma")),

@@ -13,7 +13,8 @@ import loopfuse
 from loopfuse.base.diagnostics import Diagnostic, InternalError, LimitError, UserError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import Tuning
-from loopfuse.runtime.arrays.arrays import Binding, match
+from loopfuse.runtime.arrays.arrays import match
+from loopfuse.runtime.binding import Binding
 from loopfuse.runtime.call.call_paths import Loaded
 from loopfuse.tuning.compare import first_difference
 from loopfuse.tuning.copies import Copies

@@ -12,7 +12,7 @@ from loopfuse.frontend.python import exchange as pyfunc_exchange
 from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python import vocabulary as words
 from loopfuse.frontend.python.context import Argument, Array, Reader
-from loopfuse.frontend.python.expr import read_expression, resolve, whole_number
+from loopfuse.frontend.python.expr import resolve, whole_number
 from loopfuse.frontend.python.source import MISSING, PythonSource
 from loopfuse.frontend.python.types import PYTHON_BOOL, WEAK_INT, Kind, literal
 from loopfuse.lang.surface import syntax
@@ -293,9 +293,9 @@ def _declare_value(
     if target.id in reader.arrays or target.id in reader.scalars:
         return
     if isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float)):
-        reader.values[target.id] = read_expression(reader, value)
+        reader.values[target.id] = reader.read(value)
     elif _is_size(reader, value):
-        expr, kind = read_expression(reader, value)
+        expr, kind = reader.read(value)
         reader.values[target.id] = expr, kind
 
 
@@ -474,7 +474,7 @@ def _creation(
             f"write `{python.text(call.func)}({_given_text(python, given, order[0], like)}"
             f"{', 1.0' if start == 'full' else ''}, dtype=np.float32)`",
         )
-    value = read_expression(reader, given["fill_value"]) if "fill_value" in given else None
+    value = reader.read(given["fill_value"]) if "fill_value" in given else None
     if like:
         model = given["prototype"]
         if not isinstance(model, ast.Name) or model.id not in reader.arrays:
@@ -572,7 +572,7 @@ def read_promise(reader: Reader, test: ast.expr) -> syntax.Expr:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             first, second = _shape_or_none(reader, left), _shape_or_none(reader, right)
             if first is None or second is None:
-                return read_expression(reader, test)[0]
+                return reader.read(test)[0]
             if len(first) != len(second):
                 reader.python.refuse(
                     "shape-ranks",
@@ -593,7 +593,7 @@ def read_promise(reader: Reader, test: ast.expr) -> syntax.Expr:
                 result = syntax.Binary("and", result, part, span=reader.python.span(test))
             return result
         case _:
-            return read_expression(reader, test)[0]
+            return reader.read(test)[0]
 
 
 def _shape_or_none(reader: Reader, node: ast.expr) -> tuple[syntax.Expr, ...] | None:

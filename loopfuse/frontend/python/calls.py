@@ -139,7 +139,7 @@ def _known_function(
                 node,
                 f"write the loop: {pyfunc_refuse.loop_of(name, node, pyfunc_unknown.ranks(reader))}",
             )
-        parts = [pyfunc_expr.read_expression(reader, part) for part in node.args]
+        parts = [reader.read(part) for part in node.args]
         return pyfunc_numpy.extreme(reader, node, name, parts, numpy=False)
     match function:
         case _ if function is abs:
@@ -212,10 +212,10 @@ def _clip(reader: Reader, node: ast.Call) -> Typed:
             node,
             "write `np.clip(x, low, high)`",
         )
-    result = pyfunc_expr.read_expression(reader, value)
+    result = reader.read(value)
     for end, name in zip(given, ("max", "min")):
         if end is not None:
-            other = pyfunc_expr.read_expression(reader, end)
+            other = reader.read(end)
             result = pyfunc_numpy.extreme(reader, node, name, [result, other], numpy=True)
     return result
 
@@ -255,7 +255,7 @@ def _arguments(reader: Reader, node: ast.Call, count: int) -> list[Typed]:
             node,
             _right_number(text, [python.text(part) for part in node.args], count),
         )
-    return [pyfunc_expr.read_expression(reader, part) for part in node.args]
+    return [reader.read(part) for part in node.args]
 
 
 def _right_number(function: str, given: list[str], count: int) -> str:
@@ -320,7 +320,7 @@ def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
     """`x[i].astype(np.int32)` and `x[i].item()` of an element."""
     match node:
         case ast.Call(func=ast.Attribute(attr="astype", value=ast.Subscript() as value), args=[to], keywords=[]):
-            dtype = _named_dtype(reader, to)
+            dtype = pyfunc_expr.named_dtype(reader, to)
         case ast.Call(func=ast.Attribute(attr="item", value=ast.Subscript() as value), args=[], keywords=[]):
             dtype = None
         case _:
@@ -330,7 +330,7 @@ def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
     if len(parts) != rank or any(isinstance(part, ast.Slice) for part in parts):
         return None
     span = reader.python.span(node)
-    argument, kind = pyfunc_expr.read_expression(reader, value)
+    argument, kind = reader.read(value)
     assert kind is not None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         if kind.dtype is DType.BOOL:
@@ -338,25 +338,3 @@ def _element_method(reader: Reader, node: ast.Call) -> Typed | None:
         word, weak = ("python.float", WEAK_FLOAT) if kind.dtype.is_float else ("python.int", WEAK_INT)
         return syntax.Call(word, (argument,), span=span), weak
     return None if dtype is None else (syntax.Call(dtype.value, (argument,), span=span), Kind(dtype))
-
-
-def limit_of_a_type(reader: Reader, node: ast.Call, attribute: str) -> Any:
-    """`np.finfo(x.dtype).eps`, `np.iinfo(np.int32).max`; MISSING where it is nothing of these."""
-    function = pyfunc_expr.resolve(reader, node.func)
-    if function not in (np.finfo, np.iinfo) or len(node.args) != 1 or node.keywords:
-        return MISSING
-    dtype = _named_dtype(reader, node.args[0])
-    if dtype is None or dtype in (DType.BF16, DType.BOOL) or dtype.is_float is not (function is np.finfo):
-        return MISSING
-    return getattr(function(dtype.numpy_name), attribute, MISSING)
-
-
-def _named_dtype(reader: Reader, node: ast.expr) -> DType | None:
-    match node:
-        case ast.Attribute(attr="dtype", value=ast.Name(id=name)) if name in reader.arrays:
-            return reader.arrays[name].dtype
-        case ast.Constant(value=str(text)):
-            return words.dtype_of(text)
-        case _:
-            found = pyfunc_expr.resolve(reader, node)
-            return None if found is MISSING else words.dtype_of(found)

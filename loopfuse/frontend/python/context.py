@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +89,8 @@ class Reader:
 
     python: PythonSource
     shared: Shared
+    expression: Callable[[Reader, ast.expr], Typed]
+    "Reads any expression (`read_expression`)."
     arrays: dict[str, Array] = field(default_factory=dict[str, Array])
     scalars: dict[str, Kind] = field(default_factory=dict[str, Kind])
     values: dict[str, Typed] = field(default_factory=dict[str, Typed])
@@ -125,6 +127,10 @@ class Reader:
     "Which of how many numbers of a returned tuple is read, of a helper."
     loop_names: set[str] = field(default_factory=set[str])
     "Names that some loop counts with."
+
+    def read(self, node: ast.expr) -> Typed:
+        """`node` as a surface expression, with its kind."""
+        return self.expression(self, node)
 
     @contextmanager
     def inner(self) -> Generator[None, None, None]:

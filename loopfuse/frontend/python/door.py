@@ -37,6 +37,7 @@ from loopfuse.frontend.python import (
 from loopfuse.frontend.python.context import Argument, Reader, Returned, Shared
 from loopfuse.frontend.python.loops import count_in_loops, turn_continues
 from loopfuse.frontend.python.names import find_webs
+from loopfuse.frontend.python.read_expression import read_expression
 from loopfuse.frontend.python.source import PythonSource, read_source
 from loopfuse.frontend.python.stmt import read_block
 from loopfuse.lang.check.calls import BUILTINS
@@ -140,7 +141,7 @@ def _new_reader(
     shared = Shared()
     shared.taken |= {*BUILTINS, *stores, python.name}
     shared.reading = (id(python.function),)
-    reader = Reader(python, shared)
+    reader = Reader(python, shared, read_expression)
     reader.locals = {*stores, *python.declared}
     pyfunc_arrays.declare_arguments(reader, arguments, stores, equal)
     return reader

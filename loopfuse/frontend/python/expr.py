@@ -1,5 +1,5 @@
-"""Reads Python expressions: each becomes the surface expression with CPython's meaning, and its
-kind (what NumPy would give, or a Python number)."""
+"""Reads names, literals, attributes and comparisons of Python, and combines what was read: each with
+CPython's meaning and its kind (what NumPy would give, or a Python number)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.frontend.python import (
-    calls as pyfunc_calls,
-)
-from loopfuse.frontend.python import (
     refuse as pyfunc_refuse,
 )
-from loopfuse.frontend.python import (
-    subscripts as pyfunc_subscripts,
-)
+from loopfuse.frontend.python import vocabulary as words
 from loopfuse.frontend.python.context import Reader, Typed
 from loopfuse.frontend.python.source import MISSING
 from loopfuse.frontend.python.types import (
@@ -55,68 +50,6 @@ UNARY: dict[type[ast.unaryop], str] = {
 }  # fmt: skip
 
 
-def read_expression(reader: Reader, node: ast.expr) -> Typed:
-    """`node` as a surface expression, with its kind."""
-    span = reader.python.span(node)
-    match node:
-        case ast.Constant(value=value):
-            return read_constant(reader, node, value)
-        case ast.Name():
-            return read_name(reader, node)
-        case ast.Attribute():
-            return read_attribute(reader, node)
-        case ast.Subscript():
-            return pyfunc_subscripts.read_subscript(reader, node)
-        case ast.UnaryOp(op=op, operand=operand):
-            return read_unary(reader, node, UNARY[type(op)], operand)
-        case ast.BinOp(left=left, op=op, right=right):
-            if isinstance(op, ast.MatMult):
-                reader.python.refuse(
-                    "matrix-product",
-                    "`@` multiplies whole matrices",
-                    node,
-                    "write the loops: `c[i, j] += a[i, k] * b[k, j]`",
-                )
-            return combine(
-                reader, BINARY[type(op)], read_expression(reader, left),
-                read_expression(reader, right), node,
-            )  # fmt: skip
-        case ast.BoolOp(op=op, values=values):
-            word = "and" if isinstance(op, ast.And) else "or"
-            read = [read_expression(reader, value) for value in values]
-            result = read[0][0]
-            for part, _ in read[1:]:
-                result = syntax.Binary(word, result, part, span=result.span.to(part.span))
-            if {kind.dtype is DType.BOOL for _, kind in read if kind is not None} == {False}:
-                return _one_of(word, read)
-            kinds = [PYTHON_BOOL if kind is None else kind for _, kind in read]
-            if any(kind.dtype is not DType.BOOL for kind in kinds):
-                return result, PYTHON_BOOL if any(kind.among for kind in kinds) else BOOL
-            return result, functools.reduce(either, kinds) or BOOL
-        case ast.Compare():
-            return read_comparison(reader, node)
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            condition = read_condition(reader, test)
-            then, first = read_expression(reader, body)
-            otherwise, second = read_expression(reader, orelse)
-            return syntax.Conditional(condition, then, otherwise, span=span), either(first, second)
-        case ast.Call():
-            return pyfunc_calls.read_call(reader, node)
-        case _:
-            pyfunc_refuse.expression(reader.python, node)
-
-
-def _one_of(word: str, parts: list[Typed]) -> Typed:
-    """`a or b` of numbers: `a if a != 0 else b`; `a and b`: `b if a != 0 else a`."""
-    result, kind = parts[-1]
-    for part, other in reversed(parts[:-1]):
-        span = part.span.to(result.span)
-        given = syntax.Comparison((part, syntax.Number(0, span=part.span)), ("!=",), span=part.span)
-        ends = (part, result) if word == "or" else (result, part)
-        result, kind = syntax.Conditional(given, *ends, span=span), either(other, kind)
-    return result, kind
-
-
 def read_condition(reader: Reader, node: ast.expr) -> syntax.Expr:
     """`node` where Python asks whether it is true: a number is where it is not 0."""
     span = reader.python.span(node)
@@ -131,7 +64,7 @@ def read_condition(reader: Reader, node: ast.expr) -> syntax.Expr:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return syntax.Unary("not", read_condition(reader, operand), span=span)
         case _:
-            expr, kind = read_expression(reader, node)
+            expr, kind = reader.read(node)
             if kind is None or kind.dtype is DType.BOOL:
                 return expr
             return syntax.Comparison((expr, syntax.Number(0, span=span)), ("!=",), span=span)
@@ -337,7 +270,7 @@ def read_attribute(reader: Reader, node: ast.Attribute) -> Typed:
         )
     found = resolve(reader, node)
     if found is MISSING and isinstance(node.value, ast.Call):
-        found = pyfunc_calls.limit_of_a_type(reader, node.value, node.attr)
+        found = limit_of_a_type(reader, node.value, node.attr)
     if found is MISSING:
         computed = any(isinstance(part, (ast.Call, ast.Subscript)) for part in ast.walk(node))
         python.refuse(
@@ -347,6 +280,29 @@ def read_attribute(reader: Reader, node: ast.Attribute) -> Typed:
             "compute it before the call, and pass it" if computed else "check the spelling",
         )
     return outer_value(reader, node, found)
+
+
+def limit_of_a_type(reader: Reader, node: ast.Call, attribute: str) -> Any:
+    """`np.finfo(x.dtype).eps`, `np.iinfo(np.int32).max`; MISSING where it is nothing of these."""
+    function = resolve(reader, node.func)
+    if function not in (np.finfo, np.iinfo) or len(node.args) != 1 or node.keywords:
+        return MISSING
+    dtype = named_dtype(reader, node.args[0])
+    if dtype is None or dtype in (DType.BF16, DType.BOOL) or dtype.is_float is not (function is np.finfo):
+        return MISSING
+    return getattr(function(dtype.numpy_name), attribute, MISSING)
+
+
+def named_dtype(reader: Reader, node: ast.expr) -> DType | None:
+    """The element type that an expression names: an array's `dtype`, a text, a type of NumPy's; else None."""
+    match node:
+        case ast.Attribute(attr="dtype", value=ast.Name(id=name)) if name in reader.arrays:
+            return reader.arrays[name].dtype
+        case ast.Constant(value=str(text)):
+            return words.dtype_of(text)
+        case _:
+            found = resolve(reader, node)
+            return None if found is MISSING else words.dtype_of(found)
 
 
 def resolve(reader: Reader, node: ast.expr) -> Any:
@@ -367,7 +323,7 @@ def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Ty
     """`-x`, `+x`, `~x`, `not x`."""
     if op == "not":
         return read_condition(reader, node), PYTHON_BOOL
-    inner, kind = read_expression(reader, operand)
+    inner, kind = reader.read(operand)
     result = syntax.Unary(op, inner, span=reader.python.span(node))
     if op == "~" and kind is not None and kind.dtype is DType.BOOL and kind.among:
         text = reader.python.text(operand)
@@ -472,7 +428,7 @@ def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
                 node,
                 _comparison(reader, node.left, right, isinstance(op, ast.In)),
             )
-    parts = [read_expression(reader, part) for part in (node.left, *node.comparators)]
+    parts = [reader.read(part) for part in (node.left, *node.comparators)]
     for op, (first, second) in zip(node.ops, itertools.pairwise(parts)):
         both = common(first[1], second[1])
         if both is not None and both.dtype.is_integer:  # integers compare as what they are
@@ -524,7 +480,7 @@ def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:
     """An expression that must be an integer: a subscript, bound or extent."""
     if isinstance(node, ast.Slice):
         pyfunc_refuse.expression(reader.python, node)
-    expr, kind = read_expression(reader, node)
+    expr, kind = reader.read(node)
     if kind is not None and kind.dtype.is_float:
         reader.python.refuse(
             "float-index",
@@ -537,4 +493,4 @@ def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:
     return expr
 
 
-__all__ = ["combine", "common", "read_expression", "resolve", "whole_number"]
+__all__ = ["combine", "common", "resolve", "whole_number"]

@@ -83,7 +83,7 @@ def call_helper(
         source.override = python.span(node)
     given = _bind(reader, node, source)
     arguments = [
-        pyfunc_expr.read_expression(reader, part)
+        reader.read(part)
         if isinstance(part, ast.expr)
         else pyfunc_expr.outer_value(reader, node, part.value)
         for part in given.values()
@@ -172,7 +172,7 @@ def _read_helper(
     kinds: tuple[Kind | None, ...],
     part: tuple[int, int] | None,
 ) -> tuple[syntax.Func, Kind]:
-    inner = Reader(source, reader.shared, part=part)
+    inner = Reader(source, reader.shared, reader.expression, part=part)
     inner.locals = {
         node.id
         for stmt in source.tree.body
@@ -222,7 +222,7 @@ def _run(
             case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Assert():
                 continue
             case ast.Return(value=ast.expr() as value):
-                return pyfunc_expr.read_expression(reader, value) if reader.part is None else _part(reader, value)
+                return reader.read(value) if reader.part is None else _part(reader, value)
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Call() as value) if (
                 all(isinstance(one, ast.Name) for one in targets)
                 and (parts := call_parts(reader, value, len(targets))) is not None
@@ -231,12 +231,12 @@ def _run(
                     assert isinstance(target, ast.Name)
                     _set(reader, lets, target, typed)
             case ast.Assign(targets=[ast.Name() as target], value=value):
-                _set(reader, lets, target, pyfunc_expr.read_expression(reader, value))
+                _set(reader, lets, target, reader.read(value))
             case ast.Assign(
                 targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
                 value=ast.Tuple(elts=values) | ast.List(elts=values),
             ) if len(targets) == len(values) and all(isinstance(one, ast.Name) for one in targets):
-                read = [pyfunc_expr.read_expression(reader, value) for value in values]
+                read = [reader.read(value) for value in values]
                 for target, typed in zip(targets, read):
                     assert isinstance(target, ast.Name)
                     _set(reader, lets, target, typed)
@@ -244,7 +244,7 @@ def _run(
                 type(op) in pyfunc_expr.BINARY
             ):
                 old = pyfunc_expr.read_name(reader, target)
-                right = pyfunc_expr.read_expression(reader, value)
+                right = reader.read(value)
                 sign = pyfunc_expr.BINARY[type(op)]
                 _set(reader, lets, target, pyfunc_expr.combine(reader, sign, old, right, stmt))
             case ast.If(test=test, body=then, orelse=orelse):
@@ -284,7 +284,7 @@ def _part(reader: Reader, value: ast.expr) -> Typed:
     assert reader.part is not None
     part, count = reader.part
     if isinstance(value, ast.Tuple) and len(value.elts) == count:
-        return pyfunc_expr.read_expression(reader, value.elts[part])
+        return reader.read(value.elts[part])
     parts = call_parts(reader, value, count)
     if parts is None:
         reader.python.refuse(

@@ -54,7 +54,7 @@ def read_return(reader: Reader, final: ast.Return) -> list[syntax.Stmt]:
 def _return_number(reader: Reader, part: ast.expr) -> syntax.Stmt:
     _refuse_others(reader.python, part)
     pyfunc_whole.refuse_whole(reader, part)
-    typed = pyfunc_expr.read_expression(reader, part)
+    typed = reader.read(part)
     kind = typed[1] or Kind(DType.F64)
     if kind.loose == ANY:
         pyfunc_expr.widened(reader, typed, DType.F64 if kind.dtype is not DType.F64 else DType.F32)

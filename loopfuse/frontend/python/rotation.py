@@ -15,30 +15,34 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
 from loopfuse.frontend.python import arrays as pyfunc_arrays
-from loopfuse.frontend.python import stmt as pyfunc_stmt
 from loopfuse.frontend.python.context import Reader
 from loopfuse.frontend.python.exchange import exchanged_names, is_exchange, refuse_ring
+from loopfuse.frontend.python.ranges import read_range
 from loopfuse.frontend.python.types import WEAK_INT
 from loopfuse.lang.surface import syntax
 
 LONGEST = 6
 """The most passes until all names are where they were."""
 
+ReadBlock = Callable[[Reader, list[ast.stmt]], tuple[syntax.Stmt, ...]]
+
 Ring = dict[str, str]
 """Where names go in one pass: each to the array that another had."""
 
 
-def read_rotation(reader: Reader, stmt: ast.For) -> list[syntax.Stmt] | None:
-    """The loop `stmt` if arrays change places in it in a ring; None for other loops."""
+def read_rotation(reader: Reader, stmt: ast.For, read_block: ReadBlock) -> list[syntax.Stmt] | None:
+    """The loop `stmt` if arrays change places in it in a ring; None for other loops. `read_block` reads its
+    body, once for each pass that is written out."""
     ring = _ring(reader, stmt)
     if ring is None:
         return None
     order = _order(ring)
-    bounds, parallel = pyfunc_stmt.read_range(reader, stmt)
+    bounds, parallel = read_range(reader, stmt)
     before = dict(reader.arrays)
     moved = [name for name in ring if ring[name] != name]
     cores = {before[name].name for name in ring}
@@ -59,14 +63,14 @@ def read_rotation(reader: Reader, stmt: ast.For) -> list[syntax.Stmt] | None:
         _refuse(reader, stmt)
     count = _call("max", count, _number(0, count), count)
     rounds = _binary("//", count, _number(order, count))
-    out = [_passes(reader, stmt, bounds, "turn", rounds, order, 0, order)]
+    out = [_passes(reader, stmt, read_block, bounds, "turn", rounds, order, 0, order)]
     done = _binary("*", rounds, _number(order, count))
     names = [{name: array.name for name, array in reader.arrays.items()}]
     for number in range(order - 1):
         left = _minus(_minus(count, done), _number(number, count))
         once = _call("min", _call("max", left, _number(0, count), count), _number(1, count), count)
         start = _binary("+", done, _number(number, count))
-        out.append(_passes(reader, stmt, bounds, "last", once, 0, start, 1))
+        out.append(_passes(reader, stmt, read_block, bounds, "last", once, 0, start, 1))
         names.append({name: array.name for name, array in reader.arrays.items()})
     reader.arrays.clear()
     for name, array in before.items():
@@ -84,6 +88,7 @@ def read_rotation(reader: Reader, stmt: ast.For) -> list[syntax.Stmt] | None:
 def _passes(
     reader: Reader,
     stmt: ast.For,
+    read_block: ReadBlock,
     bounds: syntax.Range,
     word: str,
     upper: syntax.Expr,
@@ -109,7 +114,7 @@ def _passes(
                 value = _plus(value, _number(start, value) if isinstance(start, int) else start)
                 value = _plus(value, _number(number, value))
                 reader.unrolled[name] = value, WEAK_INT
-                body += pyfunc_stmt.read_block(reader, stmt.body)
+                body += read_block(reader, stmt.body)
     finally:
         reader.level = level
         reader.unrolled.pop(name, None)

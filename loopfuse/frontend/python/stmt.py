@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, NoReturn
+from typing import Any
 
 from loopfuse.base import annotations
 from loopfuse.base.diagnostics import Span, UserError
@@ -29,12 +29,12 @@ from loopfuse.frontend.python import (
 from loopfuse.frontend.python import (
     rotation as pyfunc_rotation,
 )
-from loopfuse.frontend.python import vocabulary as words
 from loopfuse.frontend.python import (
     whole as pyfunc_whole,
 )
 from loopfuse.frontend.python.context import Reader, Typed
-from loopfuse.frontend.python.expr import BINARY, read_expression, whole_number
+from loopfuse.frontend.python.expr import BINARY
+from loopfuse.frontend.python.ranges import read_range
 from loopfuse.frontend.python.reductions import fold_reductions
 from loopfuse.frontend.python.source import MISSING
 from loopfuse.frontend.python.subscripts import element, parts_of
@@ -98,7 +98,7 @@ def read_statement(reader: Reader, stmt: ast.stmt) -> list[syntax.Stmt]:
         case ast.AugAssign(target=target, op=op, value=value):
             return [_update(reader, stmt, target, op, value)]
         case ast.For():
-            return pyfunc_rotation.read_rotation(reader, stmt) or [read_loop(reader, stmt)]
+            return pyfunc_rotation.read_rotation(reader, stmt, read_block) or [read_loop(reader, stmt)]
         case ast.If(test=test, body=body, orelse=orelse):
             condition = pyfunc_expr.read_condition(reader, test)
             reader.branches += 1
@@ -170,7 +170,7 @@ def read_assignment(
             if name in reader.values:  # a size or a literal, found before
                 return []
             pyfunc_whole.refuse_whole(reader, value, name)
-            return [assign_name(reader, stmt, target, read_expression(reader, value), value)]
+            return [assign_name(reader, stmt, target, reader.read(value), value)]
         case ast.Subscript():
             return [assign_element(reader, stmt, target, value)]
         case ast.Starred():
@@ -269,7 +269,7 @@ def _added_kind(reader: Reader, target: ast.Name, node: ast.expr) -> Kind | None
             parts = [part for part in args if not _is_name(part, target.id)]
         case _:
             pass
-    return read_expression(reader, parts[0])[1] if len(parts) == 1 else None
+    return reader.read(parts[0])[1] if len(parts) == 1 else None
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
@@ -281,7 +281,7 @@ def assign_element(
 ) -> syntax.Stmt:
     """`a[i, j] = value`."""
     place = _written(reader, target)
-    given = pyfunc_expr.widened(reader, read_expression(reader, value), _dtype_of(reader, target))
+    given = pyfunc_expr.widened(reader, reader.read(value), _dtype_of(reader, target))
     op, expr = _accumulation(place, given[0])
     return syntax.Assign(place, op, expr, span=reader.python.span(stmt))
 
@@ -342,11 +342,11 @@ def _update(
             "write the loops: `c[i, j] += a[i, k] * b[k, j]`",
         )
     sign = BINARY[type(op)]
-    right = read_expression(reader, value)
+    right = reader.read(value)
     span = python.span(stmt)
     if isinstance(target, ast.Subscript):
         place = _written(reader, target)
-        _, own = read_expression(reader, target)
+        _, own = reader.read(target)
         if sign in ("+", "-", "*"):
             right = pyfunc_expr.counted(right, (place, own))
         whole, _ = pyfunc_expr.combine(reader, sign, (place, own), right, stmt)
@@ -437,7 +437,7 @@ def _assign_together(
             stmt,
             "exchange two arrays with `a, b = b, a`, or copy elements in a loop",
         )
-    return _set_together(reader, stmt, targets, values, [read_expression(reader, value) for value in values])
+    return _set_together(reader, stmt, targets, values, [reader.read(value) for value in values])
 
 
 def _set_together(
@@ -504,93 +504,6 @@ def read_loop(reader: Reader, stmt: ast.For) -> syntax.For:
     if len(body) == 1 and isinstance(body[0], syntax.For) and body[0].parallel == parallel:
         return syntax.For((bounds, *body[0].ranges), body[0].body, parallel, span=header)
     return syntax.For((bounds,), body, parallel, span=header)
-
-
-def read_range(reader: Reader, stmt: ast.For) -> tuple[syntax.Range, bool]:
-    """What a loop counts, and whether it says that it is parallel."""
-    python, source = reader.python, stmt.iter
-    if not isinstance(stmt.target, ast.Name):
-        _refuse_range(reader, stmt)
-    name = stmt.target.id
-    _check_iterator(reader, stmt, stmt.target)
-    function: Any = MISSING
-    if isinstance(source, ast.Call):
-        function = pyfunc_expr.resolve(reader, source.func)
-    parallel = function is annotations.prange or (
-        getattr(function, "__name__", "") == "prange"
-        and (getattr(function, "__module__", "") or "").startswith("numba")
-    )
-    if not isinstance(source, ast.Call) or not (function is range or parallel):
-        _refuse_range(reader, stmt)
-    if not 1 <= len(source.args) <= 3 or source.keywords or any(
-        isinstance(part, ast.Starred) for part in source.args
-    ):
-        python.refuse(
-            "range-arguments",
-            f"`{python.text(source)}` needs one to three numbers",
-            source,
-            "write `range(n)`, `range(a, b)` or `range(a, b, step)`",
-        )
-    numbers = [whole_number(reader, part, "bound") for part in source.args]
-    place = python.span(stmt.target).to(python.span(source))
-    lower = numbers[0] if len(numbers) > 1 else syntax.Number(0, span=python.span(source))
-    upper = numbers[1] if len(numbers) > 1 else numbers[0]
-    step = numbers[2] if len(numbers) == 3 else None
-    with reader.inner():
-        spoken = reader.declare(name)
-    return syntax.Range(spoken, lower, upper, step, span=place), parallel
-
-
-def _refuse_range(reader: Reader, stmt: ast.For) -> NoReturn:
-    """Refuse what a loop goes over, with the range that counts the same turns."""
-    python, source = reader.python, stmt.iter
-    function = pyfunc_expr.resolve(reader, source.func) if isinstance(source, ast.Call) else MISSING
-    inside = words.lookup(words.LOOPS, function) if function is not MISSING else None
-    inner: ast.expr = source
-    while isinstance(inner, ast.Call) and inner.args:
-        inner = inner.args[0]
-    bounds, name = "n", "x"
-    match inner:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice(lower=lower, upper=upper, step=None)):
-            ends = [python.text(end) if end is not None else "" for end in (lower, upper)]
-            first, last = (f"len({name}) - {end[1:]}" if end[:1] == "-" else end for end in ends)
-            last = last or f"len({name})"
-            bounds = f"{first}, {last}" if first else last
-        case ast.Name(id=name):
-            bounds = f"len({name})"
-        case ast.Attribute(attr="shape", value=ast.Name(id=name)) if inside:
-            inside = inside.replace("x.shape", f"{name}.shape")
-        case _:
-            pass
-    counted = f"`for i in range({bounds}):`" + (f", and `{name}[i]`" if bounds != "n" else "")
-    python.refuse(
-        "loop-over-elements",
-        f"a loop cannot go over `{python.text(source)}`: it counts with `range`, or goes over arrays by name",
-        source,
-        f"write {inside if bounds == 'n' and inside else counted}",
-    )
-
-
-def _check_iterator(reader: Reader, stmt: ast.For, target: ast.Name) -> None:
-    name = target.id
-    taken = (
-        "already counts an outer loop"
-        if name in reader.iterators
-        else "is an array"
-        if name in reader.arrays
-        else "is a parameter"
-        if name in reader.scalars
-        else "is a local or a size"
-        if name in reader.values
-        else ""
-    )
-    if taken:
-        reader.python.refuse(
-            "iterator-taken",
-            f"`{name}` {taken}",
-            target,
-            f"use another name for the iterator, such as `{name}2`",
-        )
 
 
 def _read_with(reader: Reader, stmt: ast.With) -> syntax.Block:

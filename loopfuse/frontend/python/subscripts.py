@@ -142,25 +142,8 @@ def element(
     index = tuple(pyfunc_expr.whole_number(reader, part, "subscript") for part in parts)
     # A subscript too many is told of later.
     ends = (*array.extents, *([None] * (len(index) - len(array.extents))))
-    index = tuple(map(from_the_end, index, ends))
+    index = tuple(map(pyfunc_tables.from_the_end, index, ends))
     return syntax.Subscript(array.name, index, span=span, array_span=place)
-
-
-def from_the_end(index: syntax.Expr, extent: syntax.Expr | None) -> syntax.Expr:
-    """A constant negative subscript counts from the end, as Python has it: `a[-1]` is
-    `a[len(a) - 1]`. The bounds' proof asks each call for an array long enough."""
-    match index:
-        case syntax.Unary(op="-", operand=syntax.Number(value=int(value))):
-            below = value
-        case syntax.Number(value=int(value)):
-            below = -value
-        case _:
-            return index
-    if below <= 0 or extent is None:
-        return index
-    if isinstance(extent, syntax.Number) and isinstance(extent.value, int):
-        return syntax.Number(extent.value - below, span=index.span)
-    return syntax.Binary("-", extent, syntax.Number(below, span=index.span), span=index.span)
 
 
 def _refuse_part(

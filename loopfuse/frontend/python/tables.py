@@ -18,7 +18,6 @@ import numpy as np
 
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.frontend.python import expr as pyfunc_expr
-from loopfuse.frontend.python import subscripts as pyfunc_subscripts
 from loopfuse.frontend.python.context import Reader, Typed
 from loopfuse.frontend.python.types import Kind, either, literal
 from loopfuse.lang.surface import syntax
@@ -54,7 +53,7 @@ def table_element(
     extents = _extents(rows)
     ends = [syntax.Number(extent, span=span) for extent in extents]
     index = tuple(
-        pyfunc_subscripts.from_the_end(pyfunc_expr.whole_number(reader, part, "subscript"), end)
+        from_the_end(pyfunc_expr.whole_number(reader, part, "subscript"), end)
         for part, end in zip(parts, [*ends, *([None] * (len(parts) - len(ends)))])
     )
     key, name = f"{id(table)}", python.text(base).replace(".", "_")
@@ -186,3 +185,20 @@ def _refuse_mixed(reader: Reader, base: ast.expr, numbers: list[Any]) -> NoRetur
         f"write all of them as one type, such as `np.{type(of_numpy).__name__}(...)`, or subscript it with "
         "a constant",
     )
+
+
+def from_the_end(index: syntax.Expr, extent: syntax.Expr | None) -> syntax.Expr:
+    """A constant negative subscript counts from the end, as Python has it: `a[-1]` is
+    `a[len(a) - 1]`. The bounds' proof asks each call for an array long enough."""
+    match index:
+        case syntax.Unary(op="-", operand=syntax.Number(value=int(value))):
+            below = value
+        case syntax.Number(value=int(value)):
+            below = -value
+        case _:
+            return index
+    if below <= 0 or extent is None:
+        return index
+    if isinstance(extent, syntax.Number) and isinstance(extent.value, int):
+        return syntax.Number(extent.value - below, span=index.span)
+    return syntax.Binary("-", extent, syntax.Number(below, span=index.span), span=index.span)

@@ -13,7 +13,6 @@ import copy
 
 from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.dtypes import DType
-from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python.context import Array, Reader
 
 ITERATORS = "ijklmnpq"
@@ -74,7 +73,7 @@ def _dtype(reader: Reader, value: ast.expr, rank: int) -> DType | None:
     """The type of an element of `value`; None where such an element cannot be compiled either."""
     zeros: list[ast.expr] = [ast.Constant(0) for _ in range(rank)]
     try:
-        _, kind = pyfunc_expr.read_expression(reader, _Elements(reader, zeros).of(value))
+        _, kind = reader.read(_Elements(reader, zeros).of(value))
     except LoopfuseError:
         return None
     return None if kind is None else kind.dtype

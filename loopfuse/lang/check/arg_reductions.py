@@ -16,7 +16,7 @@ matters, so no later stage takes the loop apart. An empty range is an error of t
 from __future__ import annotations
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.check import expressions, ranges, reductions
+from loopfuse.lang.check import expressions, ranges
 from loopfuse.lang.check.context import Context
 from loopfuse.lang.check.narrow import rounded
 from loopfuse.lang.check.scope import ValueEntry
@@ -92,7 +92,7 @@ def elaborate_arg(
                     context.names.declare(f"{name}.{word}") for word in ("element", "better")
                 )
     else:
-        iterator = reductions.declare_iterator(context, each, limits)
+        iterator = ranges.declare_iterator(context, each, limits)
         index = expressions.name(context, syntax.Name(each.iterator, span=each.span)).expr
         inner = tuple(leaf(index))
         body = [For(iterator, lower, upper, limits.step, inner, span=each.span)]
@@ -108,7 +108,7 @@ def elaborate_arg(
 
 def _element(context: Context, expr: syntax.Reduction) -> Expr:
     """The body as it is compared: a bool as a u8, f16 and bf16 rounded and as f32."""
-    value = expressions.elaborate(context, expr.body)
+    value = context.elaborate(expr.body)
     if value.dtype is DType.BOOL:
         return context.convert(value, DType.U8, expr.body.span)
     dtype = value.dtype

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loopfuse.base.diagnostics import Label
 from loopfuse.lang.check.context import Context, Poisoned
-from loopfuse.lang.check.expressions import access, elaborate
+from loopfuse.lang.check.expressions import access
 from loopfuse.lang.check.fma import negate
 from loopfuse.lang.check.operators import apply_binary, combine_values, refuse_bool
 from loopfuse.lang.check.scope import (
@@ -32,7 +32,7 @@ def assign(context: Context, stmt: syntax.Assign) -> Stmt:
     context.written.add(cell.array)
     if cell.swapped is not None:
         context.written.add(cell.swapped.array)
-    value = elaborate(context, stmt.value)
+    value = context.elaborate(stmt.value)
     if not stmt.op:
         expr = context.finish(context.assign(value, cell.dtype, stmt.value.span, name))
         update = _as_update(cell, expr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,14 +10,12 @@ from typing import NoReturn
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang import idioms, ops
-from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context, Poisoned, parenthesise, place
+from loopfuse.lang.check.meanings import expand
 from loopfuse.lang.check.operators import (
     apply_binary,
     apply_call,
-    apply_unary,
     combine_values,
-    compare,
     refuse_bool,
 )
 from loopfuse.lang.check.scope import ScalarEntry, Scope, ValueEntry
@@ -27,14 +24,12 @@ from loopfuse.lang.nodes import Cast, Const, Define, Fma
 from loopfuse.lang.surface import syntax
 
 EXTREMES = ("min", "max", "fmin", "fmax")
-TESTS = ("isnan", "isinf", "isfinite")
-MATH = tuple(
-    name for name in ops.FUNCTIONS if ops.BY_NAME[name].arity == 1 and name not in TESTS
-)
+_EXPANDED = tuple(name for name in ops.FUNCTIONS if ops.BY_NAME[name].meaning)
+MATH = tuple(name for name in ops.FUNCTIONS if ops.BY_NAME[name].arity == 1 and name not in _EXPANDED)
 PAIRS = tuple(
     name
     for name in ops.FUNCTIONS
-    if ops.BY_NAME[name].arity == 2 and name not in (*EXTREMES, "pow")
+    if ops.BY_NAME[name].arity == 2 and name not in (*EXTREMES, "pow", *_EXPANDED)
 )
 _DTYPES = {dtype.value: dtype for dtype in DType}
 BUILTINS = (*ops.FUNCTIONS, *_DTYPES)
@@ -53,15 +48,8 @@ def elaborate_call(context: Context, expr: syntax.Call) -> Value:
         case function if function in PAIRS:
             left, right = arguments(context, expr, 2)
             return pair(context, function, left, right, expr.span)
-        case function if function in TESTS:
-            (value,) = arguments(context, expr, 1)
-            return classify(context, function, value, expr.span)
-        case "clip":
-            value, low, high = arguments(context, expr, 3)
-            for each in (value, low, high):
-                refuse_bool(context, each, "`clip`")
-            value = combine_values(context, "max", value, low, expr.span)
-            return combine_values(context, "min", value, high, expr.span)
+        case function if function in _EXPANDED:
+            return expanded(context, expr, ops.BY_NAME[function])
         case "pow":
             base, exponent = arguments(context, expr, 2)
             return apply_binary(context, "**", base, exponent, expr.span)
@@ -166,7 +154,7 @@ def arguments(context: Context, expr: syntax.Call, count: int) -> list[Value]:
     """The arguments, elaborated; an error unless there are `count`."""
     if len(expr.arguments) != count:
         wrong_count(context, expr, str(count), _with(expr, count, [context.text(e.span) for e in expr.arguments]))
-    return [expressions.elaborate(context, argument) for argument in expr.arguments]
+    return [context.elaborate(argument) for argument in expr.arguments]
 
 
 def _with(expr: syntax.Call, count: int, given: list[str]) -> str:
@@ -209,7 +197,7 @@ def extreme(context: Context, expr: syntax.Call) -> Value:
             if expr.function in ("min", "max")
             else "",
         )
-    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    values = [context.elaborate(argument) for argument in expr.arguments]
     for value in values:
         refuse_bool(context, value, f"`{expr.function}`")
     result = values[0]
@@ -232,20 +220,12 @@ def pair(context: Context, function: str, left: Value, right: Value, span: Span)
     return combine_values(context, function, left, right, span)
 
 
-def classify(context: Context, function: str, value: Value, span: Span) -> Value:
-    """`isnan`, `isinf`, `isfinite`, by comparing |x| with infinity: x stands there once.
-
-    before:  isnan(x)                    isinf(x)         isfinite(x)
-    after:   not (abs(x) <= inf)         abs(x) == inf    abs(x) < inf
-    """
-    refuse_bool(context, value, f"`{function}`")
-    if value.dtype.is_integer:
-        return Value(Const(function == "isfinite", DType.BOOL, span=span))
-    size = apply_call(context, "abs", value, span)
-    infinity = Value(Const(math.inf, DType.F64, span=span), weak=True)
-    sign = {"isnan": "<=", "isinf": "==", "isfinite": "<"}[function]
-    found = compare(context, sign, size, infinity, span)
-    return apply_unary(context, "not", found, span) if function == "isnan" else found
+def expanded(context: Context, expr: syntax.Call, row: ops.Operation) -> Value:
+    """An operation that other operations take the place of. Tests of an integer are decided: it is finite."""
+    values = arguments(context, expr, row.arity)
+    if row.name in ("isnan", "isinf", "isfinite") and values[0].dtype.is_integer:
+        return Value(Const(row.name == "isfinite", DType.BOOL, span=expr.span))
+    return expand(context, row, values, expr.span)
 
 
 def fused(context: Context, expr: syntax.Call) -> Value:
@@ -304,7 +284,7 @@ def inline(context: Context, expr: syntax.Call, function: syntax.Func) -> Value:
         )
     if expr.function in context.module.broken:
         raise Poisoned
-    values = [expressions.elaborate(context, argument) for argument in expr.arguments]
+    values = [context.elaborate(argument) for argument in expr.arguments]
     scope = Scope(context.module.scope)
     for param, value, argument in zip(function.params, values, expr.arguments, strict=True):
         converted = context.assign(value, param.dtype, argument.span, param.name)
@@ -330,7 +310,7 @@ def inside(context: Context, function: syntax.Func, scope: Scope) -> Generator[N
 def function_value(context: Context, function: syntax.Func) -> Value:
     """The result of `function`; its `let`s are hoisted."""
     for let in function.lets:
-        value = expressions.elaborate(context, let.value)
+        value = context.elaborate(let.value)
         dtype = let.dtype or value.dtype
         converted = context.assign(value, dtype, let.value.span, let.name)
         core = context.names.declare(let.name)
@@ -339,6 +319,6 @@ def function_value(context: Context, function: syntax.Func) -> Value:
         context.define(let.name, entry)
         final = context.finish(converted)
         context.hoists.append(Define(core, dtype, final, span=let.span))
-    value = expressions.elaborate(context, function.value)
+    value = context.elaborate(function.value)
     converted = context.assign(value, function.result, function.value.span, function.name)
     return Value(converted, function.weak and value.weak)

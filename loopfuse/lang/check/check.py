@@ -1,8 +1,8 @@
 """From the surface tree to the core: names, types, and everything a user can get wrong.
 
 After `check` no user error is possible but those of a call's arguments. The work is done by
-`heads` (parameters), `statements`, `expressions` with `operators`, `calls` and `reductions`, and
-`indices`; this file says in which order.
+`heads` (parameters), `statements`, `elaborate` with `expressions`, `operators`, `calls` and `reductions`,
+and `indices`; this file says in which order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError
 from loopfuse.lang import nodes
 from loopfuse.lang.check.context import Context, Poisoned, Report
+from loopfuse.lang.check.elaborate import elaborate
 from loopfuse.lang.check.heads import check_function, declare_parameters, new_globals
 from loopfuse.lang.check.narrow import widen_statements
 from loopfuse.lang.check.scope import Globals, Scope
@@ -51,7 +52,7 @@ def check_with_warnings(
 
 
 def _try_function(report: Report, shared: Globals, function: syntax.Func, fp: str) -> None:
-    context = Context(report, shared, fp, scope=Scope(shared.scope), alone=True)
+    context = Context(report, shared, elaborate, fp, scope=Scope(shared.scope), alone=True)
     try:
         check_function(context, function)
     except LoopfuseError as error:
@@ -69,7 +70,7 @@ def heads(module: syntax.Module) -> tuple[nodes.Kernel, ...]:
         shared = new_globals(module, report)
         kernels: list[nodes.Kernel] = []
         for kernel in module.kernels:
-            context = Context(report, shared, scope=Scope(shared.scope))
+            context = Context(report, shared, elaborate, scope=Scope(shared.scope))
             params, sizes = declare_parameters(context, kernel, {})
             kernels.append(nodes.Kernel(kernel.name, params, sizes, (), span=kernel.name_span))
     report.raise_errors()
@@ -107,7 +108,7 @@ def _elaborate(
     fp: str,
     constants: Mapping[str, int],
 ) -> tuple[Context, nodes.Kernel]:
-    context = Context(report, shared, fp, scope=Scope(shared.scope))
+    context = Context(report, shared, elaborate, fp, scope=Scope(shared.scope))
     params, sizes = declare_parameters(context, kernel, constants)
     body = tuple(elaborate_block(context, kernel.body))
     body = label_statements(widen_statements(body, fp, context.accumulators))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
@@ -30,6 +30,7 @@ from loopfuse.lang.check.typing import (
     same_kind,
 )
 from loopfuse.lang.nodes import Expr, Stmt
+from loopfuse.lang.surface import syntax
 from loopfuse.lang.walk import children
 
 MAX_ERRORS = 20
@@ -83,8 +84,8 @@ class Report:
 class Context:
     """What elaboration carries through one kernel (or one `func` on its own).
 
-    `hoists` collects the statements that must run before the one being elaborated; `target` names
-    what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
+    `elaborator` types any expression (`lang.check.elaborate`). `hoists` collects the statements that must
+    run before the one being elaborated; `target` names what that one assigns. `affine` maps a `let` of the core to its value as an index expression.
     `alone`: this is a `func` without a caller, whose arguments are not known. `unknown` are the
     iterators whose range is known only when the program runs, `ends` are the bounds of the others.
     `related` are the names that assumptions speak of together. `accumulators` are reductions of
@@ -93,6 +94,7 @@ class Context:
 
     report: Report
     module: Globals
+    elaborator: Callable[[Context, syntax.Expr], Value]
     fp: str = "fast"
     scope: Scope = field(default_factory=Scope)
     names: Names = field(default_factory=Names)
@@ -113,6 +115,10 @@ class Context:
     ends: dict[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
     related: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
     tree_sizes: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
+
+    def elaborate(self, expr: syntax.Expr) -> Value:
+        """`expr` as a typed core expression; statements it needs first go to `hoists`."""
+        return self.elaborator(self, expr)
 
     # ------------------------------------------------------------------------- complaints
 

@@ -1,17 +1,13 @@
-"""Elaborates surface expressions: names resolved, types found, conversions made explicit."""
+"""Elaborates names, elements, comparisons and conditionals."""
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.check import calls, reductions, tables
+from loopfuse.lang.check import tables
 from loopfuse.lang.check.context import Context, Poisoned, place
-from loopfuse.lang.check.indices import to_subscript
+from loopfuse.lang.check.indices import check_rank, to_subscript
 from loopfuse.lang.check.operators import (
-    apply_binary,
-    apply_unary,
     compare,
     conjunction,
     describe_types,
@@ -24,40 +20,9 @@ from loopfuse.lang.semantics import integer_limits, represent
 from loopfuse.lang.surface import syntax
 
 
-def elaborate(context: Context, expr: syntax.Expr) -> Value:
-    """`expr` as a typed core expression; statements it needs first go to `context.hoists`."""
-    match expr:
-        case syntax.Number():
-            return number(context, expr)
-        case syntax.Name():
-            return name(context, expr)
-        case syntax.Subscript():
-            return subscript(context, expr)
-        case syntax.Unary(op=op, operand=operand):
-            return apply_unary(context, op, elaborate(context, operand), expr.span)
-        case syntax.Binary(op="and" | "or" as op, left=left, right=right):
-            what = f"an operand of `{op}`"
-            first = need_bool(context, elaborate(context, left), what)
-            second = need_bool(context, elaborate(context, right), what)
-            return Value(conjunction(op, first, second, expr.span))
-        case syntax.Binary(op=op, left=left, right=right):
-            first_value, second_value = elaborate(context, left), elaborate(context, right)
-            return apply_binary(context, op, first_value, second_value, expr.span)
-        case syntax.Comparison():
-            return comparison(context, expr)
-        case syntax.Conditional():
-            return conditional(context, expr)
-        case syntax.Call():
-            return calls.elaborate_call(context, expr)
-        case syntax.Reduction():
-            return reductions.elaborate_reduction(context, expr)
-        case _:
-            assert_never(expr)
-
-
 def condition(context: Context, expr: syntax.Expr, what: str) -> Expr:
     """`expr` as a condition: a core expression of dtype bool."""
-    return need_bool(context, elaborate(context, expr), what)
+    return need_bool(context, context.elaborate(expr), what)
 
 
 def number(context: Context, expr: syntax.Number) -> Value:
@@ -140,7 +105,7 @@ def access(context: Context, expr: syntax.Subscript, entry: ArrayEntry) -> Load:
     check_rank(context, expr, len(entry.extents))
     index = tuple(
         to_subscript(
-            context, elaborate(context, part), part.span, expr.array, None if expr.mode else extent
+            context, context.elaborate(part), part.span, expr.array, None if expr.mode else extent
         )
         for part, extent in zip(expr.index, entry.extents, strict=True)
     )
@@ -148,22 +113,9 @@ def access(context: Context, expr: syntax.Subscript, entry: ArrayEntry) -> Load:
     return Load(array, index, entry.dtype, expr.mode, swapped, span=expr.span)
 
 
-def check_rank(context: Context, expr: syntax.Subscript, rank: int) -> None:
-    """Error unless as many subscripts as dimensions."""
-    if len(expr.index) != rank:
-        given = len(expr.index)
-        context.fail(
-            "wrong-rank",
-            f"`{expr.array}` has {rank} dimension{'s' * (rank != 1)}, "
-            f"but {given} subscript{'s are' if given != 1 else ' is'} given",
-            expr.span,
-            fix=f"give {rank}: one for each of its extents",
-        )
-
-
 def comparison(context: Context, expr: syntax.Comparison) -> Value:
     """`a < b <= c` as `a < b and b <= c`; each operand is elaborated once."""
-    values = [elaborate(context, operand) for operand in expr.operands]
+    values = [context.elaborate(operand) for operand in expr.operands]
     result: Expr | None = None
     for k, op in enumerate(expr.ops):
         span = expr.operands[k].span.to(expr.operands[k + 1].span)
@@ -209,7 +161,7 @@ def _chosen(context: Context, expr: syntax.Conditional, truth: bool) -> Value:
     """A conditional decided while compiling: the dead arm gives no more than its type, and need
     not even be right (an unrolled loop's guard keeps a table's subscript in range)."""
     live, dead = (expr.then, expr.otherwise) if truth else (expr.otherwise, expr.then)
-    value = elaborate(context, live)
+    value = context.elaborate(live)
     try:
         other, _ = _arm(context, dead)
     except (LoopfuseError, Poisoned):
@@ -224,7 +176,7 @@ def _arm(context: Context, expr: syntax.Expr) -> tuple[Value, list[Stmt]]:
     """One arm, and the statements it needs first (they may run only where it is chosen)."""
     outer, context.hoists = context.hoists, []
     try:
-        value = elaborate(context, expr)
+        value = context.elaborate(expr)
         return value, context.hoists
     finally:
         context.hoists = outer

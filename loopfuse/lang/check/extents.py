@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopfuse.lang.check.context import Context
-from loopfuse.lang.check.expressions import elaborate
 from loopfuse.lang.check.indices import check_extent, to_index
 from loopfuse.lang.nodes import Expr
 from loopfuse.lang.surface import syntax
@@ -25,7 +24,7 @@ def check_extents(context: Context, array: str, parts: Sequence[syntax.Expr]) ->
         )
     return tuple(
         check_extent(
-            context, to_index(context, elaborate(context, part), "extent", part.span), part.span
+            context, to_index(context, context.elaborate(part), "extent", part.span), part.span
         )
         for part in parts
     )

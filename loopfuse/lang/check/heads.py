@@ -8,7 +8,7 @@ from loopfuse.base.diagnostics import Label, LoopfuseError, Span
 from loopfuse.base.dtypes import DType
 from loopfuse.lang.check.calls import function_value, inside
 from loopfuse.lang.check.context import Context, Poisoned, Report
-from loopfuse.lang.check.expressions import elaborate
+from loopfuse.lang.check.elaborate import elaborate
 from loopfuse.lang.check.extents import check_extents
 from loopfuse.lang.check.folding import fold_constant
 from loopfuse.lang.check.indices import to_index
@@ -57,7 +57,7 @@ def _brackets(shape: tuple[int, ...]) -> str:
 
 
 def _extent(context: Context, expr: syntax.Expr) -> int:
-    value = to_index(context, elaborate(context, expr), "extent", expr.span)
+    value = to_index(context, context.elaborate(expr), "extent", expr.span)
     if not isinstance(value, Const):
         _not_constant(context, expr)
         return 0
@@ -84,7 +84,7 @@ def _table(
 
 
 def _constant(context: Context, expr: syntax.Expr, const: syntax.Const) -> Value:
-    value = elaborate(context, expr)
+    value = context.elaborate(expr)
     folded = fold_constant(value.expr)
     if folded is None or context.hoists:
         _not_constant(context, expr)
@@ -291,7 +291,7 @@ def new_globals(module: syntax.Module, report: Report) -> Globals:
     functions = {item.name: item for item in module.items if isinstance(item, syntax.Func)}
     kernels = frozenset(kernel.name for kernel in module.kernels)
     shared = Globals(Scope(), functions, kernels, set())
-    context = Context(report, shared, scope=shared.scope)
+    context = Context(report, shared, elaborate, scope=shared.scope)
     seen: dict[str, syntax.Node] = {}
     for item in module.items:
         try:

@@ -30,6 +30,7 @@ from loopfuse.lang.nodes import (
     Unary,
     combine,
 )
+from loopfuse.lang.surface import syntax
 from loopfuse.lang.walk import iterators, loads
 
 
@@ -221,3 +222,16 @@ def check_extent(context: Context, expr: Expr, span: Span) -> Expr:
             fix="write the number of elements",
         )
     return expr
+
+
+def check_rank(context: Context, expr: syntax.Subscript, rank: int) -> None:
+    """Error unless as many subscripts as dimensions."""
+    if len(expr.index) != rank:
+        given = len(expr.index)
+        context.fail(
+            "wrong-rank",
+            f"`{expr.array}` has {rank} dimension{'s' * (rank != 1)}, "
+            f"but {given} subscript{'s are' if given != 1 else ' is'} given",
+            expr.span,
+            fix=f"give {rank}: one for each of its extents",
+        )

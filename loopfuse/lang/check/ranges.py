@@ -8,10 +8,10 @@ from typing import NoReturn
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context
 from loopfuse.lang.check.indices import affine_value, data_index, to_index
 from loopfuse.lang.check.scope import ValueEntry
+from loopfuse.lang.check.typing import Value
 from loopfuse.lang.check.unroll import MAX_COPIES
 from loopfuse.lang.index import trip_count
 from loopfuse.lang.labels import HIDDEN
@@ -82,7 +82,7 @@ def _affine_bound(context: Context, expr: syntax.Expr) -> Expr:
     outer, first = context.hoists, list[Stmt]()
     context.hoists = first
     try:
-        value = expressions.elaborate(context, expr)
+        value = context.elaborate(expr)
     finally:
         context.hoists = outer
     index = affine_value(context, value) if value.dtype.is_integer else None
@@ -152,7 +152,7 @@ def run_time_bounds(context: Context, each: syntax.Range) -> Bounds:
 
     What has to run first goes to `context.hoists`.
     """
-    values = [expressions.elaborate(context, expr) for expr in (each.lower, each.upper)]
+    values = [context.elaborate(expr) for expr in (each.lower, each.upper)]
     step = _step(context, each)
     ends: list[Expr] = []
     cells = 0
@@ -202,7 +202,7 @@ def _constant_step(context: Context, step: syntax.Expr) -> str:
 def _step(context: Context, each: syntax.Range) -> int:
     if each.step is None:
         return 1
-    step = to_index(context, expressions.elaborate(context, each.step), "step", each.step.span)
+    step = to_index(context, context.elaborate(each.step), "step", each.step.span)
     if not isinstance(step, Const):
         context.fail(
             "step-not-constant",
@@ -259,3 +259,20 @@ def unroll_too_large(context: Context, span: Span) -> NoReturn:
         span,
         fix="pass the table as an array",
     )
+
+
+def declare_iterator(
+    context: Context, each: syntax.Range, limits: Bounds | None = None
+) -> str:
+    """Declares the iterator of a range, and gives its core name."""
+    core = context.names.declare(each.iterator)
+    here: Expr = Iter(core, span=each.span)
+    if limits is not None:
+        if is_unknown(context, limits):
+            context.unknown.add(core)
+        else:
+            context.ends[core] = limits.lower, limits.upper
+        here = limits.value(here)
+    iterator = Value(here, weak=True)
+    context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))
+    return core

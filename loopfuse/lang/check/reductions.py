@@ -27,7 +27,6 @@ from loopfuse.lang.nodes import (
     Expr,
     Fma,
     For,
-    Iter,
     Load,
     Range,
     Reduce,
@@ -76,7 +75,7 @@ def _plain(context: Context, expr: syntax.Reduction, core: str) -> Value:
         limits = ranges.run_time_bounds(context, each)
         if headers and not limits.is_known:
             raise _Nested
-        iterator = declare_iterator(context, each, limits)
+        iterator = ranges.declare_iterator(context, each, limits)
         headers.append(Range(iterator, limits.lower, limits.upper, limits.step, span=each.span))
     outer, context.hoists = context.hoists, []
     try:
@@ -102,23 +101,6 @@ def _result(context: Context, cell: Load, narrow: DType | None) -> Load:
     return replace(cell, dtype=narrow)
 
 
-def declare_iterator(
-    context: Context, each: syntax.Range, limits: ranges.Bounds | None = None
-) -> str:
-    """Declares the iterator of a range, and gives its core name."""
-    core = context.names.declare(each.iterator)
-    here: Expr = Iter(core, span=each.span)
-    if limits is not None:
-        if ranges.is_unknown(context, limits):
-            context.unknown.add(core)
-        else:
-            context.ends[core] = limits.lower, limits.upper
-        here = limits.value(here)
-    iterator = Value(here, weak=True)
-    context.define(each.iterator, ValueEntry(iterator, "iterator", each.span))
-    return core
-
-
 def step(
     context: Context, op: str, accumulator: Expr, element: Expr, fused: bool = False
 ) -> Expr:
@@ -139,7 +121,7 @@ def _element(context: Context, expr: syntax.Reduction) -> tuple[Value, DType | N
     """The body, converted to the accumulator's dtype: narrow integers add up in 64 bits, f16 and
     bf16 in f32. The smallest of f16s is one too: it is kept as an f32, and the dtype it is of is
     given besides."""
-    value = expressions.elaborate(context, expr.body)
+    value = context.elaborate(expr.body)
     span = expr.body.span
     if expr.op in ("any", "all"):
         return Value(context.widen(need_bool(context, value, f"the body of `{expr.op}`"))), None
@@ -244,7 +226,7 @@ def _steps(context: Context, expr: syntax.Reduction, unrolled: set[str], core: s
             context.hoists = outer
         if each.iterator not in unrolled:
             with context.inner():
-                iterator = declare_iterator(context, each, limits)
+                iterator = ranges.declare_iterator(context, each, limits)
                 body = tuple(nest(k + 1))
             return [
                 *first,

@@ -11,7 +11,6 @@ from loopfuse.lang.check.assignments import assign
 from loopfuse.lang.check.context import Context, Poisoned
 from loopfuse.lang.check.expressions import (
     condition,
-    elaborate,
     index_literal,
 )
 from loopfuse.lang.check.extents import check_extents
@@ -123,7 +122,7 @@ def let(context: Context, stmt: syntax.Let) -> list[Stmt]:
             # The annotation converts: the accumulator keeps the name, the `let` gets another.
             core = context.names.declare(stmt.name)
     else:
-        value = elaborate(context, stmt.value)
+        value = context.elaborate(stmt.value)
     dtype = stmt.dtype or value.dtype
     expr = context.assign(value, dtype, stmt.value.span, stmt.name)
     weak = stmt.weak or (stmt.dtype is None and value.weak)
@@ -183,7 +182,7 @@ def for_loop(context: Context, stmt: syntax.For) -> list[Stmt]:
                         out += nest(k + 1, "")
                 return out
             with context.inner():
-                iterator = reductions.declare_iterator(context, each, limits)
+                iterator = ranges.declare_iterator(context, each, limits)
                 counts = count_swaps(context, stmt, k)
                 if counts and not limits.is_known:
                     too_deep(context, each.span)

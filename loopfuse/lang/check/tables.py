@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from loopfuse.base.dtypes import DType
-from loopfuse.lang.check import expressions
 from loopfuse.lang.check.context import Context, parenthesise, place
-from loopfuse.lang.check.indices import affine_value, data_index, to_index
+from loopfuse.lang.check.indices import affine_value, check_rank, data_index, to_index
 from loopfuse.lang.check.scope import TableEntry
 from loopfuse.lang.check.typing import Value
 from loopfuse.lang.nodes import Binary, Cast, Compare, Const, Expr, Select, integer
@@ -31,10 +30,10 @@ def element(context: Context, expr: syntax.Subscript, entry: TableEntry) -> Valu
             expr.span,
             fix=f"write `{expr.array}[...]`, with subscripts inside the table",
         )
-    expressions.check_rank(context, expr, len(entry.shape))
+    check_rank(context, expr, len(entry.shape))
     offset: Expr = Const(0, DType.I64, span=expr.span)
     for part, extent in zip(expr.index, entry.shape, strict=True):
-        given = expressions.elaborate(context, part)
+        given = context.elaborate(part)
         position = affine_value(context, given) if given.dtype.is_integer else to_index(
             context, given, "subscript", part.span
         )

@@ -17,9 +17,8 @@ from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arrays.not_arrays import what_to_pass
 from loopfuse.runtime.arrays.overlap import overlaps_itself
 from loopfuse.runtime.arrays.packing import can_pack
-from loopfuse.runtime.arrays.views import ArrayView, numpy_dtype, view
-
-Value = bool | int | float
+from loopfuse.runtime.arrays.views import view
+from loopfuse.runtime.binding import ArrayView, Value, numpy_dtype
 
 
 @dataclass(frozen=True, slots=True)

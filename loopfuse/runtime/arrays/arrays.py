@@ -8,7 +8,7 @@ compile), `check_preconditions` (what the compiler proved the program needs), `a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError, Source, Span, UserError
@@ -16,7 +16,6 @@ from loopfuse.base.dtypes import DType
 from loopfuse.runtime.arrays.arguments import (
     Parameter,
     Signature,
-    Value,
     check_scalar,
     named,
     negative_size,
@@ -28,9 +27,10 @@ from loopfuse.runtime.arrays.arguments import (
 )
 from loopfuse.runtime.arrays.overlap import share_memory
 from loopfuse.runtime.arrays.packing import Packed, is_misplaced, pack
-from loopfuse.runtime.arrays.unwritten import boxes_at, descriptions
-from loopfuse.runtime.arrays.views import CPU_DEVICE, ArrayView, Device, allocate, view
+from loopfuse.runtime.arrays.views import allocate, view
+from loopfuse.runtime.binding import CPU_DEVICE, ArrayView, Binding, Device, Value
 from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.unwritten import boxes_at, descriptions
 
 # Dimensions without gaps that code makes use of: further strides would be products of sizes.
 MOST_ROWS = 2
@@ -80,30 +80,6 @@ class Match:
             for name in self.strided
             for axis, step in enumerate(self.views[name].byte_strides)
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """A call ready to run. `outputs` are the arrays allocated for it, in parameter order."""
-
-    kernel: str
-    views: dict[str, ArrayView]
-    values: dict[str, Value]
-    device: Device
-    library: str
-    outputs: tuple[Any, ...] = field(default=())
-
-    @property
-    def aligned(self) -> bool:
-        """Every array argument starts on a 16-byte boundary."""
-        return all(found.pointer % 16 == 0 for found in self.views.values())
-
-    @property
-    def result(self) -> Any:
-        """What the call returns: nothing, the allocated output, or the tuple of them."""
-        if not self.outputs:
-            return None
-        return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
 
 # -------------------------------------------------------------------------------------- sizes

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from loopfuse.runtime.arrays.views import ArrayView
+from loopfuse.runtime.binding import ArrayView
 
 # How many candidate solutions NumPy may look at: about a millisecond. (Its stubs know -1 and 0.)
 WORK_LIMIT: Any = 10_000

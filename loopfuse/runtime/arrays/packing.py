@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError
-from loopfuse.runtime.arrays.views import CPU_DEVICE, ArrayView, numpy_dtype
+from loopfuse.runtime.binding import CPU_DEVICE, ArrayView, numpy_dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 
 PYTHON: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 

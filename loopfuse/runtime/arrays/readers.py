@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays.views import Device, numpy_dtype
+from loopfuse.runtime.binding import Device, numpy_dtype
 from loopfuse.runtime.memory import MEMORY
 
 # NumPy's NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_WRITEABLE, as `flags.num` has them.

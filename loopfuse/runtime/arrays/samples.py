@@ -22,7 +22,7 @@ from loopfuse.base.dtypes import DType
 from loopfuse.base.examples import find_example
 from loopfuse.base.files import write_together
 from loopfuse.runtime.arrays.arguments import Parameter, refuse
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 # ITU-R BT.709 luma, the weights scikit-image uses.

@@ -7,9 +7,7 @@ Order of the questions: NumPy, PyTorch, CuPy (by the type's home module, looked 
 
 from __future__ import annotations
 
-import math
 import sys
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -18,103 +16,8 @@ import numpy as np
 from loopfuse.base.diagnostics import LoopfuseError
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.runtime.arrays import dlpack
-from loopfuse.runtime.arrays.unwritten import Boxes, clear_boxes
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Where memory is: `cpu`, or `cuda` with the GPU's number."""
-
-    kind: str
-    index: int = 0
-
-    def __str__(self) -> str:
-        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
-
-
-CPU_DEVICE = Device("cpu")
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayView:
-    """An array as the runtime sees it.
-
-    `dtype` is None for an element type the language lacks (`dtype_name` says which); `pointer` is
-    the first element's address; `strides` are in bytes, None for C order without gaps; `library` is
-    `numpy`, `torch`, `cupy`, `jax` or `other`; `stream` is the CUDA stream its producer says it is
-    being written on (None: nothing to wait for); `owner` keeps the memory alive; `borrowed`: the
-    producer may use the memory again as soon as `owner` is let go, whatever runs on the GPU.
-    """
-
-    pointer: int
-    shape: tuple[int, ...]
-    dtype: DType | None
-    device: Device
-    read_only: bool
-    strides: tuple[int, ...] | None
-    owner: Any = field(repr=False, compare=False)
-    dtype_name: str = ""
-    library: str = "other"
-    stream: int | None = None
-    borrowed: bool = False
-
-    @property
-    def contiguous(self) -> bool:
-        """In C order without gaps. Arrays of no or one element always are."""
-        return self.strides is None
-
-    @property
-    def item(self) -> int:
-        """Bytes of an element; 0 for a type that the language lacks."""
-        return self.dtype.bytes if self.dtype else 0
-
-    @property
-    def is_empty(self) -> bool:
-        """There is no element."""
-        return 0 in self.shape
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all elements, as if none shared memory."""
-        return math.prod(self.shape) * self.item
-
-    @property
-    def packed_dimensions(self) -> int:
-        """How many of the last dimensions have their elements one after the other."""
-        count, expected = 0, self.item
-        for extent, step in zip(reversed(self.shape), reversed(self.byte_strides)):
-            if extent != 1 and step != expected:
-                break
-            count, expected = count + 1, expected * extent
-        return count
-
-    @property
-    def byte_strides(self) -> tuple[int, ...]:
-        """The strides in bytes, also of an array without gaps; 0 along an extent of 1."""
-        if self.strides is not None:
-            return tuple(s if n != 1 else 0 for s, n in zip(self.strides, self.shape))
-        strides: list[int] = []
-        step = self.item
-        for extent in reversed(self.shape):
-            strides.append(step if extent != 1 else 0)
-            step *= extent
-        return tuple(reversed(strides))
-
-    @property
-    def start(self) -> int:
-        """The lowest address of any element."""
-        if self.strides is None or self.is_empty:
-            return self.pointer
-        back = sum(s * (n - 1) for s, n in zip(self.byte_strides, self.shape) if s < 0)
-        return self.pointer + back
-
-    @property
-    def end(self) -> int:
-        """The address past the highest byte of any element."""
-        if self.strides is None or self.is_empty:
-            return self.pointer + self.size_bytes
-        ahead = sum(s * (n - 1) for s, n in zip(self.byte_strides, self.shape) if s > 0)
-        return self.pointer + ahead + self.item
+from loopfuse.runtime.binding import CPU_DEVICE, ArrayView, Device, numpy_dtype
+from loopfuse.runtime.unwritten import Boxes, clear_boxes
 
 
 @lru_cache(maxsize=64)
@@ -277,7 +180,7 @@ def _gpu_of(array: Any, pointer: int) -> int:
     index = getattr(getattr(array, "device", None), "id", None)
     if isinstance(index, int):
         return index
-    from loopfuse.runtime.devices import cuda  # which imports this module
+    from loopfuse.runtime.devices import cuda  # only where arrays lie on a GPU
 
     return cuda.gpu_of_address(pointer)
 
@@ -391,12 +294,3 @@ def allocate(
 def _cleared(array: Any, boxes: Boxes | None) -> Any:
     clear_boxes(array, boxes or ())
     return array
-
-
-def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """The NumPy dtype of `dtype` (bf16 is ml_dtypes')."""
-    if dtype is DType.BF16:
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(dtype.numpy_name)

@@ -11,8 +11,8 @@ import numpy as np
 from loopfuse.runtime.arrays.arguments import Parameter, Signature, arrange
 from loopfuse.runtime.arrays.arrays import Match
 from loopfuse.runtime.arrays.readers import Reader, reader_for
-from loopfuse.runtime.arrays.unwritten import names_of
 from loopfuse.runtime.formulas import names_in
+from loopfuse.runtime.unwritten import names_of
 
 _INTEGERS = (int, np.int64, np.int32)
 _SCALARS = (bool, int, float, np.bool_, np.int32, np.int64, np.float32, np.float64)

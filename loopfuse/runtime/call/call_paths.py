@@ -8,7 +8,8 @@ from typing import Any
 
 from loopfuse.base import forks
 from loopfuse.runtime.arrays.arguments import Signature
-from loopfuse.runtime.arrays.arrays import Binding, Match
+from loopfuse.runtime.arrays.arrays import Match
+from loopfuse.runtime.binding import Binding
 from loopfuse.runtime.call.call_kinds import describe
 from loopfuse.runtime.call.fast import CallPath, Machine
 

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
 
-from loopfuse.runtime.arrays.checks import ERROR_WORD
+from loopfuse.runtime.checks import ERROR_WORD
 from loopfuse.runtime.devices.gpu_clearing import Clearing
 from loopfuse.runtime.devices.steps import ArgumentBlock
 from loopfuse.runtime.formulas import evaluate

@@ -34,20 +34,14 @@ from loopfuse.runtime.arrays.arguments import Signature
 from loopfuse.runtime.arrays.arrays import Match
 from loopfuse.runtime.arrays.native_reader import LOWEST, Where
 from loopfuse.runtime.arrays.readers import Reader, maker_for, strides_of
-from loopfuse.runtime.arrays.unwritten import (
-    Boxes,
-    are_untouched,
-    boxes_at,
-    clear_boxes,
-    descriptions,
-)
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
 from loopfuse.runtime.call.call_kinds import CallKind, Passed, names_read
 from loopfuse.runtime.call.drafts import Clears, Draft, Making, local_variable
 from loopfuse.runtime.call.fast_native import ASK_ADDRESSES, Native, native_for
 from loopfuse.runtime.devices.gpu_clearing import MOST_ARRAYS
 from loopfuse.runtime.devices.steps import launches_of
 from loopfuse.runtime.formulas import evaluate, names_in
+from loopfuse.runtime.unwritten import Boxes, are_untouched, boxes_at, clear_boxes, descriptions
 
 MISS: Any = type("Miss", (), {"__repr__": lambda _: "MISS"})()
 TABLE_LIMIT = 128

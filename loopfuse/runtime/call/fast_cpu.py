@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from loopfuse.runtime.arrays.checks import raise_offender
 from loopfuse.runtime.call.drafts import Draft, Making
 from loopfuse.runtime.call.fast import Machine, words_of
 from loopfuse.runtime.call.fast_native import Native
+from loopfuse.runtime.checks import raise_offender
 from loopfuse.runtime.devices import cpu
 from loopfuse.runtime.devices.sharing import work_of
 from loopfuse.runtime.devices.steps import launches_of

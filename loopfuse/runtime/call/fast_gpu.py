@@ -18,7 +18,6 @@ from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, LimitError
 from loopfuse.runtime.arrays.native_reader import Where
-from loopfuse.runtime.arrays.unwritten import descriptions, pieces_at
 from loopfuse.runtime.call.drafts import Clears, Draft, Making
 from loopfuse.runtime.call.fast import Machine, Output, words_of
 from loopfuse.runtime.call.fast_native import ASK_STREAM, NEVER, Native
@@ -28,6 +27,7 @@ from loopfuse.runtime.devices.gpu_clearing import Clearing, Made, choose, fill_t
 from loopfuse.runtime.devices.steps import buffer_bytes, launches_of
 from loopfuse.runtime.formulas import names_in
 from loopfuse.runtime.native_code import ELSEWHERE, launcher
+from loopfuse.runtime.unwritten import descriptions, pieces_at
 
 GRID_LIMIT = (1 << 31) - 1
 _CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION

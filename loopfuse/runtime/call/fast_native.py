@@ -30,7 +30,7 @@ from loopfuse.runtime.arrays.native_reader import (
     make_plan,
     reader,
 )
-from loopfuse.runtime.arrays.views import CPU_DEVICE
+from loopfuse.runtime.binding import CPU_DEVICE
 from loopfuse.runtime.builtins import Maker, words_of
 from loopfuse.runtime.call.call_kinds import CallKind
 from loopfuse.runtime.call.drafts import Draft

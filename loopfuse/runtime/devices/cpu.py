@@ -16,9 +16,9 @@ from typing import Any
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
 from loopfuse.base.options import cpu_from_environment
-from loopfuse.runtime.arrays.arrays import Binding
-from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
+from loopfuse.runtime.binding import Binding
 from loopfuse.runtime.builtins import released
+from loopfuse.runtime.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.devices.native_steps import (
     FUNCTION,
     FUNCTION_NAME,

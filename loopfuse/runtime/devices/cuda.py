@@ -17,8 +17,8 @@ from typing import Any
 from loopfuse.base import forks
 from loopfuse.base.diagnostics import Diagnostic, LimitError, LoopfuseError, UserError
 from loopfuse.base.machine import MULTIPROCESSOR, Machine, machine_of_device
-from loopfuse.runtime.arrays.arrays import Binding
-from loopfuse.runtime.arrays.checks import ERROR_WORD, raise_offender
+from loopfuse.runtime.binding import Binding
+from loopfuse.runtime.checks import ERROR_WORD, raise_offender
 from loopfuse.runtime.devices.steps import (
     ArgumentBlock,
     Memory,

@@ -12,8 +12,8 @@ import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 
-from loopfuse.runtime.arrays.unwritten import Piece
 from loopfuse.runtime.devices import cuda
+from loopfuse.runtime.unwritten import Piece
 
 THREADS = 256
 MOST_BLOCKS = 1056

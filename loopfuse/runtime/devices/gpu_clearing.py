@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopfuse.base.machine import MULTIPROCESSOR
-from loopfuse.runtime.arrays.unwritten import Piece
+from loopfuse.runtime.unwritten import Piece
 
 MOST_PIECES = 16
 MOST_ARRAYS = 8

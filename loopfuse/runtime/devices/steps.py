@@ -16,8 +16,8 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Diagnostic, InternalError
 from loopfuse.base.dtypes import DType
-from loopfuse.runtime.arrays.checks import ERROR_WORD
-from loopfuse.runtime.arrays.views import numpy_dtype
+from loopfuse.runtime.binding import numpy_dtype
+from loopfuse.runtime.checks import ERROR_WORD
 from loopfuse.runtime.formulas import evaluate, names_in
 
 _PACKERS = {

@@ -13,19 +13,10 @@ from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.bordered import find_bordered
 from loopfuse.plan.strategies.sliding.cpu.buffers import plan_lines
 from loopfuse.plan.strategies.sliding.cpu.cost import operations_anew, operations_in_lines
-from loopfuse.plan.strategies.sliding.cpu.shape import IN_LINES
 from loopfuse.plan.strategies.sliding.easier import easier_windows
 from loopfuse.plan.strategies.sliding.gpu.planes import plan_planes
 from loopfuse.plan.strategies.sliding.gpu.sliding import plan_sliding
-from loopfuse.plan.strategies.sliding.time_blocks import (
-    best_blocks,
-    fit_pair,
-    split_loop,
-    when_resident,
-)
-from loopfuse.plan.strategies.sliding.windows.blocks import PLANES_AHEAD
-from loopfuse.plan.strategies.sliding.windows.borders import is_border
-from loopfuse.plan.strategies.sliding.windows.report import (
+from loopfuse.plan.strategies.sliding.report import (
     OBVIOUS,
     describe_apart,
     describe_serial,
@@ -35,6 +26,15 @@ from loopfuse.plan.strategies.sliding.windows.report import (
     window_detail,
     window_home,
 )
+from loopfuse.plan.strategies.sliding.time_blocks import (
+    best_blocks,
+    fit_pair,
+    split_loop,
+    when_resident,
+)
+from loopfuse.plan.strategies.sliding.windows.blocks import PLANES_AHEAD
+from loopfuse.plan.strategies.sliding.windows.borders import is_border
+from loopfuse.plan.strategies.sliding.windows.lines import IN_LINES
 from loopfuse.plan.strategies.sliding.windows.shape import AHEAD, Windowed, fit_windows
 from loopfuse.plan.strategies.strategy import Fit, Strategy
 from loopfuse.plan.units.forest import Scope, Unit, in_order

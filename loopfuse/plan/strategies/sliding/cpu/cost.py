@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from loopfuse.plan.fusion.cost import CostModel
-from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
-from loopfuse.plan.strategies.sliding.cpu.shape import redundancy_in_lines
 from loopfuse.plan.strategies.sliding.windows.cuts import Shape
+from loopfuse.plan.strategies.sliding.windows.lines import redundancy_in_lines
+from loopfuse.plan.strategies.sliding.windows.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline
 from loopfuse.plan.units.groups import Group
 

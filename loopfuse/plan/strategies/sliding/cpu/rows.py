@@ -11,9 +11,9 @@ from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Const, Expr, Iter, Load, compare, integer
 from loopfuse.lang.semantics import neutral
 from loopfuse.plan.mapping.interior import split_interior
-from loopfuse.plan.strategies.sliding.body import WindowBody
-from loopfuse.plan.strategies.sliding.cpu.passes import Pass
 from loopfuse.plan.strategies.sliding.cpu.tile import LineTile, Range, meet, moved
+from loopfuse.plan.strategies.sliding.windows.body import WindowBody
+from loopfuse.plan.strategies.sliding.windows.passes import Pass
 from loopfuse.plan.strategies.sliding.windows.records import Halo, Stage, Step
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import Statement

@@ -7,10 +7,10 @@ from loopfuse.lang.index import greatest, least
 from loopfuse.lang.linear import constant_value, lies_within, tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, integer
 from loopfuse.plan.mapping.space import Site
-from loopfuse.plan.strategies.sliding.cpu.passes import Pass, find_passes, is_read, lines_of
-from loopfuse.plan.strategies.sliding.tile import PipelineTile
 from loopfuse.plan.strategies.sliding.windows.cuts import Shape
+from loopfuse.plan.strategies.sliding.windows.passes import Pass, find_passes, is_read, lines_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, later_name, loop_range
+from loopfuse.plan.strategies.sliding.windows.tile import PipelineTile
 from loopfuse.tree.looptree import LineBuffer, Register
 
 Range = tuple[Expr, Expr]

@@ -6,10 +6,10 @@ from loopfuse.lang.index import conjoin, greatest, in_range, least
 from loopfuse.lang.linear import constant_value, lies_within, same_index, tidy
 from loopfuse.lang.nodes import Expr, Iter, integer
 from loopfuse.plan.mapping.space import value_at
-from loopfuse.plan.strategies.sliding.tile import PipelineTile
 from loopfuse.plan.strategies.sliding.windows.borders import is_edge
 from loopfuse.plan.strategies.sliding.windows.records import Stage, later_name, loop_range
 from loopfuse.plan.strategies.sliding.windows.regions import in_region, is_all
+from loopfuse.plan.strategies.sliding.windows.tile import PipelineTile
 
 
 class Extents(PipelineTile):

@@ -21,8 +21,8 @@ from loopfuse.lang.nodes import (
     zero,
 )
 from loopfuse.lang.walk import loads, walk_expr
-from loopfuse.plan.strategies.sliding.body import WindowBody
 from loopfuse.plan.strategies.sliding.gpu.tile import WindowTile
+from loopfuse.plan.strategies.sliding.windows.body import WindowBody
 from loopfuse.plan.strategies.sliding.windows.borders import is_border
 from loopfuse.plan.strategies.sliding.windows.edges import MIRRORED
 from loopfuse.plan.strategies.sliding.windows.records import Halo, Stage, Step

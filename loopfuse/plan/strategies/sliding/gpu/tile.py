@@ -12,7 +12,6 @@ from loopfuse.lang.nodes import Expr, Iter, Load, combine, compare, integer
 from loopfuse.plan.mapping.space import Site
 from loopfuse.plan.strategies.sliding.gpu.extents import Extents
 from loopfuse.plan.strategies.sliding.gpu.invariants import Invariants
-from loopfuse.plan.strategies.sliding.tile import holding_stages
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     fetched_around,
     plane_extents,
@@ -21,6 +20,7 @@ from loopfuse.plan.strategies.sliding.windows.blocks import (
 )
 from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Shape
 from loopfuse.plan.strategies.sliding.windows.records import HERE, Halo, Pipeline, Stage, Step
+from loopfuse.plan.strategies.sliding.windows.tile import holding_stages
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from loopfuse.base.machine import LANES, MULTIPROCESSOR, Machine
-from loopfuse.plan.strategies.sliding.cpu.shape import cut_lines, redundancy_in_lines
 from loopfuse.plan.strategies.sliding.windows.blocks import (
     PLANES_AHEAD,
     PLANES_LATE,
@@ -22,6 +21,7 @@ from loopfuse.plan.strategies.sliding.windows.cuts import (
     usual_columns,
     why_no_strip,
 )
+from loopfuse.plan.strategies.sliding.windows.lines import cut_lines, redundancy_in_lines
 from loopfuse.plan.strategies.sliding.windows.records import Stage
 from loopfuse.plan.strategies.sliding.windows.regions import is_all
 from loopfuse.plan.strategies.sliding.windows.registers import most_registers, registers

@@ -8,9 +8,9 @@ from loopfuse.lang.linear import tidy
 from loopfuse.lang.nodes import Expr, Iter, Load, Select, integer
 from loopfuse.lang.walk import substitute
 from loopfuse.plan.mapping.body import BodyBuilder, host_conditions, loop_conditions, merge_guards
-from loopfuse.plan.strategies.sliding.tile import PipelineTile
 from loopfuse.plan.strategies.sliding.windows.edges import before_wrap, unfolded
 from loopfuse.plan.strategies.sliding.windows.records import Step
+from loopfuse.plan.strategies.sliding.windows.tile import PipelineTile
 from loopfuse.plan.units.recompute import Value
 from loopfuse.poly.edges import lower_subscript
 from loopfuse.poly.model import Statement

@@ -8,8 +8,8 @@ from loopfuse.base.machine import NEAR
 from loopfuse.base.options import Tuning
 from loopfuse.lang.linear import constant_value, tidy
 from loopfuse.lang.nodes import integer
-from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.windows.cuts import Cut, Shape
+from loopfuse.plan.strategies.sliding.windows.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, loop_range
 from loopfuse.plan.units.groups import whole_name
 from loopfuse.poly.model import PolyProgram

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from loopfuse.lang.nodes import Expr
 from loopfuse.plan.fusion.explanations import find_witness, is_read_again, writing_elsewhere
-from loopfuse.plan.strategies.sliding.cpu.passes import find_passes, lines_of
-from loopfuse.plan.strategies.sliding.tile import stored_stages
 from loopfuse.plan.strategies.sliding.time_blocks import fit_pair, why_no_blocks
 from loopfuse.plan.strategies.sliding.windows.align import moves
 from loopfuse.plan.strategies.sliding.windows.edges import inner_of
+from loopfuse.plan.strategies.sliding.windows.passes import find_passes, lines_of
 from loopfuse.plan.strategies.sliding.windows.records import Pipeline, Stage, Step
 from loopfuse.plan.strategies.sliding.windows.shape import Windowed, fit_windows
+from loopfuse.plan.strategies.sliding.windows.tile import stored_stages
 from loopfuse.plan.units.forest import Scope, Unit, make_unit
 from loopfuse.plan.units.groups import Group, Refusal, TimeBlock, whole_name
 from loopfuse.plan.units.records import Decision

@@ -56,16 +56,17 @@ def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None, spelled: Spe
         label=said(diagnostic.label),
         labels=tuple(Label(one.span, said(one.text)) for one in diagnostic.labels),
         notes=tuple(spell(_fix(note, {}), spelled) for note in diagnostic.notes),
-        fix=spell(_fix(fix, shapes), spelled),
+        fix=spell(_fix(fix, shapes), spelled, is_code=True),
     )
 
 
-def spell(text: str, spelled: Spelled) -> str:
-    """`text` with sizes as a programmer writes them; `x_0=...`, by which a call gives a size, stays."""
+def spell(text: str, spelled: Spelled, is_code: bool = False) -> str:
+    """`text` with sizes as a programmer writes them; `x_0=...`, by which a call gives a size, stays, and where the text
+    may be code (a fix) `x_0=16` too."""
     if not spelled:
         return text
-    names = "|".join(map(re.escape, spelled))
-    return re.sub(rf"\b({names})\b(?!=\.\.\.)", lambda found: spelled[found[0]], text)
+    names, keyword = "|".join(map(re.escape, spelled)), "=(?!=)" if is_code else r"=\.\.\."
+    return re.sub(rf"\b({names})\b(?!{keyword})", lambda found: spelled[found[0]], text)
 
 
 def unnamed_sizes(shapes: Shapes, words: Collection[str]) -> dict[str, str]:

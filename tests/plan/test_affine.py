@@ -137,6 +137,12 @@ def planned(text: str, target: Target = CPU, **options: Any) -> pipeline.Planned
     return made
 
 
+def llvm_of(text: str, cpu: str) -> str:
+    """The IR for processors like these, whatever this machine has."""
+    program = pipeline.read_program(Source("f.lf", text))
+    return pipeline.compile_kernel(program, "f", Options(target=Target("cpu", cpu)), emit={"llvm"}).llvm
+
+
 def order_of(made: pipeline.Planned) -> str:
     """The order that the plan is in; "" where it is the program's."""
     found = {fit.order.words for fit in made.scheduled.fits.values() if isinstance(fit, AffineFit)}
@@ -171,11 +177,10 @@ def test_tiles_are_taken(name: str) -> None:
 
 
 @pytest.mark.parametrize("cpu", ["x86-64-v3", "x86-64-v4"])
-def test_sums_of_tiles_are_in_registers(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_of_tiles_are_in_registers(cpu: str) -> None:
     """Of each step a tile of 4 x 2 vectors, or 8 x 2 where there are registers for it, is all FMAs of whole vectors."""
-    monkeypatch.setenv("LOOPFUSE_CPU", cpu)
     lanes, rows = (4, 4) if cpu == "x86-64-v3" else (8, 8)
-    text = loopfuse.loads(RIGHT).compile("cpu", emit={"llvm"}).llvm
+    text = llvm_of(RIGHT, cpu)
     assert text.count(f"call <{lanes} x double> @llvm.fma") == rows * 2
 
 
@@ -265,10 +270,9 @@ def test_launches_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "lanes"), [("x86-64-v3", 16), ("x86-64-v4", 32)])
-def test_vectors_are_vectors(cpu: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_vectors(cpu: str, lanes: int) -> None:
     """Whole ones, and a quarter as long for what they leave: none is written out lane by lane."""
-    monkeypatch.setenv("LOOPFUSE_CPU", cpu)
-    text = loopfuse.loads(PATHS).compile("cpu", emit={"llvm"}).llvm
+    text = llvm_of(PATHS, cpu)
     for size in (lanes, lanes // 4):
         assert text.count(f"store <{size} x float>") == 2 * 3  # left and right of k, in each of three launches
     assert text.count("store float") == 3 * 3

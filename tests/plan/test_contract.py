@@ -144,14 +144,14 @@ APART = {
                 c[i, j] += a[i, k] * b[k, j]
             c[j, i] = c[i, j]
 """),
-    "the result where the row was": (["contract", "generic", "generic"], """    for i in 0..M:
+    "the result where the row was": (["contract", "generic", "pointwise"], """    for i in 0..M:
         temp line: f32[N]
         for j in 0..N:
             line[j] = sum(k in 0..min(K, N): c[i, k] * b[k, j])
         for j in 0..N:
             c[i, j] = line[j]
 """),
-    "what another column writes": (["contract", "generic", "generic"], """    for i in 0..M:
+    "what another column writes": (["contract", "generic", "pointwise"], """    for i in 0..M:
         for j in 0..N:
             y[i, j] = 0.0
         for k in 0..min(K, N):

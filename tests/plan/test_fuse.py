@@ -535,3 +535,11 @@ def test_a_plan_is_dumped_in_short_lines() -> None:
     assert lines[0].splitlines()[:2] == ["== fuse", "map g0: L1 L2"]
     assert lines[0].splitlines()[2].startswith("L1 + L2 fused: no shift")
     assert max(len(line) for line in lines[0].splitlines()) < 300
+
+
+def test_what_changes_places_is_not_computed_anew() -> None:
+    """By the name that it was filled under another array is read then."""
+    report = plan((CASES / "swap_filled.lf").read_text(), CPU).report
+    assert [kernel.loops for kernel in report.kernels] == [("L1", "L2"), ("L3",)]
+    (reason,) = [one.reason for one in report.decisions if one.reason and "by a swap" in one.reason]
+    assert "`low` cannot be recomputed there: it is read in turns with another array, by a swap" in reason

@@ -374,7 +374,9 @@ def why_not_recomputable(
         and d.sink in inside
     ]
     for flow in (dependence, *flows):
-        reads = [r for r in program.statement(flow.sink).reads if r.array == flow.array]
+        reads = [r for r in program.statement(flow.sink).reads if flow.array in (name for name, _ in r.parts)]
+        if any(len(r.parts) > 1 for r in reads):
+            return "it is read in turns with another array, by a swap"
         if any(is_checked(e) for r in reads for e in r.load.index):
             return "it is read at a place that depends on data"
         if not all(names_one_place(r) for r in reads):

@@ -185,7 +185,10 @@ def _iterator(group: Group, statements: Sequence[Statement]) -> str:
 
 def _accumulator(update: Statement, recurs: bool, each: Sequence[TreeNode], run: Load | None) -> Accumulator:
     found = [n for n in walk_nodes(tuple(each)) if isinstance(n, Compute) and n.statement == update.id]
-    (node,) = (n for n in found if run is None or n.target == run)
+    own = [n for n in found if run is None or n.target == run]
+    if len(own) != 1:
+        raise _Other  # it stands in a version for each parity of a swap
+    (node,) = own
     # A recurrence that adds to its value of the iteration before is a sum.
     op = fold_of(update.reduction) if not recurs else "sum" if is_one(slope(node.value, node.target)) else LINEAR
     count = loads(node.value).count(node.target)

@@ -49,6 +49,8 @@ DIFFERENT = {
     "time_swap_even": SWAP,
     "lines_ring": SWAP,
     "sums_into_swapped": SWAP,
+    "swap_filled": SWAP,
+    "swap_in_recurrence": SWAP,
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,
     "data_ragged_step": BOUNDS,

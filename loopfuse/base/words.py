@@ -1,6 +1,9 @@
-"""Numbers as sentences say them."""
+"""Numbers and names as sentences say them."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 NOTICED = 0.005
 """A ratio nearer to 1 than this is said to be the same: it would print as 1.00."""
@@ -20,3 +23,12 @@ def as_fast_text(ratio: float, than: str) -> str:
     if ratio > 1 + NOTICED:
         return f"{ratio:.2f} times as fast as {than}"
     return faster_text(ratio, than)
+
+
+def spell(text: str, spelled: Mapping[str, str], is_code: bool = False) -> str:
+    """`text` with sizes as a programmer writes them (`spelled`: `x_0` as `len(x)`); `x_0=...`, by which a call gives a size, stays, and
+    where the text may be code (a fix) `x_0=16` too."""
+    if not spelled:
+        return text
+    names, keyword = "|".join(map(re.escape, spelled)), "=(?!=)" if is_code else r"=\.\.\."
+    return re.sub(rf"\b({names})\b(?!{keyword})", lambda found: spelled[found[0]], text)

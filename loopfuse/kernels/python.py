@@ -20,6 +20,7 @@ from loopfuse.base import forks, function_text
 from loopfuse.base.artifact import Artifact
 from loopfuse.base.diagnostics import Diagnostic, LoopfuseError, Source, UserError
 from loopfuse.base.options import Check, Fp, parse_check, parse_flag, parse_fp
+from loopfuse.base.words import spell
 from loopfuse.kernels.kernel import Kernel
 from loopfuse.kernels.results import (
     Result,
@@ -42,7 +43,7 @@ from loopfuse.kernels.types import (
     to_arguments,
     type_of_value,
 )
-from loopfuse.kernels.words import in_python, remedy_in_python, spell, unnamed_sizes
+from loopfuse.kernels.words import extent_text, in_python, remedy_in_python, unnamed_sizes
 from loopfuse.runtime import cache
 from loopfuse.runtime.arrays import arrays
 from loopfuse.runtime.call.fast import MISS
@@ -264,7 +265,6 @@ class Specialised(Kernel):
         needs = (*found.report.preconditions, said)
         return type(found)(replace(found.report, preconditions=needs))
 
-
     def _equal_shapes(self, spelled: Mapping[str, str]) -> str:
         """The extents that are one size: by the names that the function gives them, if it does."""
         extents = {p.name: p.extents or () for p in self.signature.parameters if p.is_array}
@@ -272,7 +272,7 @@ class Specialised(Kernel):
         if not any(size in spelled for name in names for size in extents[name]):
             return "shapes " + ", ".join(f"{name}[{', '.join(extents[name])}]" for name in names)
         return ", ".join(
-            " == ".join(f"len({name})" if len(extents[name]) == 1 else f"{name}.shape[{axis}]" for name, axis in group)
+            " == ".join(extent_text(name, axis, len(extents[name])) for name, axis in group)
             for group in self.equal
         )
 

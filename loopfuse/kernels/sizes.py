@@ -19,8 +19,6 @@ from loopfuse.runtime.formulas import evaluate, names_in
 
 if TYPE_CHECKING:
     from loopfuse.kernels.kernel import Kernel
-
-if TYPE_CHECKING:
     from loopfuse.poly.isl_sizes import SizeSet
 
 CASES = 12

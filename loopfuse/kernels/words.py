@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from loopfuse.base.diagnostics import Diagnostic, Label, UserError
+from loopfuse.base.words import spell
 
 _RANGE = re.compile(r"`(\w+) in ([^`]+?)\.\.([^`]+?)(?: step (-?\d+))?`")
 _EXTENT = re.compile(r"\b0\.\.([\w+*/() -]+?)(?=$|[;,`])")
@@ -60,15 +61,6 @@ def in_python(diagnostic: Diagnostic, shapes: Shapes | None = None, spelled: Spe
     )
 
 
-def spell(text: str, spelled: Spelled, is_code: bool = False) -> str:
-    """`text` with sizes as a programmer writes them; `x_0=...`, by which a call gives a size, stays, and where the text
-    may be code (a fix) `x_0=16` too."""
-    if not spelled:
-        return text
-    names, keyword = "|".join(map(re.escape, spelled)), "=(?!=)" if is_code else r"=\.\.\."
-    return re.sub(rf"\b({names})\b(?!{keyword})", lambda found: spelled[found[0]], text)
-
-
 def unnamed_sizes(shapes: Shapes, words: Collection[str]) -> dict[str, str]:
     """What a programmer writes for each size of the arrays that was named after one of them (`x_0`), as the function has no
     name for it: none of `words`."""
@@ -89,12 +81,13 @@ def _sizes(shapes: Shapes) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, extents in sorted(shapes.items(), key=lambda one: len(one[1])):
         for axis in range(len(extents)):
-            found.setdefault(extents[axis], _extent(name, extents, axis))
+            found.setdefault(extents[axis], extent_text(name, axis, len(extents)))
     return {size: text for size, text in found.items() if size.isidentifier()}
 
 
-def _extent(name: str, extents: tuple[str, ...], axis: int) -> str:
-    return f"len({name})" if len(extents) == 1 else f"{name}.shape[{axis}]"
+def extent_text(name: str, axis: int, rank: int) -> str:
+    """What a programmer writes for an extent of an array of so many dimensions."""
+    return f"len({name})" if rank == 1 else f"{name}.shape[{axis}]"
 
 
 def _fix(text: str, shapes: Shapes) -> str:
@@ -115,7 +108,7 @@ def _fix(text: str, shapes: Shapes) -> str:
             return f"repeat the edge: `{name}[..., loopfuse.clamp(i, n), ...]` with n that extent"
         moved = [not part.isidentifier() for part in parts]
         clamped = [
-            f"loopfuse.clamp({part}, {_extent(name, extents, axis)})" if moved[axis] or not any(moved) else part
+            f"loopfuse.clamp({part}, {extent_text(name, axis, len(extents))})" if moved[axis] or not any(moved) else part
             for axis, part in enumerate(parts)
         ]
         return f"repeat the edge: `{name}[{', '.join(clamped)}]`"

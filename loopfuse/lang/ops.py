@@ -14,7 +14,7 @@ call it (`tests/lang/test_more_operations.py` adds some). One that is `ours` or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from loopfuse.base.dtypes import DType
@@ -168,10 +168,8 @@ def _expanded(
     near: tuple[str, ...] = (),
 ) -> Operation:
     """A function whose meaning is an expression of others: it costs what they cost, and its price is for readers."""
-    return Operation(
-        name, arity, "rewritten", gives, Price(*gpu), Price(*cpu), None,
-        tuple(numpy.split()), tuple(math.split()), tuple(mlir.split()), near, meaning=meaning,
-    )  # fmt: skip
+    row = _inline(name, gpu, cpu, arity=arity, gives=gives, numpy=numpy, math=math, mlir=mlir, near=near, function=True)
+    return replace(row, made="rewritten", meaning=meaning)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -18,7 +18,6 @@ from loopfuse.poly import isl
 from loopfuse.proof.accesses import Read, Write
 from loopfuse.proof.events import Leaf, Undecided
 from loopfuse.proof.found import Values
-from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Combine,
     Compute,
@@ -31,7 +30,7 @@ from loopfuse.tree.looptree import (
     Scan,
     Shared,
     Window,
-    layout_of,
+    columns_of,
     modulus_of,
 )
 from loopfuse.tree.walk import node_expressions
@@ -48,8 +47,7 @@ class Needs:
         self.folded = {  # what adds to a partial result needs it, without a read of its own
             _target(leaf) for leaf in values.events.leaves if isinstance(leaf.node, Fold | Combine | Scan)
         }
-        homes = [b.home for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
-        strips = [layout_of(home).count(Level.SLOT) for home in homes]
+        strips = [columns_of(b.home) for b in values.events.tree.buffers if isinstance(b.home, Lanes)]
         self.columns = max(strips, default=1)
         self.rows = _rows_of_a_warp(values)
         for reads in values.accesses.reads.values() if self.windowed else ():

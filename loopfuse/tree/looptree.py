@@ -183,6 +183,12 @@ def strip_of(home: Home) -> Layout | None:
     return layout if layout.count(Level.LANE) > 1 else None
 
 
+def columns_of(home: Home) -> int:
+    """How many neighbours of a row a lane holds; 0 where no lane has another's."""
+    strip = strip_of(home)
+    return 0 if strip is None else strip.count(Level.SLOT, len(strip.rings))
+
+
 def owns_lane(strip: Layout, load: Load, lane: str, ranges: dict[str, tuple[int, int]]) -> bool:
     """Is the element always one of lane `lane`'s own?"""
     return strip.owns(Level.LANE, lane, len(strip.rings), load.index[-1], ranges)

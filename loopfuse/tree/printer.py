@@ -20,7 +20,6 @@ from loopfuse.lang.nodes import (
     Symbol,
     Unary,
 )
-from loopfuse.tree.layout import Level
 from loopfuse.tree.looptree import (
     Arrive,
     Await,
@@ -41,8 +40,8 @@ from loopfuse.tree.looptree import (
     Shared,
     Ticket,
     TreeNode,
+    columns_of,
     print_home,
-    strip_of,
 )
 
 _SIGNS = {
@@ -82,9 +81,8 @@ def print_expr(expr: Expr) -> str:
 def _buffer(buffer: Buffer) -> str:
     extents = ", ".join(print_expr(extent) for extent in buffer.extents)
     home = print_home(buffer.home)
-    strip = strip_of(buffer.home)
-    if strip is not None:
-        home += f" of {strip.count(Level.SLOT, len(strip.rings))} columns a lane"
+    if columns := columns_of(buffer.home):
+        home += f" of {columns} columns a lane"
     if isinstance(buffer.home, Shared) and buffer.home.rows:
         home += f" of {buffer.home.rows} rows"
     notes = [f"of {buffer.array}"] if buffer.array and buffer.array != buffer.name else []

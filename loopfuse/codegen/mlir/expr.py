@@ -31,7 +31,7 @@ from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.half import cast_half
 from loopfuse.codegen.mlir.index import Linear, constant_form, is_index, linear, mentions
 from loopfuse.codegen.mlir.integer import divide, remainder, shift
-from loopfuse.codegen.mlir.lanes import columns_of, load_lanes, own_place
+from loopfuse.codegen.mlir.lanes import load_lanes, own_place
 from loopfuse.codegen.mlir.packed import load_half, load_halves, store_half, store_halves
 from loopfuse.codegen.mlir.saturate import saturate, saturation_of
 from loopfuse.codegen.mlir.scalar import binary, cast, direct, predicate, unary, value_type
@@ -42,6 +42,7 @@ from loopfuse.lang import nodes
 from loopfuse.lang.index import is_checked
 from loopfuse.lang.ops import APPROXIMATE, OURS
 from loopfuse.lang.walk import loads, walk_expr
+from loopfuse.tree.looptree import columns_of
 
 
 def emit_value(emitter: Emitter, expr: nodes.Expr) -> Value:
@@ -316,7 +317,7 @@ def _load(emitter: Emitter, expr: nodes.Load) -> Value:
         return known
     if any(is_checked(each) for each in expr.index):
         return _checked_load(emitter, expr)
-    if columns_of(emitter.storage[expr.array]):
+    if columns_of(emitter.storage[expr.array].buffer.home):
         return _load_strip(emitter, expr)
     storage, place = emitter.place(expr.array, expr.index)
     number = emitter.number((expr.array, place))
@@ -436,7 +437,7 @@ def store(emitter: Emitter, target: nodes.Load, value: Value) -> None:
 
         builder.branch(fits, write, note)
         return
-    if columns_of(emitter.storage[target.array]):
+    if columns_of(emitter.storage[target.array].buffer.home):
         if vector:
             raise broken("a strip written in SIMD lanes")
         storage, place = emitter.storage[target.array], constant_form(own_place(emitter, target))

@@ -18,20 +18,13 @@ from loopfuse.codegen.mlir.emit import Emitter, Storage
 from loopfuse.codegen.mlir.index import Linear, constant_form, linear
 from loopfuse.codegen.mlir.shuffle import shuffle, shuffled
 from loopfuse.lang import nodes
-from loopfuse.tree.layout import Level
-from loopfuse.tree.looptree import Window, strip_of
-
-
-def columns_of(storage: Storage) -> int:
-    """How many columns of the buffer a lane holds; 0 where it is no strip."""
-    strip = strip_of(storage.buffer.home)
-    return 0 if strip is None else strip.count(Level.SLOT, len(strip.rings))
+from loopfuse.tree.looptree import Window, columns_of
 
 
 def load_lanes(emitter: Emitter, expr: nodes.Load) -> Value:
     """An element of a strip: a shuffle, unless it is always the lane's own."""
     storage = emitter.storage[expr.array]
-    columns, row = columns_of(storage), _row(emitter, storage, expr)
+    columns, row = columns_of(storage.buffer.home), _row(emitter, storage, expr)
     form = _column(emitter, expr, columns)
     builder, dtype = emitter.builder, storage.buffer.dtype
 
@@ -78,7 +71,7 @@ def load_lanes(emitter: Emitter, expr: nodes.Load) -> Value:
 def own_place(emitter: Emitter, target: nodes.Load) -> int:
     """Where a lane's own element of a strip lies among its registers."""
     storage = emitter.storage[target.array]
-    columns = columns_of(storage)
+    columns = columns_of(storage.buffer.home)
     rest = _column(emitter, target, columns).without(emitter.lane)
     if rest.terms or not 0 <= rest.constant < columns:
         raise broken(f"a lane writes a column of {target.array} that is not its own")

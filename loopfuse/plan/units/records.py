@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
 from loopfuse.base.formula import Formula as Formula
+from loopfuse.base.words import spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,7 @@ class Report:
 
     def said(self, text: str) -> str:
         """A text or a formula as the text form says it."""
-        for name, words in self.spelled:
-            text = re.sub(rf"\b{name}\b", words, text)
-        return text
+        return spell(text, dict(self.spelled))
 
     def in_words(self) -> Report:
         """The report as the text form says it. (What it counts stays formulas of sizes: `said` says those.)"""

@@ -3,12 +3,14 @@ function is read; CPython's bits, or a refusal that names the number."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from python_run import define
 
 import loopfuse
 from loopfuse.base.diagnostics import UserError
@@ -17,6 +19,8 @@ X = np.array([-1.5, -0.2, 0.0, 0.003, 0.05, 0.2, 0.4, 0.7, 0.99, 1.0, 1.5, 3], n
 U = np.array([0, 3, 50, 99, 100, 101, 199, 200, 201, 250, 254, 255], np.uint8)
 S = np.array([-128, -100, -3, -1, 0, 1, 2, 3, 50, 99, 126, 127], np.int8)
 K = np.array([-100, -3, -1, 0, 1, 2, 3, 4, 5, 100, 2**29, 2**31 - 1], np.int32)
+L = np.array([0, 1, 3, 100, 255, 256, 260, 261, 300, 2**31, 2**63 - 1, 2**63], np.uint64)
+W = L.astype(np.int64)
 BITS = 2**53
 
 
@@ -176,3 +180,100 @@ def test_both_paths_or_neither(function: Callable[..., None], given: Any, kind: 
             return
         kernel(given, found)
     assert found.tobytes() == expected.tobytes()
+
+
+NUMBERS = (
+    "abs(-3)", "abs(-300)", "-abs(3)", "abs(-2.5)", "-(-3)", "~(-4)", "~3", "max(-3, 2)", "min(300, 2)",
+    "int(-2.5)", "round(2.6)", "math.floor(-0.5)", "math.trunc(-300.5)", "(-3) // 2", "(-7) % 5", "1 << 9",
+    "300 >> 7", "2 ** 9", "-2 ** 2", "300 & 7", "-3 | 1", "3 ^ -1", "t", "abs(t)", "-t", "~t", "t + 4", "abs(t) - 4",
+    "min(abs(t), 2)", "abs(s)", "-s", "abs(-s)", "abs(300 if u[i] > 3 else -3)", "abs(-3 if u[i] > 3 else t)",
+    "GIVEN", "abs(GIVEN)", "-GIVEN", "abs(TABLE[0])", "abs(TABLE[i % 3])", "helped(-3)", "helped(300)",
+    "abs(helped(3))", "np.negative(-3)", "np.abs(-3)", "np.absolute(t)", "np.sign(-3)", "np.clip(-3, 1, 2)",
+    "np.maximum(-3, 2)", "np.minimum(t, 2)", "np.int16(-3)", "abs(np.int16(-3))", "int(np.float32(-3))",
+    "int(abs(-3.5))", "i * 40 - 99", "300 - i", "len(u) * 30", "q", "-q", "abs(q)", "max(q, -400)", "s - q", "q + 3000000000",
+    "300 if u[i] > 3 else -3", "TABLE[i % 3]", "(i - 3) // 2 * 90", "q if u[i] > 3 else -3",
+)  # fmt: skip
+"""Numbers that are known when the function is read, by each thing that makes one of another."""
+
+COMPARED = """
+def helped(a):
+    return -a
+
+def compared(u, y, q):
+    t = -3
+    s = 300 if len(u) > 5 else -3
+    for i in range(len(u)):
+        c = 0
+        if ({number}) <= u[i]:
+            c += 1
+        if u[i] < ({number}):
+            c += 2
+        if ({number}) == u[i] >> 1:
+            c += 4
+        if -300 < ({number}) != u[i]:
+            c += 8
+        if np.greater_equal({number}, u[i]):
+            c += 16
+        y[i] = c
+"""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_what_is_made_of_a_known_number_compares_as_it_does(number: str) -> None:
+    names = {"np": np, "math": math, "GIVEN": -3, "TABLE": (-3, 2, 300)}
+    function = define(COMPARED.format(number=number), "compared", names)
+    for given in (U, S, K, L, W):
+        expected, found = np.zeros(len(given), np.int64), np.zeros(len(given), np.int64)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            function(given, expected, 260)
+            kernel = loopfuse.kernel(function, target="cpu", fp="strict", reassociate=False)
+            kernel.reference(given, found, 260)
+            assert found.tobytes() == expected.tobytes()
+            found[:] = -1
+            kernel(given, found, 260)
+        assert found.tobytes() == expected.tobytes(), (found, expected)
+
+
+TAKEN = (
+    "max(u[i], q)", "min(u[i], i * 20)", "u[i] if u[i] > q else q", "min(u[i], -q, 300)", "u[i] or q", "u[i] and q",
+    "chosen(u[i], q)", "joined(u[i], q)", "max(min(u[i], 100), q)", "t",
+)  # fmt: skip
+ONE_OF = """
+def chosen(a, b):
+    if a > b:
+        return a
+    return b
+
+def joined(a, b):
+    c = a
+    if a < 100:
+        c = b
+    return c
+
+def taken(u, y, q):
+    for i in range(len(u)):
+        t = u[i]
+        if t > 3:
+            t = q
+        y[i] = {value}
+"""
+
+
+@pytest.mark.parametrize("value", TAKEN)
+@pytest.mark.parametrize("q", [260, -7])
+def test_what_may_be_a_number_of_python_keeps_it_whole(value: str, q: int) -> None:
+    function = define(ONE_OF.format(value=value), "taken", {"np": np})
+    for given in (U, S, K, L, W):
+        expected, found = np.zeros(len(given)), np.zeros(len(given))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            function(given, expected, q)
+            kernel = loopfuse.kernel(function, target="cpu", fp="strict", reassociate=False)
+            if given is L:  # no type holds a u64 and what may be negative
+                with pytest.raises(UserError) as told:
+                    kernel(given, found, q)
+                assert told.value.diagnostics[0].code == "weak-mix"
+                continue
+            kernel(given, found, q)
+        assert found.tobytes() == expected.tobytes(), (found, expected)

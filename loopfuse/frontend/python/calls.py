@@ -39,6 +39,7 @@ from loopfuse.frontend.python.types import (
     WEAK_FLOAT,
     WEAK_INT,
     Kind,
+    unary,
 )
 from loopfuse.lang.surface import syntax
 
@@ -144,7 +145,10 @@ def _known_function(
     match function:
         case _ if function is abs:
             ((argument, kind),) = _arguments(reader, node, 1)
-            return syntax.Call("abs", (argument,), span=span), kind.plain if kind else None
+            made, good = unary("abs", kind) if kind else (None, True)
+            if not good:
+                pyfunc_expr.refuse_mix(reader, (argument, kind))
+            return syntax.Call("abs", (argument,), span=span), made
         case _ if function is len:
             return _length(reader, node)
         case _ if function in words.POWERS and len(node.args) == 2:

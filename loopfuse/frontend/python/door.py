@@ -40,6 +40,7 @@ from loopfuse.frontend.python.names import find_webs
 from loopfuse.frontend.python.read_expression import read_expression
 from loopfuse.frontend.python.source import PythonSource, read_source
 from loopfuse.frontend.python.stmt import read_block
+from loopfuse.frontend.python.types import is_cut
 from loopfuse.lang.check.calls import BUILTINS
 from loopfuse.lang.surface import syntax
 
@@ -98,6 +99,7 @@ def read_function(
         if (kinds == known and wanted == {*reader.created}) or passes > MAX_PASSES:
             break
         known, returned = kinds, wanted
+    _refuse_cut(reader)
     kernel = syntax.Kernel(
         python.name,
         _parameters(reader, arguments),
@@ -116,6 +118,15 @@ def read_function(
     )
     is_tuple = final is not None and isinstance(final.value, ast.Tuple)
     return Reading(module, results, is_tuple, tuple(dict.fromkeys(typed)))
+
+
+def _refuse_cut(reader: Reader) -> None:
+    """Refuse locals that no type holds: of u64, and Python's integers beside."""
+    for web in reader.webs.all:
+        if web.kind is not None and is_cut(web.kind):
+            node = web.definitions[0]
+            place = node.targets[0] if isinstance(node, ast.Assign) else node
+            pyfunc_expr.refuse_mix(reader, (syntax.Name(web.name, span=reader.python.span(place)), web.kind))
 
 
 def _mentioned(tree: ast.FunctionDef) -> set[str]:

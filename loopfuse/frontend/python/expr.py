@@ -6,14 +6,12 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-import itertools
-import operator
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
+from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType, from_numpy_name
 from loopfuse.frontend.python import (
     refuse as pyfunc_refuse,
@@ -30,10 +28,10 @@ from loopfuse.frontend.python.types import (
     Kind,
     arithmetic,
     common,
-    compares_alike,
     either,
+    is_cut,
     literal,
-    negated,
+    unary,
 )
 from loopfuse.lang.surface import syntax
 
@@ -41,9 +39,6 @@ BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**", ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&", ast.LShift: "<<",
     ast.RShift: ">>",
-}  # fmt: skip
-COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
 UNARY: dict[type[ast.unaryop], str] = {
     ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
@@ -133,21 +128,6 @@ def read_name(reader: Reader, node: ast.Name) -> Typed:
     if name in reader.locals or name in reader.created_names:
         unassigned(reader, node)
     return outer_value(reader, node, reader.python.find(name))
-
-
-def _comparison(reader: Reader, left: ast.expr, right: ast.expr, inside: bool) -> str:
-    """What says the same as `left in right`."""
-    text = reader.python.text
-    match right:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
-            tests = [f"{text(left)} {'==' if inside else '!='} {text(part)}" for part in parts]
-            return f"compare: `{(' or ' if inside else ' and ').join(tests)}`"
-        case ast.Call(func=ast.Name(id="range"), args=[end]) if inside:
-            return f"compare: `0 <= {text(left)} < {text(end)}`"
-        case ast.Call(func=ast.Name(id="range"), args=[first, end]) if inside:
-            return f"compare: `{text(first)} <= {text(left)} < {text(end)}`"
-        case _:
-            return "compare with each element in a loop"
 
 
 def _after_loop(reader: Reader, node: ast.Name) -> NoReturn:
@@ -337,7 +317,7 @@ def read_unary(reader: Reader, node: ast.expr, op: str, operand: ast.expr) -> Ty
         return result, replace(kind, value=-kind.value if op == "-" else kind.value)
     if kind is None:
         return result, None
-    made, good = negated(op, kind)
+    made, good = unary(op, kind)
     if not good:
         refuse_mix(reader, (inner, kind))
     return result, made
@@ -375,6 +355,20 @@ def counted(operand: Typed, other: Typed) -> Typed:
     return syntax.Call(beside.dtype.value, (expr,), span=expr.span), Kind(beside.dtype, among=among)
 
 
+def one_of(reader: Reader, span: Span, *parts: Typed) -> tuple[tuple[syntax.Expr, ...], Kind | None]:
+    """(values of which one is taken, in a type that holds each; its kind). `span`: of what takes it."""
+    exprs, kinds = tuple(part[0] for part in parts), [part[1] for part in parts]
+    kind = functools.reduce(either, kinds)
+    plain = functools.reduce(common, kinds)
+    if kind is None or plain is None or plain.weak or not plain.dtype.is_integer:
+        return exprs, kind
+    if is_cut(kind):
+        refuse_mix(reader, (syntax.Number(0, span=span), kind))
+    if kind.dtype is not plain.dtype:  # an integer of Python's, which NumPy's type may not hold
+        exprs = tuple(syntax.Call(kind.dtype.value, (one,), span=one.span) for one in exprs)
+    return exprs, kind
+
+
 def refuse_mix(reader: Reader, mixed: Typed) -> NoReturn:
     """Refuse an operation whose type, or bits, depend on which value `mixed` has."""
     expr, kind = mixed
@@ -409,71 +403,6 @@ def widened(reader: Reader, value: Typed, dtype: DType) -> Typed:
     if kind is not None and kind.loose == ANY and dtype in (DType.F64, DType.F32) and dtype is not kind.dtype:
         refuse_mix(reader, value)
     return value
-
-
-def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
-    """A chain of comparisons."""
-    for op, right in zip(node.ops, node.comparators):
-        if isinstance(op, (ast.Is, ast.IsNot)):
-            reader.python.refuse(
-                "identity-test",
-                "`is` compares objects, and a kernel has only numbers",
-                node,
-                "compare with `==`",
-            )
-        if isinstance(op, (ast.In, ast.NotIn)):
-            reader.python.refuse(
-                "membership-test",
-                f"`in {reader.python.text(right)}` searches a container",
-                node,
-                _comparison(reader, node.left, right, isinstance(op, ast.In)),
-            )
-    parts = [reader.read(part) for part in (node.left, *node.comparators)]
-    for op, (first, second) in zip(node.ops, itertools.pairwise(parts)):
-        both = common(first[1], second[1])
-        if both is not None and both.dtype.is_integer:  # integers compare as what they are
-            continue
-        if not compares_alike(COMPARISONS[type(op)], first[1], second[1]):
-            combine(reader, "-", first, second, node)  # comparing rounds as subtracting does
-    decided = [
-        _decided(COMPARISONS[type(op)], first[1], second[1])
-        for op, (first, second) in zip(node.ops, itertools.pairwise(parts))
-    ]
-    ops = tuple(COMPARISONS[type(op)] for op in node.ops)
-    operands = tuple(part[0] for part in parts)
-    python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
-    span = reader.python.span(node)
-    if any(one is not None for one in decided):
-        each: list[syntax.Expr] = [
-            syntax.Comparison(pair, (op,), span=span) if known is None else syntax.Number(known, span=span)
-            for known, op, pair in zip(decided, ops, itertools.pairwise(operands))
-        ]
-        both = functools.reduce(lambda left, right: syntax.Binary("and", left, right, span=span), each)
-        return both, BOOL
-    return syntax.Comparison(operands, ops, span=span), PYTHON_BOOL if python else BOOL
-
-
-def _decided(op: str, left: Kind | None, right: Kind | None) -> bool | None:
-    """What an integer of NumPy's compares to beside a Python number outside its type: NumPy compares them
-    exactly. None where it depends on the integer."""
-    if left is None or right is None:
-        return None
-    for typed, number in ((left, right), (right, left)):
-        known, dtype = number.known, typed.dtype
-        if not known or number.dtype is not DType.I64 or not number.weak or typed.weak or typed.among:
-            continue
-        if dtype.is_integer:
-            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-            outside = not any(low <= one < low + (1 << dtype.bits) for one in known)
-            found = {_COMPARE[op](*((0, one) if typed is left else (one, 0))) for one in known}
-            if outside and len(found) == 1:
-                return found.pop()
-    return None
-
-
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
 
 
 def whole_number(reader: Reader, node: ast.expr, what: str) -> syntax.Expr:

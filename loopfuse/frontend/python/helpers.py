@@ -28,7 +28,7 @@ from loopfuse.frontend.python import (
 )
 from loopfuse.frontend.python.context import Reader, Typed
 from loopfuse.frontend.python.source import MISSING, PythonSource, callee, read_source
-from loopfuse.frontend.python.types import Kind, either
+from loopfuse.frontend.python.types import Kind
 from loopfuse.lang.surface import syntax
 
 
@@ -256,11 +256,11 @@ def _run(
                 before = _State.of(reader)
                 if _returns(then) or _returns(orelse):
                     rest = body[position + 1 :]
-                    first, first_kind = _value_of(reader, [*then, *rest], lets, stmt)
+                    first = _value_of(reader, [*then, *rest], lets, stmt)
                     before.put_back(reader)
-                    second, second_kind = _value_of(reader, [*orelse, *rest], lets, stmt)
-                    choice = syntax.Conditional(condition, first, second, span=span)
-                    return choice, either(first_kind, second_kind)
+                    second = _value_of(reader, [*orelse, *rest], lets, stmt)
+                    exprs, kind = pyfunc_expr.one_of(reader, span, first, second)
+                    return syntax.Conditional(condition, *exprs, span=span), kind
                 _run(reader, then, lets, stmt)
                 left = _State.of(reader)
                 before.put_back(reader)
@@ -344,6 +344,7 @@ def _join(
         if left is None or right is None:
             reader.values.pop(name, None)
         elif left != right:
-            choice = syntax.Conditional(condition, left[0], right[0], span=condition.span)
+            exprs, kind = pyfunc_expr.one_of(reader, condition.span, left, right)
+            choice = syntax.Conditional(condition, *exprs, span=condition.span)
             place = ast.copy_location(ast.Name(name, ast.Store()), stmt.test)
-            _set(reader, lets, place, (choice, either(left[1], right[1])))
+            _set(reader, lets, place, (choice, kind))

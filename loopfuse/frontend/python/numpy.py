@@ -127,9 +127,12 @@ def extreme(
             continue
         if numpy and (_depends(kind) or _depends(other)):
             _, kind = pyfunc_expr.combine(reader, "+", (result, kind), (part, other), node)
+            both = (result, part)
+        elif numpy:
+            both, kind = (result, part), either(kind, other)
         else:
-            kind = either(kind, other)
-        result = syntax.Call(name, (result, part), span=span)
+            both, kind = pyfunc_expr.one_of(reader, span, (result, kind), (part, other))
+        result = syntax.Call(name, both, span=span)
     if numpy and kind is not None:
         if kind.weak:
             result = syntax.Call(kind.dtype.value, (result,), span=span)

@@ -14,13 +14,13 @@ import numpy as np
 
 from loopfuse.base.diagnostics import Span
 from loopfuse.base.dtypes import DType
+from loopfuse.frontend.python import comparisons as pyfunc_comparisons
 from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python import numpy as pyfunc_numpy
 from loopfuse.frontend.python.context import Reader, Typed
-from loopfuse.frontend.python.types import BOOL, WEAK_FLOAT, common, literal, of_function
+from loopfuse.frontend.python.types import BOOL, WEAK_FLOAT, literal, of_function, unary
 from loopfuse.lang.surface import syntax
 
-COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 OF_BOOLS = {"+": "|", "*": "&"}
 HALF_TURN = 180
 
@@ -36,7 +36,8 @@ def of_one(reader: Reader, node: ast.Call, function: Any, meaning: str, argument
             return syntax.Unary("not", expr, span=span) if is_bool else sign, BOOL
         case "-x" | "+x" | "~x":
             made = syntax.Unary(meaning[0], expr, span=span)
-            return typed(reader, node, (made, BOOL if is_bool else kind and kind.plain))
+            negative = kind if kind is None else unary(meaning[0], kind)[0]
+            return typed(reader, node, (made, BOOL if is_bool else negative))
         case "x * x":
             two = (syntax.Number(2, span=span), literal(2))
             return typed(reader, node, pyfunc_expr.combine(reader, "**", argument, two, node))
@@ -94,11 +95,8 @@ def of_two(
     if sign in ("and", "or") or function is np.logical_xor:
         first, second = (_truth(part, span) for part in parts)
         return syntax.Binary(sign, first, second, span=span), BOOL
-    if sign in COMPARISONS:
-        both = common(left[1], right[1])
-        if both is None or not both.dtype.is_integer:  # integers compare as what they are
-            pyfunc_expr.combine(reader, "-", left, right, node)
-        return syntax.Comparison((left[0], right[0]), (sign,), span=span), BOOL
+    if sign in pyfunc_comparisons.COMPARISONS.values():
+        return pyfunc_comparisons.compare(reader, sign, left, right, node), BOOL
     if all(kind is not None and kind.dtype is DType.BOOL for _, kind in parts):
         sign = OF_BOOLS.get(sign, sign)
     return typed(reader, node, pyfunc_expr.combine(reader, sign, left, right, node))

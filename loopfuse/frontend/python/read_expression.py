@@ -12,6 +12,7 @@ import functools
 
 from loopfuse.base.dtypes import DType
 from loopfuse.frontend.python import calls as pyfunc_calls
+from loopfuse.frontend.python import comparisons as pyfunc_comparisons
 from loopfuse.frontend.python import expr as pyfunc_expr
 from loopfuse.frontend.python import refuse as pyfunc_refuse
 from loopfuse.frontend.python import subscripts as pyfunc_subscripts
@@ -53,30 +54,31 @@ def read_expression(reader: Reader, node: ast.expr) -> Typed:
             for part, _ in read[1:]:
                 result = syntax.Binary(word, result, part, span=result.span.to(part.span))
             if {kind.dtype is DType.BOOL for _, kind in read if kind is not None} == {False}:
-                return _one_of(word, read)
+                return _one_of(reader, word, read)
             kinds = [PYTHON_BOOL if kind is None else kind for _, kind in read]
             if any(kind.dtype is not DType.BOOL for kind in kinds):
                 return result, PYTHON_BOOL if any(kind.among for kind in kinds) else BOOL
             return result, functools.reduce(either, kinds) or BOOL
         case ast.Compare():
-            return pyfunc_expr.read_comparison(reader, node)
+            return pyfunc_comparisons.read_comparison(reader, node)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             condition = pyfunc_expr.read_condition(reader, test)
-            then, first = read_expression(reader, body)
-            otherwise, second = read_expression(reader, orelse)
-            return syntax.Conditional(condition, then, otherwise, span=span), either(first, second)
+            ends = read_expression(reader, body), read_expression(reader, orelse)
+            exprs, kind = pyfunc_expr.one_of(reader, span, *ends)
+            return syntax.Conditional(condition, *exprs, span=span), kind
         case ast.Call():
             return pyfunc_calls.read_call(reader, node)
         case _:
             pyfunc_refuse.expression(reader.python, node)
 
 
-def _one_of(word: str, parts: list[Typed]) -> Typed:
+def _one_of(reader: Reader, word: str, parts: list[Typed]) -> Typed:
     """`a or b` of numbers: `a if a != 0 else b`; `a and b`: `b if a != 0 else a`."""
     result, kind = parts[-1]
     for part, other in reversed(parts[:-1]):
         span = part.span.to(result.span)
         given = syntax.Comparison((part, syntax.Number(0, span=part.span)), ("!=",), span=part.span)
-        ends = (part, result) if word == "or" else (result, part)
-        result, kind = syntax.Conditional(given, *ends, span=span), either(other, kind)
+        (first, rest), kind = pyfunc_expr.one_of(reader, span, (part, other), (result, kind))
+        ends = (first, rest) if word == "or" else (rest, first)
+        result = syntax.Conditional(given, *ends, span=span)
     return result, kind

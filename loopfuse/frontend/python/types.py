@@ -118,7 +118,8 @@ def either(left: Kind | None, right: Kind | None) -> Kind | None:
         constants=_few(left.known, right.known),
         place=left.place or right.place,
     )
-    if both.dtype.is_integer and not both.weak and not (_holds(both.dtype, left) and _holds(both.dtype, right)):
+    held = both.dtype is DType.U64 or (holds(both.dtype, left) and holds(both.dtype, right))
+    if both.dtype.is_integer and not both.weak and not held:
         return replace(both, dtype=DType.I64)  # an integer of Python
     if both.weak or both.dtype not in (DType.F32, DType.F16, DType.BF16):
         return both
@@ -142,12 +143,19 @@ def _few(
     return left | right
 
 
-def _holds(dtype: DType, kind: Kind) -> bool:
-    """The integer type `dtype` holds a Python integer of this kind."""
-    if not kind.weak:
+def holds(dtype: DType, kind: Kind) -> bool:
+    """The integer type `dtype` holds a Python integer of this kind (which an i64 holds, always)."""
+    if not kind.weak or dtype is DType.I64:
         return True
     known = kind.known
-    return dtype.bits == 64 or (known is not None and all(_in_range(dtype, one) for one in known))
+    return known is not None and all(_in_range(dtype, one) for one in known)
+
+
+def is_cut(kind: Kind) -> bool:
+    """It may be an integer of Python's that its integer type does not hold."""
+    if kind.dtype is DType.I64 or not kind.dtype.is_integer or not any(weak for _, weak in kind.forms):
+        return False
+    return kind.known is None or not all(_in_range(kind.dtype, one) for one in kind.known)
 
 
 def _in_range(dtype: DType, value: float) -> bool:
@@ -319,12 +327,15 @@ def compares_alike(op: str, left: Kind | None, right: Kind | None) -> bool:
         return False
 
 
-def negated(op: str, kind: Kind) -> tuple[Kind, bool]:
-    """(the kind of `-x`, `+x` and `~x`, whether it is CPython's on every path)."""
+_OF_ONE: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "~": operator.invert, "abs": abs}
+
+
+def unary(op: str, kind: Kind) -> tuple[Kind, bool]:
+    """(the kind of `-x`, `+x`, `~x` and `abs(x)`, whether it is CPython's on every path)."""
     if not (kind.among or kind.weak) or op == "+" or kind.dtype is DType.BOOL:
         return kind.plain, True
-    known = kind.known if op == "-" or kind.dtype.is_integer else None
-    values = None if known is None else frozenset(-one if op == "-" else ~int(one) for one in known)
+    known = kind.known if op != "~" or kind.dtype.is_integer else None
+    values = None if known is None else frozenset(_OF_ONE[op](one) for one in known)
     made = replace(kind.plain, constants=values)
     if not kind.among:
         return made, True

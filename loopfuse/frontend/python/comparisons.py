@@ -1,0 +1,128 @@
+"""Reads comparisons of Python: chains, memberships refused by name, and whole numbers compared as what
+they are, whatever type holds them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+
+from loopfuse.base.dtypes import DType
+from loopfuse.frontend.python import expr as pyfunc_expr
+from loopfuse.frontend.python.context import Reader, Typed
+from loopfuse.frontend.python.types import BOOL, PYTHON_BOOL, Kind, common, compares_alike, holds
+from loopfuse.lang.surface import syntax
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+def read_comparison(reader: Reader, node: ast.Compare) -> Typed:
+    """A chain of comparisons."""
+    for op, right in zip(node.ops, node.comparators):
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            reader.python.refuse(
+                "identity-test",
+                "`is` compares objects, and a kernel has only numbers",
+                node,
+                "compare with `==`",
+            )
+        if isinstance(op, (ast.In, ast.NotIn)):
+            reader.python.refuse(
+                "membership-test",
+                f"`in {reader.python.text(right)}` searches a container",
+                node,
+                _without_in(reader, node.left, right, isinstance(op, ast.In)),
+            )
+    parts = [reader.read(part) for part in (node.left, *node.comparators)]
+    ops = tuple(COMPARISONS[type(op)] for op in node.ops)
+    span = reader.python.span(node)
+    each = [_exactly(reader, op, *pair, node) for op, pair in zip(ops, itertools.pairwise(parts))]
+    if any(each):
+        said = [
+            one or syntax.Comparison((left[0], right[0]), (op,), span=span)
+            for one, op, (left, right) in zip(each, ops, itertools.pairwise(parts))
+        ]
+        return functools.reduce(lambda one, other: syntax.Binary("and", one, other, span=span), said), BOOL
+    python = all(kind is not None and (kind.weak or kind.among == PYTHON_BOOL.among) for _, kind in parts)
+    operands = tuple(part[0] for part in parts)
+    return syntax.Comparison(operands, ops, span=span), PYTHON_BOOL if python else BOOL
+
+
+def compare(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> syntax.Expr:
+    """`left op right`."""
+    span = reader.python.span(node)
+    exact = _exactly(reader, op, left, right, node)
+    return exact or syntax.Comparison((left[0], right[0]), (op,), span=span)
+
+
+def _exactly(reader: Reader, op: str, left: Typed, right: Typed, node: ast.AST) -> syntax.Expr | None:
+    """What compares as NumPy does where the comparison in the operands' common type would not: whole
+    numbers compare as what they are, and of others the common type must see what CPython's does, or the
+    comparison is refused. None where the plain comparison does."""
+    both = common(left[1], right[1])
+    if both is None or not both.dtype.is_integer:
+        if not compares_alike(op, left[1], right[1]):
+            pyfunc_expr.combine(reader, "-", left, right, node)  # comparing rounds as subtracting does
+        return None
+    if left[1] is None or right[1] is None or DType.BOOL in (left[1].dtype, right[1].dtype):
+        return None
+    span = reader.python.span(node)
+    known = _decided(op, left[1], right[1])
+    if known is not None:
+        return syntax.Number(known, span=span)
+    if holds(both.dtype, left[1]) and holds(both.dtype, right[1]):
+        return None
+    if both.dtype is not DType.U64:  # all that NumPy's integer and Python's may be is an i64
+        wide = tuple(syntax.Call("i64", (expr,), span=span) for expr, _ in (left, right))
+        return syntax.Comparison(wide, (op,), span=span)
+    number, is_left = (left[0], True) if left[1].weak else (right[0], False)
+    as_u64 = syntax.Call("u64", (number,), span=span)
+    plain = syntax.Comparison((as_u64, right[0]) if is_left else (left[0], as_u64), (op,), span=span)
+    below = syntax.Comparison((syntax.Call("i64", (number,), span=span), syntax.Number(0, span=span)), ("<",), span=span)
+    if _COMPARE[op](-1, 0) if is_left else _COMPARE[op](0, -1):
+        return syntax.Binary("or", below, plain, span=span)
+    return syntax.Binary("and", syntax.Unary("not", below, span=span), plain, span=span)
+
+
+def _decided(op: str, left: Kind | None, right: Kind | None) -> bool | None:
+    """What an integer of NumPy's compares to beside a Python number outside its type: NumPy compares them
+    exactly. None where it depends on the integer."""
+    if left is None or right is None:
+        return None
+    for typed, number in ((left, right), (right, left)):
+        known, dtype = number.known, typed.dtype
+        if not known or number.dtype is not DType.I64 or not number.weak or typed.weak or typed.among:
+            continue
+        if dtype.is_integer:
+            low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+            outside = not any(low <= one < low + (1 << dtype.bits) for one in known)
+            found = {_COMPARE[op](*((0, one) if typed is left else (one, 0))) for one in known}
+            if outside and len(found) == 1:
+                return found.pop()
+    return None
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def _without_in(reader: Reader, left: ast.expr, right: ast.expr, inside: bool) -> str:
+    """What says the same as `left in right`."""
+    text = reader.python.text
+    match right:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts) if parts:
+            tests = [f"{text(left)} {'==' if inside else '!='} {text(part)}" for part in parts]
+            return f"compare: `{(' or ' if inside else ' and ').join(tests)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[end]) if inside:
+            return f"compare: `0 <= {text(left)} < {text(end)}`"
+        case ast.Call(func=ast.Name(id="range"), args=[first, end]) if inside:
+            return f"compare: `{text(first)} <= {text(left)} < {text(end)}`"
+        case _:
+            return "compare with each element in a loop"
+
+
+__all__ = ["COMPARISONS", "compare", "read_comparison"]

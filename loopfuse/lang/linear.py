@@ -17,7 +17,7 @@ from loopfuse.lang.nodes import (
     Unary,
     integer,
 )
-from loopfuse.lang.walk import children, conjuncts, iterators, with_children
+from loopfuse.lang.walk import children, conjuncts, iterators, loads, with_children
 
 LARGEST = 1 << 40
 """The largest number of an index expression: sums and multiples of a few, which are taken to be
@@ -136,7 +136,8 @@ def split_iterator(expr: Expr) -> tuple[str | None, Expr] | None:
 
 
 def tidy(expr: Expr) -> Expr:
-    """Linear index subexpressions in a normal form, so that equal instances look equal."""
+    """Linear index subexpressions in a normal form, so that equal instances look equal. (Data is no part
+    of them, even where it is multiplied by 0: what is read stays.)"""
     if isinstance(expr, Const | Iter | Symbol):
         return expr
     if isinstance(expr, Load):
@@ -150,7 +151,7 @@ def tidy(expr: Expr) -> Expr:
         )
     if isinstance(expr, Binary) and expr.dtype is DType.I64 and expr.op in ("add", "sub", "mul"):
         found = _named(expr)
-        if found is not None:
+        if found is not None and not loads(expr):
             terms, names = found
             return from_linear(terms, frozenset(terms) - names - {""})
     below = children(expr)

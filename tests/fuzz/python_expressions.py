@@ -21,6 +21,7 @@ from fuzz.python_values import (
     NUMPY,
     Value,
     cast,
+    compares,
     fits,
     joined,
 )
@@ -257,7 +258,7 @@ def _extreme(b: Builder, left: Typed, right: Typed) -> Typed | None:
     """`max(a, b)` and the like."""
     kind = joined(left[1], right[1])
     if not kind:
-        return None
+        return _whole(f"{b.pick(('min', 'max'))}({left[0]}, {right[0]})", left[1], right[1])
     numpy = b.chance(4) and not (left[1].is_weak and right[1].is_weak)
     name = b.pick(("np.minimum", "np.maximum") if numpy else ("min", "max"))
     low, high = min(left[1].low, right[1].low), max(left[1].high, right[1].high)
@@ -271,12 +272,20 @@ def _extreme(b: Builder, left: Typed, right: Typed) -> Typed | None:
     return text, value
 
 
+def _whole(text: str, left: Value, right: Value) -> Typed | None:
+    """What is an integer of NumPy's or one of Python's that its type does not hold, as Python's."""
+    if not compares(left, right) or not (left.is_integer and right.is_integer):
+        return None
+    value = Value("int", min(left.low, right.low), max(left.high, right.high))
+    return cast(text, "int"), value
+
+
 def choose(b: Builder, left: Typed, right: Typed, depth: int) -> Typed | None:
     """`a if c else b`."""
     kind = joined(left[1], right[1])
-    if not kind:
-        return None
     asked, _ = truth(b, depth - 1)
+    if not kind:
+        return _whole(f"({left[0]} if {asked} else {right[0]})", left[1], right[1])
     low, high = min(left[1].low, right[1].low), max(left[1].high, right[1].high)
     value = Value(kind, low, high)
     if value.is_integer and not fits(value, kind):
@@ -433,7 +442,7 @@ def comparison(b: Builder, depth: int) -> Typed:
             if b.chance(5):
                 parts[1] = number_or_integer(b, depth - 1)
         pairs = list(itertools.pairwise(parts))
-        if all(joined(one[1], other[1]) for one, other in pairs) and not all(
+        if all(compares(one[1], other[1]) for one, other in pairs) and not all(
             value.literal for _, value in parts
         ):
             break

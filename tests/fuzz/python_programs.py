@@ -123,7 +123,7 @@ def _parameters(b: Builder) -> None:
         b.arrays.append(Array("abcdefgh"[number], HELD[b.pick(kinds)], shape))
     for _ in range(b.integer(0, 2)):
         kind = b.pick(("float", "int", "f32", "float", "i32"))
-        low, high = (0, 9) if kind in ("int", "i32") else (0, 0)
+        low, high = b.pick(((0, 9), (0, 9), (-300, 300))) if kind in ("int", "i32") else (0, 0)
         b.scalars[b.fresh("q")] = Value(kind, low, high)
 
 

@@ -89,6 +89,11 @@ def joined(left: Value, right: Value) -> str:
     return next((kind for kind, spoken in NUMPY.items() if spoken.rstrip("_") == name), "")
 
 
+def compares(left: Value, right: Value) -> bool:
+    """They may be compared: integers all may, exactly."""
+    return (left.is_integer and right.is_integer) or bool(joined(left, right))
+
+
 def cast(text: str, kind: str) -> str:
     """`text` converted to `kind`."""
     return f"{kind if kind in ('int', 'float', 'bool') else 'np.' + NUMPY[kind]}({text})"

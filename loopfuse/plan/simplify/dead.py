@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from loopfuse.plan.simplify.starts import reductions_of, starts_of
 from loopfuse.poly.model import Dependences, PolyProgram
 
 
@@ -23,12 +24,17 @@ def live_statements(program: PolyProgram, dependences: Dependences) -> frozenset
         # A write that may or may not happen keeps what it may keep.
         if statement.write.array in arguments and statement.predicate is not None:
             live.add(statement.id)
+    scalars = {s.write.array for s in reductions_of(program.statements)}
+    unwritten = any(s.write.array in scalars and s.id not in live for s in program.statements)
     while True:
         more = {d.source for d in dependences.flow if d.sink in live} - live
         labels = {s.label for s in program.statements if s.id in live and s.kind == "update"}
         more |= {
             s.id for s in program.statements if s.kind == "init" and s.label in labels
         } - live
+        if not more and unwritten:
+            reductions = reductions_of([s for s in program.statements if s.id in live])
+            more = {start.id for s in reductions for start in starts_of(program, s)} - live
         if not more:
             return frozenset(live) - empty
         live |= more

@@ -15,6 +15,7 @@ from typing import Any
 
 from loopfuse.lang.nodes import Expr, Load
 from loopfuse.lang.walk import iterators, map_expr
+from loopfuse.plan.simplify.starts import reductions_of, starts_of
 from loopfuse.poly.isl_relations import rename_range
 from loopfuse.poly.model import Access, Dependence, Dependences, PolyProgram, Statement
 
@@ -35,7 +36,7 @@ def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
     for name, array in program.arrays.items():
         if array.is_argument:
             continue
-        webs = _webs(users.get(name, []), flows.get(name, []), name)
+        webs = _webs(program, users.get(name, []), flows.get(name, []), name)
         if len(webs) > 1:
             webs = _with_borders(webs, program, name)
         for number, web in enumerate(webs[1:], start=2):
@@ -57,7 +58,7 @@ def rename_webs(program: PolyProgram, dependences: Dependences) -> PolyProgram:
 
 
 def _webs(
-    users: Sequence[Statement], flows: Sequence[Dependence], name: str
+    program: PolyProgram, users: Sequence[Statement], flows: Sequence[Dependence], name: str
 ) -> list[list[str]]:
     """The ids of `users` (who touch the array), grouped; only statements with one web each, and
     only if no read can see an element nothing wrote (then the webs share that). `flows`: the flow
@@ -84,6 +85,10 @@ def _webs(
         for t in users:
             if s.label == t.label:
                 parent[root(s.id)] = root(t.id)
+    if len({root(s.id) for s in users}) > 1:
+        for s in reductions_of([s for s in users if s.write.array == name]):
+            for start in starts_of(program, s):
+                parent[root(start.id)] = root(s.id)
     groups: dict[str, list[str]] = {}
     for s in users:
         groups.setdefault(root(s.id), []).append(s.id)

@@ -52,6 +52,7 @@ DIFFERENT = {
     "swap_filled": SWAP,
     "swap_in_recurrence": SWAP,
     "data_gather_modes": "a value that depends on data and is used again is a `let`",
+    "data_times_nothing": "a value that depends on data and is used again is a `let`",
     "data_ragged_backward": BOUNDS,
     "data_ragged_step": BOUNDS,
     "time_constant_steps": "swaps in a loop of constant length are conditions",

@@ -153,6 +153,20 @@ def through_numpy(x, y):
         y[i] = max(np.exp(max(x[i], 0.0)), 0.5) * 0.3
 
 
+def whole_in_numpy(x, y):
+    s = 1.0
+    for i in range(len(x)):
+        y[i] = np.minimum(s / 3.0, s)
+        s = x[i]
+
+
+def kept_in_numpy(x, y):
+    s = 1.0
+    for i in range(len(x)):
+        y[i] = np.minimum(s / 3.0, x[i])
+        s = x[i]
+
+
 CASES: list[tuple[Callable[..., None], Any, Any, bool]] = [
     (above, U, np.float64, False), (below, U, np.float64, True), (doubled, U, np.float64, False),
     (raised, U, np.float64, False), (lifted, U, np.float64, True), (turned, U, np.float64, False),
@@ -162,7 +176,8 @@ CASES: list[tuple[Callable[..., None], Any, Any, bool]] = [
     (many_bits, K, np.float64, False), (many_bits_chosen, K, np.float64, False),
     (few_bits, K, np.float64, True), (truth, K, np.float64, True), (scaled, X, np.float32, True),
     (scaled, X, np.float64, False), (clipped, X, np.float32, True), (rounded_twice, X, np.float32, False),
-    (through_numpy, X, np.float32, False),
+    (through_numpy, X, np.float32, False), (whole_in_numpy, X, np.float64, False),
+    (whole_in_numpy, X, np.float32, True), (kept_in_numpy, X, np.float64, True),
 ]  # fmt: skip
 
 

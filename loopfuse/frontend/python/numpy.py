@@ -125,19 +125,32 @@ def extreme(
             # The same bits as Python's, which gives its first operand where they are equal.
             result, kind = syntax.Binary("and" if name == "min" else "or", result, part, span=span), either(kind, other)
             continue
-        if numpy and (_depends(kind) or _depends(other)):
-            _, kind = pyfunc_expr.combine(reader, "+", (result, kind), (part, other), node)
-            both = (result, part)
+        if numpy and kind and other and (_depends(kind) or _depends(other)):
+            both, kind = (result, part), _greater(reader, node, (result, kind), (part, other))
         elif numpy:
-            both, kind = (result, part), either(kind, other)
+            one = either(kind, other)
+            both, kind = (result, part), one if one is None or one.weak else Kind(one.dtype)
         else:
             both, kind = pyfunc_expr.one_of(reader, span, (result, kind), (part, other))
         result = syntax.Call(name, both, span=span)
     if numpy and kind is not None:
         if kind.weak:
             result = syntax.Call(kind.dtype.value, (result,), span=span)
-        kind = Kind(kind.dtype)
+        kind = Kind(kind.dtype, loose=kind.loose, among=kind.among if kind.loose else frozenset(), place=kind.place)
     return result, kind
+
+
+def _greater(reader: Reader, node: ast.AST, left: Typed, right: Typed) -> Kind | None:
+    """The kind of what `np.maximum` makes of two of which one depends on the path. It is one of them: a Python
+    number is seen whole where both are (NumPy makes an f64 of them)."""
+    kinds = (left[1], right[1])
+    assert kinds[0] is not None and kinds[1] is not None
+    one = either(*kinds)
+    given = {_given(np.maximum, forms) for forms in itertools.product(kinds[0].forms, kinds[1].forms)}
+    if one is not None and one.loose and given == {one.dtype, DType.F64}:
+        return replace(one, among=frozenset((dtype, False) for dtype in given), constants=None)
+    made = pyfunc_expr.combine(reader, "+", left, right, node)[1]
+    return made and Kind(made.dtype)
 
 
 def _depends(kind: Kind | None) -> bool:

@@ -56,8 +56,7 @@ class TimeBlock:
     number after `origin` but for `first`. Launches take turns: one from the arrays to their copies, the next
     (`back`) from the copies to the arrays. `stored`: the arrays that the launch writes to memory;
     `copied`: those that it reads from copies, and where in each dimension the copy holds them.
-    `other`: the same of the other launch of the pair; `whole`: the launch to the copies fills them whole,
-    with what the loop never writes."""
+    `whole`: the launch to the copies fills them whole, with what the loop never writes."""
 
     iterator: str
     steps: int
@@ -67,7 +66,6 @@ class TimeBlock:
     back: bool = False
     stored: frozenset[str] = frozenset()
     copied: tuple[tuple[str, Region], ...] = ()
-    other: tuple[tuple[str, Region], ...] = ()
     whole: bool = False
 
     @staticmethod
@@ -78,10 +76,6 @@ class TimeBlock:
     def region(self, array: str) -> Region | None:
         """Where the copy of the array holds it; None where it is not read from a copy."""
         return dict(self.copied).get(array)
-
-    def region_of_pair(self, array: str) -> Region | None:
-        """Where a copy holds it that one launch of the pair reads."""
-        return dict((*self.copied, *self.other)).get(array)
 
 
 class ProgramOrder(enum.Enum):

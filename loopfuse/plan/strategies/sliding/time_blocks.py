@@ -198,7 +198,7 @@ def fit_pair(
         if all(s.is_border for s in there.pipeline.stages if s.step and s.array == array):
             return f"only borders of `{whole_name(array)}` are written"
         regions.append((array, there.pipeline.region(array)))
-    first = replace(block, stored=copied, other=tuple(regions), whole=rules.lines)
+    first = replace(block, stored=copied, whole=rules.lines)
     second = replace(second, stored=wanted & again, copied=tuple(regions))
     return _with_time(there, first), _with_time(back, second)
 

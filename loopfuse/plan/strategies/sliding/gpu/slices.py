@@ -69,9 +69,8 @@ def element_of(tile: WindowTile, stage: Stage, index: tuple[Expr, ...], move: Ca
 
 
 def is_plain(tile: WindowTile, stage: Stage) -> bool:
-    """Is what a loaded stage holds its elements, all from one place in both launches of a pair (which are
-    then one), and nothing beyond the array?"""
-    region = tile.time.region_of_pair(stage.array) if tile.time is not None else None
+    """Is what a loaded stage holds its elements, all from one place, and nothing beyond the array?"""
+    region = region_of(tile, stage)
     is_one = region is None or is_all(region, tile.program.arrays[stage.array])
     return is_one and not any(stage.frame.modes)
 
